@@ -1,0 +1,1 @@
+"""From text and speech to a published data set."""

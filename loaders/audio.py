@@ -1,0 +1,119 @@
+"""Reading, checking, resampling and storing sound."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import soxr
+from numpy.typing import NDArray
+
+from ..errors import AudioError, UsageError
+from .records import SAMPLE_RATE, Samples
+
+SILENCE_PEAK = 1e-5
+"""At or below this peak (−100 dBFS, under one 16-bit step) sound counts as silent."""
+
+
+def check_samples(samples: Samples, name: str) -> Samples:
+    """`samples` unchanged, if they are a usable (T,) signal.
+
+    Raises `AudioError` naming `name` if they are empty, not one-dimensional, hold NaN or infinity, are silent, or are a
+    constant (DC only).
+    """
+    if samples.ndim != 1:
+        raise AudioError(f"{name} has shape {samples.shape} instead of (T,).", hint="Choose one channel.")
+    if samples.size == 0:
+        raise AudioError(f"{name} has no samples.", hint="Remove it or record it again.")
+    if not np.isfinite(samples).all():
+        first = int(np.flatnonzero(~np.isfinite(samples))[0])
+        raise AudioError(f"{name} holds NaN or infinity at sample {first}.", hint="Remove it or export it again.")
+    lowest, highest = float(samples.min()), float(samples.max())
+    if max(abs(lowest), abs(highest)) <= SILENCE_PEAK:
+        raise AudioError(f"{name} is silent.", hint="Remove it or record it again.")
+    if highest - lowest <= SILENCE_PEAK:
+        raise AudioError(f"{name} is a constant {highest:g} (DC only).", hint="Remove it or record it again.")
+    return samples
+
+
+def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None) -> tuple[Samples, int]:
+    """Samples (T,) float32 and the sample rate in Hz of a sound in any format that libsndfile reads.
+
+    `content` is a whole file or its path. A sound with several channels needs `channel` (from 0): channels are never
+    averaged, because they may cancel. Raises `AudioError` naming `name`; the signal itself is not checked.
+    """
+    try:
+        source = content if isinstance(content, Path) else io.BytesIO(content)
+        data, rate = soundfile.read(source, dtype="float32", always_2d=True)
+    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
+        raise AudioError(f"{name} cannot be read as sound: {error}.", hint="Replace or remove it.") from error
+    channels = data.shape[1]
+    if channel is None:
+        if channels != 1:
+            raise AudioError(
+                f"{name} has {channels} channels.", hint=f"Choose one explicitly, from 0 to {channels - 1}."
+            )
+        channel = 0
+    if not 0 <= channel < channels:
+        raise AudioError(f"{name} has {channels} channels, none numbered {channel}.", hint="Count from 0.")
+    return np.ascontiguousarray(data[:, channel]), int(rate)
+
+
+def resample(samples: Samples, rate: int, target: int = SAMPLE_RATE) -> Samples:
+    """(T,) float32 at `rate` Hz to (ceil(T·target/rate),) at `target` Hz, by soxr at its highest quality.
+
+    The length depends on T alone, so clean and noisy partners stay equally long. Unchanged if the rates are equal.
+    """
+    if rate <= 0 or target <= 0:
+        raise UsageError(f"cannot resample from {rate} Hz to {target} Hz.")
+    if rate == target or samples.size == 0:
+        return samples
+    length = -(-samples.size * target // rate)
+    out = soxr.resample(samples, rate, target, quality="VHQ")
+    if out.size < length:
+        out = np.pad(out, (0, length - out.size))
+    return np.ascontiguousarray(out[:length], dtype=np.float32)
+
+
+def rms(samples: NDArray[np.floating]) -> float:
+    """Root mean square of (T,) samples, summed in float64; 0.0 for an empty signal.
+
+    >>> rms(np.array([3.0, -3.0], dtype=np.float32))
+    3.0
+    """
+    if samples.size == 0:
+        return 0.0
+    wide = samples.astype(np.float64, copy=False)
+    return float(np.sqrt(np.dot(wide, wide) / wide.size))
+
+
+def to_pcm16(samples: Samples, name: str) -> NDArray[np.int16]:
+    """(T,) float32 to 16-bit integers, rounded half to even. Raises `AudioError` where it would have to clip."""
+    if not np.isfinite(samples).all():
+        raise AudioError(f"{name} holds NaN or infinity and cannot be stored.")
+    scaled = np.rint(samples.astype(np.float64) * 32768.0)
+    if scaled.size and (scaled.max() > 32767 or scaled.min() < -32768):
+        raise AudioError(f"{name} peaks at {float(np.abs(samples).max()):.4f} and would clip.", hint="Lower its gain.")
+    return scaled.astype(np.int16)
+
+
+def encode_flac(samples: Samples, name: str, rate: int = SAMPLE_RATE) -> bytes:
+    """A 16-bit mono FLAC file of (T,) float32 samples. Raises `AudioError` where it would have to clip."""
+    buffer = io.BytesIO()
+    # Compression level 5 of 8 as libsndfile counts it (0.0 to 1.0): smaller gains nothing, larger costs time.
+    soundfile.write(buffer, to_pcm16(samples, name), rate, format="FLAC", subtype="PCM_16", compression_level=5 / 8)
+    return buffer.getvalue()
+
+
+def pcm_sha256(audio: bytes, name: str) -> str:
+    """The sha256 of the decoded 16-bit samples, which does not depend on the FLAC encoder's version."""
+    try:
+        data, rate = soundfile.read(io.BytesIO(audio), dtype="int16")
+    except (soundfile.LibsndfileError, RuntimeError) as error:
+        raise AudioError(f"{name} cannot be read as sound: {error}.") from error
+    digest = hashlib.sha256(f"{rate}\n".encode())
+    digest.update(np.ascontiguousarray(data).tobytes())
+    return digest.hexdigest()

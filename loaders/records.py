@@ -1,0 +1,145 @@
+"""The values that the rooms exchange: queries, documents, judgements, clean speech, spoken queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Samples = NDArray[np.float32]
+"""Mono sound, shape (T,), float32, nominally within [-1, 1]."""
+
+SAMPLE_RATE = 24_000
+"""Sample rate of everything that squtr stores, in Hz (SQuTR, arXiv 2602.12783, section 3.2)."""
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A typed query. `id` is unique within its subset and is the same in every condition."""
+
+    id: str
+    subset: str
+    language: str
+    text: str
+    group: str = ""
+    """What to stratify by when only some queries are taken (for `mini`: its domain); "" if nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A passage of a corpus."""
+
+    id: str
+    title: str
+    text: str
+
+    @property
+    def contents(self) -> str:
+        """Title and text joined by one blank, what retrievers index (as published)."""
+        return f"{self.title} {self.text}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Qrel:
+    """One relevance judgement; `score` is the grade (0 is judged not relevant)."""
+
+    query_id: str
+    document_id: str
+    score: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleanSpeech:
+    """A query spoken without noise or room.
+
+    `samples` is (T,) float32 at `SAMPLE_RATE`. `tts_error_rate` is the WER (CER for zh) of a named recogniser on this
+    clip, NaN if not measured or not synthetic.
+    """
+
+    samples: Samples
+    speaker: str = ""
+    voice: str = ""
+    tts_error_rate: float = NAN
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenQuery:
+    """One row of a built data set: a query as it arrives through the air.
+
+    `audio` is a complete 24 kHz mono FLAC file (16 bit). What does not apply is NaN for numbers and "" for strings. Times
+    in s, levels in dB. `snr_db` is the level asked for over the whole clip, `snr_active_db` the one measured over the
+    active part of the speech. `onset_samples` is the direct path that was cut from the room (0 without a room).
+    `gain_db` is the joint gain that kept the peak at or below 0.9 (0 when none was needed).
+    """
+
+    id: str
+    subset: str
+    language: str
+    text: str
+    audio: bytes
+    duration_s: float
+    condition: str
+    snr_db: float = NAN
+    snr_active_db: float = NAN
+    noise_id: str = ""
+    noise_family: str = ""
+    noise_offset_s: float = NAN
+    rir_id: str = ""
+    rt60_s: float = NAN
+    drr_db: float = NAN
+    c50_db: float = NAN
+    onset_samples: int = 0
+    gain_db: float = 0.0
+    speaker: str = ""
+    voice: str = ""
+    tts_error_rate: float = NAN
+    seed: int = 0
+
+
+class Source(Protocol):
+    """Where texts and clean speech come from.
+
+    A source is cheap to construct and to pickle; it reads on demand. Subset names are unique within a source and contain
+    no underscore, because config names join subset and condition with one.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that users type, for example `mini`."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Version of its content; enters recipes and results."""
+        ...
+
+    @property
+    def licence(self) -> str:
+        """SPDX identifier(s) of text and speech."""
+        ...
+
+    @property
+    def subsets(self) -> Mapping[str, str]:
+        """Subset name to language code, in publication order."""
+        ...
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """All queries, in publication order. Raises `UnknownNameError`, `DataError`."""
+        ...
+
+    def documents(self, subset: str) -> Iterable[Document]:
+        """All documents, in publication order."""
+        ...
+
+    def qrels(self, subset: str) -> Sequence[Qrel]:
+        """All judgements."""
+        ...
+
+    def speech(self, query: Query) -> CleanSpeech:
+        """The clean recording of `query`. Raises `AudioError` naming the query if missing or unusable."""
+        ...
