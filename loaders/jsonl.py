@@ -1,0 +1,62 @@
+"""Reading JSON lines with errors that name file and line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+
+
+def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number (from 1) and object of every non-blank line.
+
+    An empty file gives nothing. Raises `DataError` for a missing file, another encoding than UTF-8, or a line that is not
+    a JSON object.
+    """
+    try:
+        # utf-8-sig takes a byte order mark if there is one.
+        with path.open(encoding="utf-8-sig") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                try:
+                    value = json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise DataError(f"{path}, line {number}: not JSON ({error.msg}).", hint="Mend the line.") from error
+                if not isinstance(value, dict):
+                    raise DataError(f"{path}, line {number}: a JSON object is expected.", hint="Mend the line.")
+                yield number, value
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.", hint="Check the folder's layout.") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 ({error.reason}).", hint="Convert it to UTF-8.") from error
+
+
+def text_field(row: Mapping[str, Any], key: str, place: str, *, default: str | None = None) -> str:
+    """The string `row[key]`; an integer id is accepted and joined as string. Raises `DataError` naming `place`.
+
+    >>> text_field({"_id": 7}, "_id", "queries.jsonl, line 1")
+    '7'
+    """
+    value = row.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise DataError(f"{place}: field {key!r} is {value!r} where a text is expected.", hint="Mend the line.")
+    return str(value)
+
+
+def integer_field(row: Mapping[str, Any], key: str, place: str) -> int:
+    """The integer `row[key]`, which may be written as a string. Raises `DataError` naming `place`.
+
+    >>> integer_field({"score": "2"}, "score", "qrels.jsonl, line 1")
+    2
+    """
+    value = row.get(key)
+    try:
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            return int(value)
+    except ValueError:
+        pass
+    raise DataError(f"{place}: field {key!r} is {value!r} where an integer is expected.", hint="Mend the line.")
