@@ -1,0 +1,1 @@
+"""Backends: an explicit table of transcribers, encoders and retrievers."""
