@@ -1,0 +1,78 @@
+"""What a bank of noises and a bank of rooms are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..records import Samples
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseInfo:
+    """A noise of a bank: its id and the kind of noise that it is (`babble`, `traffic`, a DEMAND environment, …)."""
+
+    id: str
+    family: str
+
+
+class NoiseBank(Protocol):
+    """Recordings of noise. Cheap to construct and to pickle; safe to read from several threads."""
+
+    @property
+    def name(self) -> str:
+        """Its name in recipes and cards."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Identity of its content: another version may give other bytes. Enters recipes."""
+        ...
+
+    @property
+    def licence(self) -> str:
+        """SPDX identifier(s), or "unknown"."""
+        ...
+
+    def noises(self) -> Sequence[NoiseInfo]:
+        """All noises, sorted by id. Raises `DataError` if there are none."""
+        ...
+
+    def read(self, noise_id: str) -> Samples:
+        """The whole noise, (N,) float32 at `SAMPLE_RATE`, not to be written to. It loops by wrapping round.
+
+        Raises `UnknownNameError`, and `AudioError` naming the file or id if it is unreadable, silent or not finite.
+        """
+        ...
+
+
+class RoomBank(Protocol):
+    """Impulse responses of rooms. Cheap to construct and to pickle; safe to read from several threads."""
+
+    @property
+    def name(self) -> str:
+        """Its name in recipes and cards."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Identity of its content: another version may give other bytes. Enters recipes."""
+        ...
+
+    @property
+    def licence(self) -> str:
+        """SPDX identifier(s), or "unknown"."""
+        ...
+
+    def rooms(self) -> Sequence[str]:
+        """The ids of all impulse responses, sorted. Raises `DataError` if there are none."""
+        ...
+
+    def read(self, rir_id: str) -> Samples:
+        """The impulse response, (L,) float32 at `SAMPLE_RATE`, not to be written to, at its own scale and with its own
+        delay.
+
+        Raises `UnknownNameError`, and `AudioError` naming the file or id if it is unreadable, silent or not finite.
+        """
+        ...
