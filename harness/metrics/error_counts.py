@@ -1,0 +1,239 @@
+"""Error rates of recognition: counts first, ratios last.
+
+An error rate is a sum of `ErrorCounts`, divided once. The minimal number of edits is unique; how it divides into
+substitutions, deletions and insertions may not be. Where it is not, the division is that of rapidfuzz's alignment, the
+one that jiwer reports too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import Levenshtein
+
+from ...errors import DataError, UsageError, unknown_name
+from ..text.languages import is_written_without_spaces
+from ..text.normalizers import Normalizer
+
+Unit = Literal["word", "char", "mixed"]
+UNITS: tuple[Unit, ...] = ("word", "char", "mixed")
+
+# Han (all planes and compatibility forms), kana, bopomofo: what "mixed" counts one by one.
+_CJK = (
+    r"\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b\u3041-\u30ff\u3105-\u312f\u31a0-\u31bf"
+    r"\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+)
+_MIXED = re.compile(f"[{_CJK}]|[^\\s{_CJK}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCounts:
+    """Edits that turn a reference of `reference_length` tokens into a hypothesis. Adds with `+` and `sum(…, zero())`.
+
+    >>> a = ErrorCounts(1, 0, 0, 4) + ErrorCounts(0, 1, 2, 6)
+    >>> a, a.errors, a.rate
+    (ErrorCounts(substitutions=1, deletions=1, insertions=2, reference_length=10), 4, 0.4)
+    """
+
+    substitutions: int
+    deletions: int
+    insertions: int
+    reference_length: int
+
+    def __post_init__(self) -> None:
+        if min(self.substitutions, self.deletions, self.insertions) < 0 or (
+            self.substitutions + self.deletions > self.reference_length
+        ):
+            raise DataError(f"impossible error counts {self.as_tuple()}.", hint="Counts are >= 0 and S + D <= length.")
+
+    @classmethod
+    def zero(cls) -> ErrorCounts:
+        """No reference, no error: the start of a sum."""
+        return cls(0, 0, 0, 0)
+
+    def __add__(self, other: ErrorCounts) -> ErrorCounts:
+        return ErrorCounts(
+            self.substitutions + other.substitutions,
+            self.deletions + other.deletions,
+            self.insertions + other.insertions,
+            self.reference_length + other.reference_length,
+        )
+
+    def as_tuple(self) -> tuple[int, int, int, int]:
+        """(substitutions, deletions, insertions, reference length)."""
+        return self.substitutions, self.deletions, self.insertions, self.reference_length
+
+    @property
+    def errors(self) -> int:
+        """Substitutions + deletions + insertions."""
+        return self.substitutions + self.deletions + self.insertions
+
+    @property
+    def hits(self) -> int:
+        """Reference tokens that the hypothesis has right."""
+        return self.reference_length - self.substitutions - self.deletions
+
+    @property
+    def rate(self) -> float:
+        """Errors / reference length; may exceed 1 (insertions); NaN for an empty reference, whatever was inserted."""
+        return self.errors / self.reference_length if self.reference_length else math.nan
+
+    @property
+    def match_error_rate(self) -> float:
+        """MER: errors / (hits + errors), in [0, 1] (Morris et al., Interspeech 2004); NaN without any token."""
+        total = self.reference_length + self.insertions
+        return self.errors / total if total else math.nan
+
+    @property
+    def capped_rate(self) -> float:
+        """The rate, at most 1. Not a word error rate: never report it under that name."""
+        return min(1.0, self.rate) if self.reference_length else math.nan
+
+
+def default_unit(language: str) -> Unit:
+    """The customary unit: "char" for languages written without spaces between words (zh, yue, ja, th, …), else "word".
+
+    >>> default_unit("zh"), default_unit("es"), default_unit("zh-TW")
+    ('char', 'word', 'char')
+    """
+    return "char" if is_written_without_spaces(language) else "word"
+
+
+def tokens(text: str, unit: Unit, language: str) -> list[str]:
+    """The tokens of `text` that are counted; [] for a blank text.
+
+    "word": split at blanks; refused (`UsageError`) for a language written without spaces. "char": code points,
+    blanks removed. "mixed": each Chinese or Japanese character, and each run of anything else between blanks, for
+    code-switched speech.
+
+    >>> tokens("我用 iphone 15", "mixed", "zh")
+    ['我', '用', 'iphone', '15']
+    >>> tokens("a b", "char", "en")
+    ['a', 'b']
+    """
+    if unit == "word":
+        if is_written_without_spaces(language):
+            raise UsageError(
+                f"unit 'word' has no meaning for language {language!r}: it is written without spaces between words.",
+                hint="Use unit 'char' (CER), or 'mixed' for code-switched speech.",
+            )
+        return text.split()
+    if unit == "char":
+        return list("".join(text.split()))
+    if unit == "mixed":
+        return _MIXED.findall(text)
+    raise unknown_name("unit", unit, UNITS)
+
+
+def _encode(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[str, str]:
+    """Both as strings with one character per distinct token: exact (no hashing) and rapidfuzz's fastest input."""
+    codes: dict[str, str] = {}
+    for token in reference:
+        codes.setdefault(token, chr(len(codes)))
+    for token in hypothesis:
+        codes.setdefault(token, chr(len(codes)))
+    return "".join([codes[t] for t in reference]), "".join([codes[t] for t in hypothesis])
+
+
+def _count(reference: str, hypothesis: str) -> ErrorCounts:
+    n, m = len(reference), len(hypothesis)
+    distance = Levenshtein.distance(reference, hypothesis)
+    # S + 2 min(D, I) is fixed by distance and lengths; below 2 there is only one way to divide it.
+    excess = distance - abs(n - m)
+    if excess < 2:
+        substitutions = excess
+    else:
+        substitutions = sum(op.tag == "replace" for op in Levenshtein.editops(reference, hypothesis))
+    both = (excess - substitutions) // 2
+    return ErrorCounts(substitutions, max(0, n - m) + both, max(0, m - n) + both, n)
+
+
+def count_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> ErrorCounts:
+    """Minimal edits from `reference` to `hypothesis` (Levenshtein, unit costs), by kind.
+
+    >>> count_errors("the cat sat on the mat".split(), "cat sit on the mat now".split())
+    ErrorCounts(substitutions=1, deletions=1, insertions=1, reference_length=6)
+    >>> count_errors([], ["noise"]).rate
+    nan
+    """
+    return _count(*_encode(reference, hypothesis))
+
+
+def check_same_ids(references: Iterable[str], hypotheses: Iterable[str]) -> None:
+    """Raise `DataError` naming the first ids that only one side has."""
+    left, right = dict.fromkeys(references), dict.fromkeys(hypotheses)
+    for what, ids in (
+        ("no hypothesis for", [i for i in left if i not in right]),
+        ("no reference for", [i for i in right if i not in left]),
+    ):
+        if ids:
+            shown = ", ".join(map(repr, ids[:3])) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+            raise DataError(f"{what} id {shown}.", hint="References and hypotheses must have the same ids.")
+
+
+def score_transcripts(
+    references: Mapping[str, str],
+    hypotheses: Mapping[str, str],
+    *,
+    language: str,
+    normalizer: Normalizer,
+    unit: Unit,
+) -> dict[str, ErrorCounts]:
+    """Counts per utterance, joined by id, in the order of `references`.
+
+    Both sides are normalised by `normalizer`. A missing or extra id raises `DataError` naming it. An utterance that
+    could not be decoded has no transcript: leave its id out of both sides and count it, rather than score "" for it.
+
+    >>> from squtr.harness.text.normalizers import load_normalizer
+    >>> score_transcripts({"a": "Hello, world!"}, {"a": "hello word"}, language="en",
+    ...                   normalizer=load_normalizer("default", "en"), unit="word")
+    {'a': ErrorCounts(substitutions=1, deletions=0, insertions=0, reference_length=2)}
+    """
+    check_same_ids(references, hypotheses)
+    return {
+        id_: count_errors(
+            tokens(normalizer(reference), unit, language), tokens(normalizer(hypotheses[id_]), unit, language)
+        )
+        for id_, reference in references.items()
+    }
+
+
+def corpus_rate(counts: Iterable[ErrorCounts]) -> float:
+    """Σ errors / Σ reference length: the corpus WER or CER. Insertions on empty references count. NaN without tokens.
+
+    >>> corpus_rate([ErrorCounts(1, 0, 0, 2), ErrorCounts(0, 0, 0, 8)])
+    0.1
+    """
+    return sum(counts, ErrorCounts.zero()).rate
+
+
+@dataclass(frozen=True, slots=True)
+class MacroRate:
+    """Mean of per-utterance rates over the `n` utterances with a reference; `excluded` have none. NaN when n is 0."""
+
+    rate: float
+    n: int
+    excluded: int
+
+
+def macro_rate(counts: Iterable[ErrorCounts]) -> MacroRate:
+    """Unweighted mean of the utterances' own rates, as SQuTR (arXiv 2602.12783) publishes it.
+
+    >>> macro_rate([ErrorCounts(1, 0, 0, 2), ErrorCounts(0, 0, 0, 8), ErrorCounts(0, 0, 3, 0)])
+    MacroRate(rate=0.25, n=2, excluded=1)
+    """
+    table = list(counts)
+    rates = [c.rate for c in table if c.reference_length]
+    rate = math.fsum(rates) / len(rates) if rates else math.nan
+    return MacroRate(rate, len(rates), len(table) - len(rates))
+
+
+def counts_array(counts: Iterable[ErrorCounts]) -> NDArray[np.int64]:
+    """(n, 4) int64: substitutions, deletions, insertions, reference length per utterance; (0, 4) for none."""
+    return np.array([c.as_tuple() for c in counts], dtype=np.int64).reshape(-1, 4)

@@ -1,0 +1,212 @@
+"""Ranking metrics with trec_eval's semantics, per query and on average.
+
+A run is ordered by score descending, ties by document id descending (by code point). Of a document that appears twice
+in a list of hits the first counts. Gains are linear, a grade of 0 or less is not relevant, the ideal is made from all
+judgements. A query that is missing from the run scores 0 and is counted; a query without any relevant document is
+left out of the means and counted.
+
+nDCG: Järvelin & Kekäläinen, TOIS 20(4), 2002, as computed by trec_eval's `ndcg_cut`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ...errors import DataError, IntegrityError, UsageError, unknown_name
+
+V = TypeVar("V")
+Hits = Sequence[tuple[Any, float]] | Mapping[Any, float]
+DEFAULT_METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10")
+FAMILIES = ("ndcg", "ndcg_exp", "mrr", "recall", "map", "precision", "hit_rate")
+_METRIC = re.compile(r"([a-z_]+)_at_([1-9]\d*)")
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class RankingScores:
+    """Scores of one run.
+
+    `per_query[metric][query id]` covers the `n_queries` queries with a relevant document, in the order of the
+    judgements; `mean[metric]` is their unweighted mean. `missing` queries are not in the run (they score 0),
+    `no_relevant` have no relevant document (excluded), `unjudged` counts hits without judgement within the deepest
+    cut-off, `unknown_queries` are in the run but not in the judgements (ignored).
+    """
+
+    per_query: dict[str, dict[str, float]]
+    mean: dict[str, float]
+    n_queries: int
+    missing: int
+    no_relevant: int
+    unjudged: int
+    unknown_queries: int
+
+
+def parse_metric(name: str) -> tuple[str, int]:
+    """Family and cut-off of a metric name.
+
+    >>> parse_metric("ndcg_at_10")
+    ('ndcg', 10)
+    """
+    match = _METRIC.fullmatch(name)
+    if match is None or match[1] not in FAMILIES:
+        raise unknown_name("metric", name, [f"{family}_at_10" for family in FAMILIES])
+    return match[1], int(match[2])
+
+
+def parse_grade(query_id: object, document_id: object, grade: object) -> int:
+    """A grade as int; "2" and 2.0 are accepted. Raises `DataError` naming query and document."""
+    try:
+        value = int(grade) if isinstance(grade, str) else grade
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        # numpy integers know __index__, floats with a fraction do not.
+        return value.__index__()  # type: ignore[attr-defined,no-any-return]
+    except (AttributeError, ValueError) as error:
+        raise DataError(
+            f"the grade of document {document_id!r} for query {query_id!r} is {grade!r}.",
+            hint="Grades are whole numbers.",
+        ) from error
+
+
+def string_keys(what: str, table: Mapping[Any, V]) -> dict[str, V]:
+    """`table` with its ids as strings; two ids that become the same string (7 and "7") raise `DataError`."""
+    result = {str(key): value for key, value in table.items()}
+    if len(result) != len(table):
+        raise DataError(f"two ids of the {what} are the same when written as text.", hint="Make the ids unique.")
+    return result
+
+
+def order_hits(query_id: str, hits: Hits) -> list[str]:
+    """Document ids, best first: score descending, ties by id descending; of a repeated id the first entry counts.
+
+    Raises `DataError` naming query and document if a score is NaN or infinite.
+
+    >>> order_hits("q", [("a", 1.0), ("b", 1.0), ("c", 2.0), ("a", 9.0)])
+    ['c', 'b', 'a']
+    """
+    pairs: Iterable[tuple[Any, float]] = hits.items() if isinstance(hits, Mapping) else hits
+    scores: dict[str, float] = {}
+    for document_id, score in pairs:
+        if not math.isfinite(score):
+            raise DataError(
+                f"the score of document {str(document_id)!r} for query {query_id!r} is {score}.",
+                hint="Scores must be finite numbers.",
+            )
+        scores.setdefault(str(document_id), float(score))
+    # Two stable sorts: ids descending first, then scores descending.
+    return sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
+
+
+def _dcg(gains: Sequence[float]) -> float:
+    return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+
+
+def _score(family: str, k: int, grades: Sequence[int], judged: Sequence[int]) -> float:
+    """One metric of one query: `grades` of the ranked hits, `judged` all positive grades, descending."""
+    top = grades[:k]
+    if family == "ndcg":
+        return _dcg([max(0, g) for g in top]) / _dcg(judged[:k])
+    if family == "ndcg_exp":
+        return _dcg([2.0 ** max(0, g) - 1 for g in top]) / _dcg([2.0**g - 1 for g in judged[:k]])
+    ranks = [rank for rank, grade in enumerate(top, start=1) if grade > 0]
+    if family == "mrr":
+        return 1 / ranks[0] if ranks else 0.0
+    if family == "recall":
+        return len(ranks) / len(judged)
+    if family == "map":
+        return math.fsum(found / rank for found, rank in enumerate(ranks, start=1)) / len(judged)
+    if family == "precision":
+        return len(ranks) / k
+    return 1.0 if ranks else 0.0
+
+
+def score_ranking(
+    qrels: Mapping[str, Mapping[str, int]],
+    run: Mapping[str, Hits],
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    *,
+    ignore_identical_ids: bool = False,
+) -> RankingScores:
+    """Score a run: query id → hits, as (document id, score) pairs or a mapping.
+
+    Ids may be of any type and are joined as strings; grades may come as strings. Metric names are `<family>_at_<k>`:
+    `ndcg` (linear gain), `ndcg_exp` (2^grade − 1), `mrr`, `recall`, `map`, `precision`, `hit_rate`. Only queries with
+    judgements are scored: to evaluate a part, pass the judgements of that part. `ignore_identical_ids` drops the
+    document that has the query's own id (for collections whose queries are documents).
+
+    Raises `UnknownNameError` for a metric, `DataError` for a bad grade or score or if no query has a relevant document,
+    `IntegrityError` if a result breaks an invariant (a defect of ours).
+
+    >>> scores = score_ranking({"q": {"a": 2, "b": 1}}, {"q": [("x", 3.0), ("a", 2.0), ("b", 1.0)]})
+    >>> {name: round(value, 4) for name, value in scores.mean.items()}
+    {'ndcg_at_10': 0.6697, 'mrr_at_10': 0.5, 'recall_at_10': 1.0}
+    """
+    if not metrics:
+        raise UsageError("no metric was asked for.", hint="Name at least one, for example ndcg_at_10.")
+    parsed = {name: parse_metric(name) for name in metrics}
+    depth = max(k for _, k in parsed.values())
+    judgements = string_keys("judgements", qrels)
+    hits_by_query = string_keys("run", run)
+    per_query: dict[str, dict[str, float]] = {name: {} for name in parsed}
+    missing = no_relevant = unjudged = 0
+    single = True
+    for query_id, documents in judgements.items():
+        table = string_keys(f"judgements of query {query_id!r}", documents)
+        grades = {doc: parse_grade(query_id, doc, grade) for doc, grade in table.items()}
+        if ignore_identical_ids:
+            grades.pop(query_id, None)
+        judged = sorted((g for g in grades.values() if g > 0), reverse=True)
+        if not judged:
+            no_relevant += 1
+            continue
+        single = single and len(judged) == 1
+        missing += query_id not in hits_by_query
+        ranked = order_hits(query_id, hits_by_query.get(query_id, ()))
+        if ignore_identical_ids:
+            ranked = [doc for doc in ranked if doc != query_id]
+        ranked = ranked[:depth]
+        unjudged += sum(doc not in grades for doc in ranked)
+        ranked_grades = [grades.get(doc, 0) for doc in ranked]
+        for name, (family, k) in parsed.items():
+            per_query[name][query_id] = _score(family, k, ranked_grades, judged)
+    n = len(next(iter(per_query.values())))
+    if n == 0:
+        raise DataError("no query has a relevant document.", hint="Check the judgements (grades above 0, right ids).")
+    check_invariants(per_query, single_relevant=single)
+    return RankingScores(
+        per_query=per_query,
+        mean={name: math.fsum(values.values()) / n for name, values in per_query.items()},
+        n_queries=n,
+        missing=missing,
+        no_relevant=no_relevant,
+        unjudged=unjudged,
+        unknown_queries=len(hits_by_query.keys() - judgements.keys()),
+    )
+
+
+def check_invariants(per_query: Mapping[str, Mapping[str, float]], *, single_relevant: bool) -> None:
+    """Raise `IntegrityError` for a score outside [0, 1].
+
+    With one relevant document per query, also unless MRR ≤ nDCG ≤ Recall holds at each cut-off.
+    """
+    for name, values in per_query.items():
+        for query_id, value in values.items():
+            if not -_TOLERANCE <= value <= 1 + _TOLERANCE:
+                raise IntegrityError(f"{name} of query {query_id!r} is {value}, outside [0, 1].")
+    if not single_relevant:
+        return
+    for name, values in per_query.items():
+        family, k = parse_metric(name)
+        if family != "ndcg":
+            continue
+        for query_id, value in values.items():
+            low = per_query.get(f"mrr_at_{k}", values)[query_id]
+            high = per_query.get(f"recall_at_{k}", values)[query_id]
+            if not low - _TOLERANCE <= value <= high + _TOLERANCE:
+                raise IntegrityError(
+                    f"query {query_id!r} has one relevant document, but not MRR {low} <= nDCG {value} <= Recall {high}."
+                )

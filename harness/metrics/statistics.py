@@ -1,0 +1,274 @@
+"""Intervals by bootstrap over queries or utterances, paired and clustered, vectorised and seeded.
+
+Everything reported here is a function of sums over items (a mean is Σx / n, a corpus error rate Σerrors / Σlength, a
+relative loss 1 − Σcondition / Σbaseline), so one routine resamples column sums and applies the function to them.
+Ratios are therefore never averaged. An item is a row; with `clusters`, whole clusters (speakers, or utterances heard
+in several rooms) are drawn instead of rows.
+
+Efron & Tibshirani, An Introduction to the Bootstrap, 1993 (percentile: chapter 13, BCa: chapter 14).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import DataError, UsageError
+from .error_counts import ErrorCounts, counts_array
+
+Floats = NDArray[np.float64]
+Statistic = Callable[[Floats], Floats]
+"""From column sums, shape (…, m), to the statistic, shape (…)."""
+Method = Literal["percentile", "bca"]
+
+_CHUNK = 4_000_000
+"""Random indices held at once (int64: 32 MB)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A confidence interval; both ends NaN where it is undefined."""
+
+    low: float
+    high: float
+
+
+UNDEFINED = Interval(math.nan, math.nan)
+
+
+def bootstrap_interval(
+    columns: ArrayLike,
+    statistic: Statistic,
+    clusters: Sequence[object] | None = None,
+    *,
+    seed: int,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    method: Method = "percentile",
+) -> Interval:
+    """Interval of `statistic(sums)`, with sums the column sums of `columns` (n, m) over resampled rows or clusters.
+
+    The same arguments give the same interval on every run. With fewer than two rows (or clusters) nothing is known
+    about spread: both ends are NaN. Constant data give an interval of width 0. If the statistic is undefined (NaN or
+    infinite, for instance a ratio to 0) for the data or for any resample, both ends are NaN. `method="bca"` corrects
+    bias and skew; where its correction is undefined (no spread) it is the percentile interval.
+
+    Raises `DataError` if a value is not finite, `UsageError` for options out of range.
+    """
+    if resamples < 1 or not 0 < confidence < 1:
+        raise UsageError(
+            f"resamples is {resamples} and confidence {confidence}.", hint="Use >= 1 and a value in (0, 1)."
+        )
+    data = np.asarray(columns, dtype=np.float64)
+    if data.ndim != 2:
+        raise UsageError(f"columns have shape {data.shape}.", hint="Give an array of shape (n, m).")
+    if not np.isfinite(data).all():
+        raise DataError(f"row {int(np.argmin(np.isfinite(data).all(axis=1)))} holds a value that is not finite.")
+    if clusters is not None:
+        data = _sum_by_cluster(data, clusters)
+    if len(data) < 2:
+        return UNDEFINED
+    with np.errstate(divide="ignore", invalid="ignore"):
+        point = float(statistic(data.sum(axis=0)))
+        replicates = statistic(_resampled_sums(data, seed, resamples))
+        if not (math.isfinite(point) and np.isfinite(replicates).all()):
+            return UNDEFINED
+        tail = (1 - confidence) / 2
+        quantiles = (tail, 1 - tail)
+        if method == "bca":
+            quantiles = _bca_quantiles(point, replicates, statistic(data.sum(axis=0) - data), quantiles)
+    low, high = np.quantile(replicates, quantiles)
+    return Interval(float(low), float(high))
+
+
+def _sum_by_cluster(data: Floats, clusters: Sequence[object]) -> Floats:
+    if len(clusters) != len(data):
+        raise UsageError(f"{len(clusters)} cluster labels for {len(data)} items.", hint="Give one label per item.")
+    codes: dict[object, int] = {}
+    index = np.array([codes.setdefault(label, len(codes)) for label in clusters], dtype=np.intp)
+    sums = np.zeros((len(codes), data.shape[1]))
+    np.add.at(sums, index, data)
+    return sums
+
+
+def _resampled_sums(data: Floats, seed: int, resamples: int) -> Floats:
+    """(resamples, m) column sums of rows drawn with replacement.
+
+    Only the multiset of rows matters. Rows that repeat are drawn together: how often each distinct row is drawn is
+    multinomial, which is the same distribution and much cheaper when there are few distinct rows (error counts, nDCG).
+    """
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+    n = len(data)
+    distinct, repeats = np.unique(data, axis=0, return_counts=True)
+    if len(distinct) * 8 <= n:
+        drawn = rng.multinomial(n, repeats / n, size=resamples)
+        return np.asarray(drawn.astype(np.float64) @ distinct)
+    sums = np.empty((resamples, data.shape[1]))
+    step = max(1, _CHUNK // n)
+    for start in range(0, resamples, step):
+        stop = min(start + step, resamples)
+        rows = rng.integers(0, n, size=(stop - start, n))
+        for column in range(data.shape[1]):
+            sums[start:stop, column] = data[:, column][rows].sum(axis=1)
+    return sums
+
+
+def _bca_quantiles(
+    point: float, replicates: Floats, jackknife: Floats, quantiles: tuple[float, float]
+) -> tuple[float, float]:
+    from scipy.special import ndtr, ndtri
+
+    # Ties at the point estimate count half, so that discrete statistics are not called biased.
+    below = (np.count_nonzero(replicates < point) + 0.5 * np.count_nonzero(replicates == point)) / len(replicates)
+    if not 0 < below < 1 or not np.isfinite(jackknife).all():
+        return quantiles
+    deviations = jackknife.mean() - jackknife
+    spread = float((deviations**2).sum())
+    if spread == 0:
+        return quantiles
+    acceleration = float((deviations**3).sum()) / (6 * spread**1.5)
+    bias = float(ndtri(below))
+    z = bias + ndtri(np.asarray(quantiles))
+    low, high = ndtr(bias + z / (1 - acceleration * z))
+    return float(low), float(high)
+
+
+def _column(values: ArrayLike, what: str) -> Floats:
+    column = np.asarray(values, dtype=np.float64)
+    if column.ndim != 1:
+        raise UsageError(f"{what} have shape {column.shape}.", hint="Give one number per item.")
+    return column
+
+
+def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
+    left, right = _column(a, "values"), _column(b, "values")
+    if len(left) != len(right):
+        raise DataError(f"{len(left)} values against {len(right)}.", hint="Paired values must be of the same items.")
+    return left, right
+
+
+def mean_interval(
+    values: ArrayLike,
+    clusters: Sequence[object] | None = None,
+    *,
+    seed: int,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    method: Method = "percentile",
+) -> Interval:
+    """Interval of the mean of `values` (n,). See `bootstrap_interval` for n < 2 and constant values.
+
+    >>> mean_interval([0.5, 0.5, 0.5], seed=0)
+    Interval(low=0.5, high=0.5)
+    >>> mean_interval([1.0], seed=0)
+    Interval(low=nan, high=nan)
+    """
+    column = _column(values, "values")
+    return bootstrap_interval(
+        np.column_stack([column, np.ones_like(column)]),
+        lambda sums: sums[..., 0] / sums[..., 1],
+        clusters,
+        seed=seed,
+        resamples=resamples,
+        confidence=confidence,
+        method=method,
+    )
+
+
+def difference_interval(
+    a: ArrayLike,
+    b: ArrayLike,
+    clusters: Sequence[object] | None = None,
+    *,
+    relative: bool = False,
+    seed: int,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    method: Method = "percentile",
+) -> Interval:
+    """Interval of mean(a) − mean(b), paired by position; `relative`: of (mean(a) − mean(b)) / mean(b).
+
+    >>> difference_interval([0.9, 0.4, 0.7], [0.8, 0.3, 0.6], seed=0).low.__round__(6)
+    0.1
+    """
+    left, right = _pair(a, b)
+    if relative:
+        columns = np.column_stack([left - right, right])
+    else:
+        columns = np.column_stack([left - right, np.ones_like(left)])
+    return bootstrap_interval(
+        columns,
+        lambda sums: sums[..., 0] / sums[..., 1],
+        clusters,
+        seed=seed,
+        resamples=resamples,
+        confidence=confidence,
+        method=method,
+    )
+
+
+def _errors_and_lengths(counts: Iterable[ErrorCounts]) -> Floats:
+    table = counts_array(counts)
+    return np.column_stack([table[:, :3].sum(axis=1), table[:, 3]]).astype(np.float64)
+
+
+def corpus_rate_interval(
+    counts: Iterable[ErrorCounts],
+    clusters: Sequence[object] | None = None,
+    *,
+    seed: int,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    method: Method = "percentile",
+) -> Interval:
+    """Interval of the corpus rate Σerrors / Σlength: counts are resampled, rates never averaged.
+
+    >>> corpus_rate_interval([ErrorCounts(1, 0, 0, 4)] * 10, seed=0)
+    Interval(low=0.25, high=0.25)
+    """
+    return bootstrap_interval(
+        _errors_and_lengths(counts),
+        lambda sums: sums[..., 0] / sums[..., 1],
+        clusters,
+        seed=seed,
+        resamples=resamples,
+        confidence=confidence,
+        method=method,
+    )
+
+
+def corpus_rate_difference_interval(
+    a: Iterable[ErrorCounts],
+    b: Iterable[ErrorCounts],
+    clusters: Sequence[object] | None = None,
+    *,
+    seed: int,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    method: Method = "percentile",
+) -> Interval:
+    """Interval of corpus_rate(a) − corpus_rate(b), paired by position (ΔWER of the same utterances).
+
+    >>> one, two = [ErrorCounts(1, 0, 0, 4)] * 5, [ErrorCounts(0, 0, 0, 4)] * 5
+    >>> corpus_rate_difference_interval(one, two, seed=0)
+    Interval(low=0.25, high=0.25)
+    """
+    left, right = _errors_and_lengths(a), _errors_and_lengths(b)
+    if len(left) != len(right):
+        raise DataError(
+            f"{len(left)} counts against {len(right)}.", hint="Paired counts must be of the same utterances."
+        )
+    return bootstrap_interval(
+        np.column_stack([left, right]),
+        lambda sums: sums[..., 0] / sums[..., 1] - sums[..., 2] / sums[..., 3],
+        clusters,
+        seed=seed,
+        resamples=resamples,
+        confidence=confidence,
+        method=method,
+    )

@@ -1,0 +1,1 @@
+"""Text: scripts, languages and normalisation before scoring. Imports neither torch nor datasets."""
