@@ -21,9 +21,9 @@ Setting = str | int | float | bool | None | Sequence["Setting"] | Mapping[str, "
 class ComponentSpec:
     """Everything that decides what a component returns: it names the component in results and keys the caches.
 
-    `kind` is what it is, `backend` the name in the table of backends, `name` the short name shown in tables, `model` where
-    the weights came from, `revision` a commit, a package version or a sha256 of the weights ("" for a component without
-    weights), `settings` the decode settings, prompts and options, JSON values only.
+    `kind` is what it is, `backend` the name in the table of backends, `name` the short name shown in tables, `model`
+    where the weights came from, `revision` a commit, a package version or a sha256 of the weights ("" for a component
+    without weights), `settings` the decode settings, prompts and options, JSON values only.
     """
 
     kind: Literal["transcriber", "encoder", "retriever"]

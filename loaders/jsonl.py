@@ -13,8 +13,8 @@ from ..errors import DataError
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number (from 1) and object of every non-blank line.
 
-    An empty file gives nothing. Raises `DataError` for a missing file, another encoding than UTF-8, or a line that is not
-    a JSON object.
+    An empty file gives nothing. Raises `DataError` for a missing file, another encoding than UTF-8, or a line that is
+    not a JSON object.
     """
     try:
         # utf-8-sig takes a byte order mark if there is one.

@@ -1,7 +1,7 @@
 """Keyed randomness: what is drawn for an item depends on the item's key alone, never on order.
 
-Every draw is seeded by `sha256(benchmark version, seed, purpose, subset, query id)`, so that an item built alone, in any
-order, in any number of workers, streaming or not, has the same bytes.
+Every draw is seeded by `sha256(benchmark version, seed, purpose, subset, query id)`, so that an item built alone, in
+any order, in any number of workers, streaming or not, has the same bytes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ RECIPE_VERSION = "1"
 def keyed_seed(seed: int, purpose: str, *parts: str) -> int:
     """A 128-bit seed for one purpose and one item.
 
-    `purpose` says what is drawn ("noise", "room", "voice", …); `parts` are normally the subset and the query id. The parts
-    are length-prefixed, so that ("ab", "c") and ("a", "bc") differ.
+    `purpose` says what is drawn ("noise", "room", "voice", …); `parts` are normally the subset and the query id. The
+    parts are length-prefixed, so that ("ab", "c") and ("a", "bc") differ.
 
     >>> keyed_seed(0, "noise", "fiqa", "4641") == keyed_seed(0, "noise", "fiqa", "4641")
     True

@@ -71,9 +71,9 @@ class CleanSpeech:
 class SpokenQuery:
     """One row of a built data set: a query as it arrives through the air.
 
-    `audio` is a complete 24 kHz mono FLAC file (16 bit). What does not apply is NaN for numbers and "" for strings. Times
-    in s, levels in dB. `snr_db` is the level asked for over the whole clip, `snr_active_db` the one measured over the
-    active part of the speech. `onset_samples` is the direct path that was cut from the room (0 without a room).
+    `audio` is a complete 24 kHz mono FLAC file (16 bit). What does not apply is NaN for numbers and "" for strings.
+    Times in s, levels in dB. `snr_db` is the level asked for over the whole clip, `snr_active_db` the one measured over
+    the active part of the speech. `onset_samples` is the direct path that was cut from the room (0 without a room).
     `gain_db` is the joint gain that kept the peak at or below 0.9 (0 when none was needed).
     """
 
@@ -104,8 +104,8 @@ class SpokenQuery:
 class Source(Protocol):
     """Where texts and clean speech come from.
 
-    A source is cheap to construct and to pickle; it reads on demand. Subset names are unique within a source and contain
-    no underscore, because config names join subset and condition with one.
+    A source is cheap to construct and to pickle; it reads on demand. Subset names are unique within a source and
+    contain no underscore, because config names join subset and condition with one.
     """
 
     @property

@@ -22,9 +22,7 @@ class SourceSpec:
 
 SOURCES = {
     spec.name: spec
-    for spec in (
-        SourceSpec("mini", ".collection:mini", "the embedded collection: en, zh and es, with its own speech"),
-    )
+    for spec in (SourceSpec("mini", ".collection:mini", "the embedded collection: en, zh and es, with its own speech"),)
 }
 
 

@@ -164,7 +164,9 @@ class CollectionSource:
             if qrel.query_id not in query_ids:
                 raise DataError(f"{place}: the query {qrel.query_id!r} is not in queries.", hint="Mend the id.")
             if qrel.document_id not in document_ids:
-                raise DataError(f"{place}: the document {qrel.document_id!r} is not in the corpus.", hint="Mend the id.")
+                raise DataError(
+                    f"{place}: the document {qrel.document_id!r} is not in the corpus.", hint="Mend the id."
+                )
             if found.setdefault((qrel.query_id, qrel.document_id), qrel) is not qrel:
                 raise DataError(
                     f"{place}: query {qrel.query_id!r} and document {qrel.document_id!r} are judged twice.",
