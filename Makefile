@@ -1,9 +1,10 @@
 # Two commands, each enough on its own after `git clone`: `make demo` and `make test`.
-# VENV is the environment, PYTHON (3.11 or later) makes it. ARGS goes to the demo or to pytest.
+# VENV is the environment, PYTHON (3.11 or later) makes it. ARGS goes to the demo or to pytest, WORKERS run the tests.
 
 VENV ?= .venv
 PYTHON ?= python3
 ARGS ?=
+WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --require-virtualenv
 export VENV
@@ -22,13 +23,13 @@ demo: $(VENV)/.squtr-demo
 	$(BIN)/squtr demo $(ARGS)
 
 test: check
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 check: $(VENV)/.squtr-dev
 	scripts/check
 
 bench: $(VENV)/.squtr-dev
-	@set -e; for file in benchmarks/bench_*.py; do echo "$$file"; $(BIN)/python "$$file"; done
+	@set -e; for file in benchmarks/[a-z]*.py; do echo "$$file"; $(BIN)/python "$$file"; done
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "squtr needs Python 3.11 or later. Run: make PYTHON=python3.11 ...")'
