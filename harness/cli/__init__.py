@@ -1,0 +1,100 @@
+"""The command line: a table of commands, each in a module that is imported only when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from ... import __version__
+from ...errors import EXIT_FAILED, EXIT_USAGE, SqutrError, nearest
+
+EXIT_INTERRUPTED = 130
+"""128 + SIGINT, what a shell expects after Ctrl-C."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """A row of the table. The module has `configure(parser)` and `run(arguments) -> exit status`."""
+
+    name: str
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    spec.name: spec
+    for spec in (
+        CommandSpec("demo", ".demo", "the whole way once, on real speech: build, recognise, retrieve, report"),
+        CommandSpec("build", ".build", "build a paired clean/noisy/reverberant data set into a folder"),
+        CommandSpec("evaluate", ".evaluate", "evaluate systems on a data set"),
+        CommandSpec("report", ".report", "write one self-contained HTML page from results"),
+    )
+}
+
+_HELP = f"""usage: squtr COMMAND [options]
+
+squtr {__version__}: how much does retrieval lose when queries are spoken, in noise and in rooms?
+
+commands:
+{chr(10).join(f"  {spec.name:<10} {spec.summary}" for spec in COMMANDS.values())}
+
+options:
+  --help     show this help; `squtr COMMAND --help` shows a command's options and an example
+  --version  show the version
+
+example:
+  squtr demo
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"squtr: {message}. Run `{self.prog} --help`.", file=sys.stderr)  # noqa: T201
+        raise SystemExit(EXIT_USAGE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status: 0, 1 (failed), 2 (bad usage) or 130 (interrupted)."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or given[0] in {"--help", "-h", "help"}:
+        print(_HELP, end="")  # noqa: T201
+        return 0 if given else EXIT_USAGE
+    if given[0] in {"--version", "-V"}:
+        print(f"squtr {__version__}")  # noqa: T201
+        return 0
+    spec = COMMANDS.get(given[0])
+    if spec is None:
+        guess = nearest(given[0], COMMANDS)
+        hint = f"Did you mean {guess!r}? " if guess else ""
+        return _fail(f"unknown command {given[0]!r}. {hint}Known: {', '.join(COMMANDS)}.", EXIT_USAGE)
+    try:
+        module = importlib.import_module(spec.module, __name__)
+        parser = _Parser(
+            prog=f"squtr {spec.name}",
+            description=module.__doc__,
+            epilog=module.EXAMPLE,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.configure(parser)
+        status: int = module.run(parser.parse_args(given[1:]))
+    except SqutrError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail(
+            "interrupted. What was finished is kept: run the same command again to continue.", EXIT_INTERRUPTED
+        )
+    except BrokenPipeError:
+        # The reader of our output (`| head`) went away: not an error of ours.
+        sys.stderr.close()
+        return EXIT_FAILED
+    return status
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"squtr: {message}", file=sys.stderr)  # noqa: T201
+    return status

@@ -1,0 +1,84 @@
+"""What several commands share: options of a recipe, progress on stderr, output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...loaders.conditions import STANDARD_CONDITIONS
+
+
+def add_recipe_options(parser: argparse.ArgumentParser) -> None:
+    """The options that decide a recipe."""
+    parser.add_argument("--source", default="mini", metavar="NAME", help="a source or a collection folder (mini)")
+    parser.add_argument("--languages", nargs="+", metavar="LANG", help="languages to take, for example en zh (all)")
+    parser.add_argument("--subsets", nargs="+", metavar="SUBSET", help="subsets to take (all)")
+    parser.add_argument(
+        "--conditions",
+        nargs="+",
+        metavar="COND",
+        default=["clean", "low_noise", "medium_noise", "high_noise"],
+        help=f"{', '.join(STANDARD_CONDITIONS)}, or any level as snr_-5, reverb_snr_5"
+        " (clean low_noise medium_noise high_noise)",
+    )
+    parser.add_argument("--noise", default="synthetic", metavar="BANK", help="noise bank or folder (synthetic)")
+    parser.add_argument("--rooms", default="simulated", metavar="BANK", help="room bank or folder (simulated)")
+    parser.add_argument("--channel", type=int, metavar="N", help="channel (from 0) of recordings that have several")
+    parser.add_argument(
+        "--level", default="whole", metavar="LEVEL", help="SNR over the whole clip or active speech (whole)"
+    )
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="queries per subset, stratified; 0: all (0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of every keyed draw (0)")
+
+
+def say(text: str) -> None:
+    """Print a line of output."""
+    print(text)  # noqa: T201
+
+
+def note(text: str) -> None:
+    """Print a line about what is happening, on stderr."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def say_json(value: Any) -> None:
+    """Print one JSON object."""
+    print(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))  # noqa: T201
+
+
+class Bars:
+    """Progress bars on stderr, one per stage, off when stderr is not a terminal."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._stage = ""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show `done` of `total` of this stage."""
+        from tqdm import tqdm
+
+        if stage != self._stage:
+            self.close()
+            self._stage = stage
+            self._bar = tqdm(total=total, desc=stage, file=sys.stderr, disable=not sys.stderr.isatty(), unit="")
+        self._bar.update(done - self._bar.n if not self._bar.disable else 0)
+
+    def close(self) -> None:
+        """Finish the last bar."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+@contextmanager
+def bars() -> Iterator[Bars]:
+    """Progress bars that are closed whatever happens."""
+    shown = Bars()
+    try:
+        yield shown
+    finally:
+        shown.close()

@@ -1,0 +1,34 @@
+"""Write one self-contained HTML page from a folder of results: it needs no network and opens anywhere."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .common import say, say_json
+
+EXAMPLE = """example:
+  squtr report run --out run/report.html
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that `squtr evaluate --out` wrote")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the page to write (DIR/report.html)")
+    parser.add_argument("--title", default="squtr report", metavar="TEXT", help="the page's title")
+    parser.add_argument("--json", action="store_true", help="print one JSON object about the page")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the page and say where it is."""
+    from ..report import write_report
+
+    out = arguments.out or arguments.folder / "report.html"
+    path = write_report(arguments.folder, out, title=arguments.title)
+    size = path.stat().st_size
+    if arguments.json:
+        say_json({"report": str(path), "bytes": size})
+    else:
+        say(f"Report: {path} ({size / 1e6:.1f} MB)")
+    return 0

@@ -1,0 +1,1 @@
+"""From paired data and systems to runs and results."""

@@ -1,0 +1,143 @@
+"""The card of a built data set: `README.md` with the `configs:` that `datasets` and the Hub read."""
+
+from __future__ import annotations
+
+import math
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from .manifest import Manifest
+
+STATISTICS_COLUMNS = [
+    "duration_s", "snr_db", "snr_active_db", "rt60_s", "noise_family", "voice", "tts_error_rate",
+]  # fmt: skip
+
+
+def dataset_card(manifest: Manifest, folder: Path) -> str:
+    """The card of the data set whose shards lie in `folder`; every figure in it is read back from the shards."""
+    recipe, subsets = manifest.recipe, manifest.subsets
+    tables = {
+        (subset, condition): pq.read_table(
+            [folder / s.path for s in _shards(manifest, f"queries/{language}/{subset}/{condition}/")],
+            columns=STATISTICS_COLUMNS,
+            partitioning=None,
+        )
+        for subset, language in subsets.items()
+        for condition in manifest.conditions
+    }
+    first = next(iter(manifest.conditions))
+    example = f"{next(iter(subsets.values()))}_{first}"
+    template = Template((files("squtr") / "dataset_cards" / "built.md.template").read_text(encoding="utf-8"))
+    return template.substitute(
+        configs="\n".join(_configs(manifest)),
+        languages="\n".join(f"- {language}" for language in dict.fromkeys(subsets.values())),
+        source=recipe["source"],
+        source_version=recipe["source_version"],
+        licences="\n".join(_licences(recipe)),
+        seed=recipe["seed"],
+        level=recipe["level"],
+        recipe_version=recipe["recipe_version"],
+        fingerprint=manifest.recipe_fingerprint,
+        squtr_version=manifest.squtr_version,
+        counts="\n".join(_counts(manifest)),
+        statistics="\n".join(_statistics(tables)),
+        noises="\n".join(_noises(tables)),
+        voices="\n".join(_voices(tables, first, subsets)),
+        example=example,
+        example_subset=next(iter(subsets)),
+    )
+
+
+def _shards(manifest: Manifest, prefix: str) -> list[Any]:
+    return [shard for shard in manifest.shards if shard.path.startswith(prefix)]
+
+
+def config_patterns(manifest: Manifest) -> dict[str, list[str]]:
+    """Config name to the patterns of its files, in query order: nothing is stored twice."""
+    subsets = manifest.subsets
+    patterns: dict[str, list[str]] = {}
+    for language in dict.fromkeys(subsets.values()):
+        for condition in manifest.conditions:
+            patterns[f"{language}_{condition}"] = [
+                f"queries/{language}/{subset}/{condition}/*.parquet" for subset, of in subsets.items() if of == language
+            ]
+    for subset, language in subsets.items():
+        for condition in manifest.conditions:
+            patterns[f"{subset}_{condition}"] = [f"queries/{language}/{subset}/{condition}/*.parquet"]
+    for subset in subsets:
+        patterns[f"{subset}-corpus"] = [f"corpus/{subset}/*.parquet"]
+        patterns[f"{subset}-qrels"] = [f"qrels/{subset}/*.parquet"]
+    return patterns
+
+
+def _configs(manifest: Manifest) -> list[str]:
+    lines = []
+    for name, patterns in config_patterns(manifest).items():
+        lines += [f"- config_name: {name}", "  data_files:", "  - split: test", "    path:"]
+        lines += [f"    - {pattern}" for pattern in patterns]
+    return lines
+
+
+def _licences(recipe: dict[str, Any]) -> list[str]:
+    lines = [f"| source `{recipe['source']}` | {recipe['licence']} |"]
+    if recipe["noise"]:
+        lines.append(f"| noise `{recipe['noise']}` | {recipe['noise_licence']} |")
+    if recipe["rooms"]:
+        lines.append(f"| rooms `{recipe['rooms']}` | {recipe['rooms_licence']} |")
+    return lines
+
+
+def _counts(manifest: Manifest) -> list[str]:
+    lines = []
+    for subset, language in manifest.subsets.items():
+        rows = [
+            sum(shard.rows for shard in _shards(manifest, prefix))
+            for prefix in (
+                f"queries/{language}/{subset}/{manifest.conditions[0]}/",
+                f"corpus/{subset}/",
+                f"qrels/{subset}/",
+            )
+        ]
+        lines.append(f"| {subset} | {language} | " + " | ".join(f"{n:,}" for n in rows) + " |")
+    return lines
+
+
+def _mean(table: pa.Table, column: str) -> str:
+    values = [v for v in table.column(column).to_pylist() if not math.isnan(v)]  # NaN is "does not apply"
+    return f"{sum(values) / len(values):.2f}" if values else "–"
+
+
+def _statistics(tables: dict[tuple[str, str], pa.Table]) -> list[str]:
+    return [
+        f"| {subset} | {condition} | {table.num_rows:,} | {pc.sum(table.column('duration_s')).as_py() / 60:.1f} "
+        f"| {_mean(table, 'snr_db')} | {_mean(table, 'snr_active_db')} | {_mean(table, 'rt60_s')} |"
+        for (subset, condition), table in tables.items()
+    ]
+
+
+def _noises(tables: dict[tuple[str, str], pa.Table]) -> list[str]:
+    counts: dict[str, int] = {}
+    for table in tables.values():
+        for family in table.column("noise_family").to_pylist():
+            if family:
+                counts[family] = counts.get(family, 0) + 1
+    return [f"| {family} | {count:,} |" for family, count in sorted(counts.items())] or ["| none | 0 |"]
+
+
+def _voices(tables: dict[tuple[str, str], pa.Table], condition: str, subsets: dict[str, str]) -> list[str]:
+    lines = []
+    for subset, language in subsets.items():
+        table = tables[subset, condition]
+        counts: dict[str, int] = {}
+        for voice in table.column("voice").to_pylist():
+            if voice:
+                counts[voice] = counts.get(voice, 0) + 1
+        voices = ", ".join(f"{voice} ({count})" for voice, count in sorted(counts.items())) or "–"
+        lines.append(f"| {subset} | {language} | {voices} | {_mean(table, 'tts_error_rate')} |")
+    return lines

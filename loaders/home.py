@@ -1,0 +1,17 @@
+"""Where squtr keeps what it builds, joins and caches."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def squtr_home() -> Path:
+    """`$SQUTR_HOME`, else `~/.cache/squtr`. Not created."""
+    configured = os.environ.get("SQUTR_HOME")
+    return Path(configured).expanduser() if configured else Path.home() / ".cache" / "squtr"
+
+
+def default_dataset_folder() -> Path:
+    """Where `squtr build` writes without `--out`, and where the bare name "squtr" looks."""
+    return squtr_home() / "squtr"

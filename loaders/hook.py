@@ -1,0 +1,109 @@
+"""Teaches `datasets` the bare name "squtr", in this one module.
+
+`datasets` has neither scripts nor plug-ins. `load_dataset("squtr", …)` works because the function that turns a name
+into a builder, `datasets.load.dataset_module_factory`, is wrapped: for the name "squtr" it returns our builder, for
+every other name it does what it always did. `install()` wraps it when `datasets` is imported, and does not import it.
+
+A folder of that name is read with `load_dataset("./squtr", …)`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.machinery
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from .. import __version__
+from ..errors import SqutrError
+
+NAME = "squtr"
+_TARGET = "datasets.load"
+_FACTORY = "dataset_module_factory"
+_PARAMETERS = ("path", "revision", "download_config", "download_mode", "data_dir", "data_files", "cache_dir")
+_FIELDS = ("module_path", "hash", "builder_kwargs")
+_MARK = "_squtr_wrapped"
+
+
+def install() -> None:
+    """Wrap the factory now if `datasets` is loaded, else as soon as it is. Calling it again changes nothing."""
+    module = sys.modules.get(_TARGET)
+    if module is not None:
+        _wrap(module)
+        for name in ("datasets.inspect",):
+            copy = sys.modules.get(name)
+            if copy is not None and hasattr(copy, _FACTORY):
+                setattr(copy, _FACTORY, getattr(module, _FACTORY))
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def _wrap(module: ModuleType) -> None:
+    original: Callable[..., Any] = getattr(module, _FACTORY)
+    if getattr(original, _MARK, False):
+        return
+    fits = _fits(original, module)
+
+    @functools.wraps(original)
+    def dataset_module_factory(path: str, *args: Any, **kwargs: Any) -> Any:
+        if path != NAME:
+            return original(path, *args, **kwargs)
+        if not fits:
+            import datasets
+
+            raise SqutrError(
+                f'datasets {datasets.__version__} does not let squtr answer load_dataset("squtr").',
+                hint="Use squtr.load_dataset(…), or install datasets 5.2.",
+            )
+        from .keyed import RECIPE_VERSION
+
+        return module.DatasetModule(
+            module_path=f"{__package__}.on_the_fly",
+            hash=f"{__version__}-{RECIPE_VERSION}",
+            builder_kwargs={"dataset_name": NAME},
+        )
+
+    setattr(dataset_module_factory, _MARK, True)
+    setattr(module, _FACTORY, dataset_module_factory)
+
+
+def _fits(factory: Callable[..., Any], module: ModuleType) -> bool:
+    """Whether this version of `datasets` has the signature that the wrapper was written for."""
+    parameters = tuple(inspect.signature(factory).parameters)
+    fields = getattr(getattr(module, "DatasetModule", None), "__dataclass_fields__", {})
+    return parameters[: len(_PARAMETERS)] == _PARAMETERS and all(name in fields for name in _FIELDS)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds `datasets.load` as Python would, and has it wrapped after it was executed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != _TARGET:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, loader: importlib.abc.Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        _wrap(module)
+
+    def __getattr__(self, name: str) -> Any:
+        # inspect.getsource and the like ask the loader.
+        return getattr(self._loader, name)

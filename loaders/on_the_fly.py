@@ -1,0 +1,199 @@
+"""The `datasets` builder behind the bare name "squtr": mixes spoken queries on the fly, or reads what was built.
+
+`datasets` finds the one builder class of this module. It is loaded through `hook.py`, never imported directly.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datasets.builder import Key
+
+from ..errors import DataError, UsageError, unknown_name
+from .card import config_patterns
+from .conditions import QueryConfig, TableConfig, parse_config
+from .home import default_dataset_folder
+from .manifest import MANIFEST_NAME, Manifest, read_manifest
+from .recipe import Kitchen, open_kitchen
+from .rows import (
+    ROWS_PER_TABLE,
+    batches,
+    corpus_features,
+    corpus_table,
+    qrels_features,
+    qrels_table,
+    query_features,
+    query_table,
+    render_rows,
+)
+from .sources import SOURCES, load_source
+
+QUERIES_PER_BLOCK = 32
+"""What one process takes at a time; streaming gives its first rows after one such block."""
+
+
+@dataclass
+class SqutrConfig(datasets.BuilderConfig):
+    """Options of `load_dataset("squtr", config, …)`; every one enters the cache key.
+
+    `source`: a source's name or folder; None reads what `squtr build` put into `$SQUTR_HOME`. `noise`, `rooms`: bank
+    names or folders; `channel` (from 0) for recordings with several channels; `seed`; `level`: "whole" or "active";
+    `limit`: queries per subset, 0 for all.
+    """
+
+    source: str | None = None
+    noise: str = "synthetic"
+    rooms: str = "simulated"
+    channel: int | None = None
+    seed: int = 0
+    level: str = "whole"
+    limit: int = 0
+
+    def create_config_id(self, config_kwargs: dict[str, Any], custom_features: datasets.Features | None = None) -> str:
+        """The cache key: the config's name and the fingerprint of everything that decides its bytes."""
+        if custom_features is not None:
+            raise UsageError("squtr fixes the features.", hint="Load first, then use cast_column.")
+        return f"{self.name}-{self.fingerprint()}"
+
+    def fingerprint(self) -> str:
+        """The fingerprint of the recipe, or of the manifest that is read."""
+        if self.source is None:
+            return read_default_manifest(self.name).recipe_fingerprint
+        config = self.parsed()
+        if isinstance(config, TableConfig):
+            return f"{self.source_fingerprint()}-{self.limit}-{self.seed}"
+        return self.kitchen(config).recipe.fingerprint
+
+    def source_fingerprint(self) -> str:
+        """The version of the source's content."""
+        return load_source(self.source or "").version
+
+    def parsed(self) -> QueryConfig | TableConfig:
+        """The parsed config name. Raises `UnknownNameError` that suggests the nearest."""
+        if self.source is None:
+            return parse_config(self.name, read_default_manifest(self.name).subsets)
+        return parse_config(self.name, dict(load_source(self.source).subsets))
+
+    def kitchen(self, config: QueryConfig | TableConfig) -> Kitchen:
+        """The opened recipe of this config."""
+        spoken = isinstance(config, QueryConfig)
+        return open_kitchen(
+            self.source or "",
+            conditions=[config.condition.name] if isinstance(config, QueryConfig) else ["clean"],
+            subsets=config.subsets if isinstance(config, QueryConfig) else [config.subset],
+            noise=self.noise,
+            rooms=self.rooms,
+            channel=self.channel if spoken else None,
+            seed=self.seed,
+            level=self.level,
+            limit=self.limit,
+        )
+
+
+def read_default_manifest(config: str) -> Manifest:
+    """The manifest of the data set in `$SQUTR_HOME`; `DataError` that says what to do if there is none."""
+    folder = default_dataset_folder()
+    if not (folder / MANIFEST_NAME).exists():
+        raise DataError(
+            f"no data set was built into {folder}.",
+            hint=f'Run `squtr build` (without --out), or name a source: load_dataset("squtr", "{config}", '
+            f'source="mini"). Known sources: {", ".join(SOURCES)}.',
+        )
+    manifest = read_manifest(folder)
+    if not manifest.complete:
+        raise DataError(f"the build in {folder} is not finished.", hint="Run the same `squtr build` again.")
+    return manifest
+
+
+class Squtr(datasets.ArrowBasedBuilder):
+    """Spoken queries under any condition, corpora and judgements."""
+
+    VERSION = datasets.Version("1.0.0")
+    BUILDER_CONFIG_CLASS = SqutrConfig
+    config: SqutrConfig
+
+    def _create_builder_config(
+        self, config_name: str | None = None, **kwargs: Any
+    ) -> tuple[datasets.BuilderConfig, str]:
+        if config_name is None:
+            raise UsageError(
+                "the config's name is missing.",
+                hint='For example: load_dataset("squtr", "zh_medium_noise", source="mini").',
+            )
+        known = {"source", "noise", "rooms", "channel", "seed", "level", "limit"}
+        for option in kwargs.keys() - known - {"custom_features", "config_id", "version"}:
+            raise unknown_name("option", option, known)
+        return super()._create_builder_config(config_name=config_name, **kwargs)  # type: ignore[no-any-return]
+
+    def _info(self) -> datasets.DatasetInfo:
+        config = self.config.parsed()
+        if isinstance(config, QueryConfig):
+            features = query_features()
+        else:
+            features = corpus_features() if config.kind == "corpus" else qrels_features()
+        return datasets.DatasetInfo(description="Spoken queries under controlled noise and rooms.", features=features)
+
+    def _split_generators(self, _: Any) -> list[datasets.SplitGenerator]:
+        blocks = self._built_files() if self.config.source is None else self._blocks()
+        # `datasets` divides the one list among processes and among the workers of a stream.
+        return [datasets.SplitGenerator(name="test", gen_kwargs={"blocks": blocks})]
+
+    def _built_files(self) -> list[Any]:
+        manifest = read_default_manifest(self.config.name)
+        parse_config(self.config.name, manifest.subsets)
+        patterns = config_patterns(manifest)
+        if self.config.name not in patterns:
+            raise unknown_name(f"config of the data set in {default_dataset_folder()}:", self.config.name, patterns)
+        folders = [pattern.removesuffix("*.parquet") for pattern in patterns[self.config.name]]
+        return [s.path for folder in folders for s in manifest.shards if s.path.startswith(folder)]
+
+    def _blocks(self) -> list[Any]:
+        config = self.config.parsed()
+        if isinstance(config, TableConfig):
+            return [(config.subset, 0, 0)]
+        kitchen = self.config.kitchen(config)
+        return [
+            (subset, start, start + QUERIES_PER_BLOCK)
+            for subset in config.subsets
+            for start in range(0, len(kitchen.queries(subset)), QUERIES_PER_BLOCK)
+        ]
+
+    def _generate_tables(self, blocks: list[Any]) -> Iterator[tuple[Key, pa.Table]]:
+        for index, table in self._tables(blocks):
+            yield Key(*index), table
+
+    def _tables(self, blocks: list[Any]) -> Iterator[tuple[tuple[int, int], pa.Table]]:
+        schema = self.info.features.arrow_schema
+        if self.config.source is None:
+            for number, path in enumerate(blocks):
+                with pq.ParquetFile(default_dataset_folder() / path) as file:
+                    for index, batch in enumerate(file.iter_batches(ROWS_PER_TABLE)):
+                        yield (number, index), pa.Table.from_batches([batch]).cast(schema)
+            return
+        config = self.config.parsed()
+        kitchen = self.config.kitchen(config)
+        if isinstance(config, TableConfig):
+            yield from self._table_rows(kitchen, config, schema)
+            return
+        workers = os.cpu_count() or 1
+        for number, (subset, start, stop) in enumerate(blocks):
+            queries = kitchen.queries(subset)[start:stop]
+            rows = render_rows(kitchen, config.condition, queries, workers=workers)
+            for index, batch in enumerate(batches(rows, ROWS_PER_TABLE)):
+                yield (number, index), query_table(batch, schema)
+
+    def _table_rows(
+        self, kitchen: Kitchen, config: TableConfig, schema: pa.Schema
+    ) -> Iterator[tuple[tuple[int, int], pa.Table]]:
+        if config.kind == "corpus":
+            for index, documents in enumerate(batches(kitchen.source.documents(config.subset), 5_000)):
+                yield (0, index), corpus_table(documents, schema)
+            return
+        kept = {query.id for query in kitchen.queries(config.subset)}
+        yield (0, 0), qrels_table((q for q in kitchen.source.qrels(config.subset) if q.query_id in kept), schema)

@@ -1,0 +1,202 @@
+"""Paired data as the harness reads it: a built folder, or a recipe rendered on the fly."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import DataError, UsageError, unknown_name
+from .card import config_patterns
+from .conditions import parse_condition
+from .manifest import MANIFEST_NAME, Manifest, read_manifest
+from .recipe import Kitchen
+from .records import Document, Query, SpokenQuery
+from .rows import QUERY_COLUMNS, ROWS_PER_TABLE, render_rows
+
+
+class PairedData(Protocol):
+    """Queries under several conditions with their corpora and judgements."""
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """The recipe as JSON object (see `Recipe`)."""
+        ...
+
+    @property
+    def revision(self) -> str:
+        """The fingerprint of the recipe."""
+        ...
+
+    @property
+    def manifest_sha256(self) -> str:
+        """The sha256 of `manifest.json`, "" for data that was not built."""
+        ...
+
+    @property
+    def subsets(self) -> Mapping[str, str]:
+        """Subset name to language."""
+        ...
+
+    @property
+    def conditions(self) -> Sequence[str]:
+        """The conditions at hand."""
+        ...
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The typed queries."""
+        ...
+
+    def spoken(self, subset: str, condition: str) -> Iterator[SpokenQuery]:
+        """The spoken queries in the order of `queries`."""
+        ...
+
+    def documents(self, subset: str) -> Sequence[Document]:
+        """The corpus."""
+        ...
+
+    def qrels(self, subset: str) -> dict[str, dict[str, int]]:
+        """Grades by query id and document id."""
+        ...
+
+
+class LiveData:
+    """A recipe rendered when it is read."""
+
+    def __init__(self, kitchen: Kitchen, *, workers: int = 0) -> None:
+        self._kitchen = kitchen
+        self._workers = workers or os.cpu_count() or 1
+        self.recipe: Mapping[str, Any] = kitchen.recipe.as_dict()
+        self.revision = kitchen.recipe.fingerprint
+        self.manifest_sha256 = ""
+        self.subsets: Mapping[str, str] = dict(kitchen.recipe.subsets)
+        self.conditions: Sequence[str] = kitchen.recipe.conditions
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The typed queries that the recipe takes."""
+        return self._kitchen.queries(subset)
+
+    def spoken(self, subset: str, condition: str) -> Iterator[SpokenQuery]:
+        """Render the spoken queries."""
+        return render_rows(
+            self._kitchen, parse_condition(condition), self._kitchen.queries(subset), workers=self._workers
+        )
+
+    def documents(self, subset: str) -> Sequence[Document]:
+        """The corpus."""
+        return list(self._kitchen.source.documents(subset))
+
+    def qrels(self, subset: str) -> dict[str, dict[str, int]]:
+        """The grades of the queries taken."""
+        grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
+        for qrel in self._kitchen.source.qrels(subset):
+            if qrel.query_id in grades:
+                grades[qrel.query_id][qrel.document_id] = qrel.score
+        return grades
+
+
+class BuiltData:
+    """A folder that `squtr build` wrote. Raises `DataError` if it is missing, unfinished or damaged."""
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise DataError(f"{folder} does not exist.", hint="Run `squtr build` first, or check the path.")
+        self.folder = folder
+        self.manifest: Manifest = read_manifest(folder)
+        if not self.manifest.complete:
+            raise DataError(f"the build in {folder} is not finished.", hint="Run the same `squtr build` again.")
+        self._patterns = config_patterns(self.manifest)
+        self.recipe: Mapping[str, Any] = self.manifest.recipe
+        self.revision = self.manifest.recipe_fingerprint
+        self.subsets: Mapping[str, str] = self.manifest.subsets
+        self.conditions: Sequence[str] = self.manifest.conditions
+
+    @cached_property
+    def manifest_sha256(self) -> str:
+        """The sha256 of `manifest.json`."""
+        return hashlib.sha256((self.folder / MANIFEST_NAME).read_bytes()).hexdigest()
+
+    def _batches(self, config: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+        if config not in self._patterns:
+            raise unknown_name(f"config of {self.folder}:", config, self._patterns)
+        folders = [pattern.removesuffix("*.parquet") for pattern in self._patterns[config]]
+        for shard in (s for folder in folders for s in self.manifest.shards if s.path.startswith(folder)):
+            path = self.folder / shard.path
+            try:
+                with pq.ParquetFile(path) as file:
+                    if file.metadata.num_rows != shard.rows:
+                        raise DataError(
+                            f"{path} has {file.metadata.num_rows} rows, the manifest says {shard.rows}.",
+                            hint="Build the folder again.",
+                        )
+                    yield from file.iter_batches(ROWS_PER_TABLE, columns=columns)
+            except (OSError, pa.ArrowException) as error:
+                raise DataError(f"{path} cannot be read: {error}.", hint="Build the folder again.") from error
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The typed queries, read from the first condition."""
+        config = f"{subset}_{self.conditions[0]}"
+        return [
+            Query(row["id"], subset, row["language"], row["text"])
+            for batch in self._batches(config, ["id", "language", "text"])
+            for row in batch.to_pylist()
+        ]
+
+    def spoken(self, subset: str, condition: str) -> Iterator[SpokenQuery]:
+        """Read the spoken queries, a row group at a time."""
+        for batch in self._batches(f"{subset}_{condition}"):
+            for row in batch.to_pylist():
+                row["audio"] = row["audio"]["bytes"]
+                yield SpokenQuery(**{name: row[name] for name in QUERY_COLUMNS})
+
+    def documents(self, subset: str) -> Sequence[Document]:
+        """The corpus."""
+        return [
+            Document(row["id"], row["title"], row["text"])
+            for batch in self._batches(f"{subset}-corpus")
+            for row in batch.to_pylist()
+        ]
+
+    def qrels(self, subset: str) -> dict[str, dict[str, int]]:
+        """Grades by query id and document id."""
+        grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
+        for batch in self._batches(f"{subset}-qrels"):
+            for row in batch.to_pylist():
+                grades.setdefault(row["query-id"], {})[row["corpus-id"]] = row["score"]
+        return grades
+
+
+def check_config(data: PairedData, config: str) -> str:
+    """`config`, if it is `<language>_<condition>` or `<subset>_<condition>` of this data, `text` included.
+
+    Raises `UnknownNameError` that suggests the nearest.
+    """
+    scope, _, condition = config.partition("_")
+    conditions = ("text", *data.conditions)
+    scopes = (*dict.fromkeys(data.subsets.values()), *data.subsets)
+    if scope not in scopes or condition not in conditions:
+        raise unknown_name("config", config, [f"{s}_{c}" for s in scopes for c in conditions])
+    return config
+
+
+def config_subsets(data: PairedData, config: str) -> tuple[list[str], str]:
+    """The subsets and the condition of a checked config."""
+    scope, _, condition = check_config(data, config).partition("_")
+    if scope in data.subsets:
+        return [scope], condition
+    return [subset for subset, language in data.subsets.items() if language == scope], condition
+
+
+def check_pairing(expected: Sequence[Query], spoken: SpokenQuery, position: int) -> None:
+    """Raise `UsageError` where a spoken query is not the typed one of its position: the pairing is broken."""
+    if position >= len(expected) or expected[position].id != spoken.id:
+        raise UsageError(
+            f"query {spoken.id!r} under {spoken.condition} has no typed partner at position {position}.",
+            hint="Build the folder again.",
+        )

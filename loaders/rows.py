@@ -1,0 +1,137 @@
+"""Rows of a data set as Arrow tables, and the one loop that renders them.
+
+Every way to a data set (built, on the fly, streamed) goes through `render_rows`, so that all give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from .conditions import Condition
+from .recipe import Kitchen
+from .records import SAMPLE_RATE, Document, Qrel, Query, SpokenQuery
+from .render import render
+
+if TYPE_CHECKING:
+    import datasets
+
+ROWS_PER_TABLE = 32
+"""Rows held in memory at once, and the size of a row group: an average clip takes about 150 kB."""
+
+QUERY_COLUMNS = tuple(field.name for field in fields(SpokenQuery))
+_INTEGERS = {"onset_samples", "seed"}
+_TEXTS = {
+    "id", "subset", "language", "text", "condition", "noise_id", "noise_family", "rir_id", "speaker", "voice",
+}  # fmt: skip
+
+
+def query_features() -> datasets.Features:
+    """The features of spoken queries. The sound is not decoded by default, which needs no FFmpeg.
+
+    `dataset.cast_column("audio", datasets.Audio())` turns decoding on where torchcodec is installed.
+    """
+    import datasets
+
+    columns: dict[str, Any] = {}
+    for name in QUERY_COLUMNS:
+        if name == "audio":
+            columns[name] = datasets.Audio(sampling_rate=SAMPLE_RATE, decode=False)
+        elif name in _TEXTS:
+            columns[name] = datasets.Value("string")
+        else:
+            columns[name] = datasets.Value("int64" if name in _INTEGERS else "float64")
+    return datasets.Features(columns)
+
+
+def corpus_features() -> datasets.Features:
+    """The features of a corpus."""
+    import datasets
+
+    return datasets.Features({name: datasets.Value("string") for name in ("id", "title", "text")})
+
+
+def qrels_features() -> datasets.Features:
+    """The features of relevance judgements."""
+    import datasets
+
+    return datasets.Features(
+        {
+            "query-id": datasets.Value("string"),
+            "corpus-id": datasets.Value("string"),
+            "score": datasets.Value("int64"),
+        }
+    )
+
+
+def query_table(rows: Sequence[SpokenQuery], schema: pa.Schema) -> pa.Table:
+    """A table of spoken queries. The path inside the audio column names the clip for people who save it."""
+    return pa.Table.from_pylist(
+        [
+            {name: getattr(row, name) for name in QUERY_COLUMNS}
+            | {"audio": {"bytes": row.audio, "path": f"{row.id}_{row.condition}.flac"}}
+            for row in rows
+        ],
+        schema=schema,
+    )
+
+
+def corpus_table(documents: Iterable[Document], schema: pa.Schema) -> pa.Table:
+    """A table of documents."""
+    return pa.Table.from_pylist([{"id": d.id, "title": d.title, "text": d.text} for d in documents], schema=schema)
+
+
+def qrels_table(qrels: Iterable[Qrel], schema: pa.Schema) -> pa.Table:
+    """A table of judgements."""
+    return pa.Table.from_pylist(
+        [{"query-id": q.query_id, "corpus-id": q.document_id, "score": q.score} for q in qrels], schema=schema
+    )
+
+
+def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Lists of at most `size` items.
+
+    >>> list(batches("abcde", 2))
+    [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    batch: list[Any] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def render_rows(
+    kitchen: Kitchen, condition: Condition, queries: Iterable[Query], *, workers: int = 1
+) -> Iterator[SpokenQuery]:
+    """Render `queries` under `condition`, in order.
+
+    Threads suffice: soundfile and the FFT release the interpreter lock. At most 2 clips per worker are held.
+    """
+
+    def cook(query: Query) -> SpokenQuery:
+        return render(query, kitchen.source.speech(query), condition, kitchen.air)
+
+    if workers <= 1:
+        yield from map(cook, queries)
+        return
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        pending: deque[Future[SpokenQuery]] = deque()
+        try:
+            for query in queries:
+                pending.append(pool.submit(cook, query))
+                if len(pending) >= 2 * workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
