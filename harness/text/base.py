@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 
-APOSTROPHES = "'\u2018\u2019\u201b\u02bc\u02b9\u2032\u00b4\u0060\uff07\u05f3"
+_APOSTROPHES = "'\u2018\u2019\u201b\u02bc\u02b9\u2032\u00b4\u0060\uff07\u05f3"
 """What is typed for an apostrophe; all are read as U+0027."""
 
-_MAX_PASSES = 16
+
+class _Visible(dict[int, int | str | None]):
+    """A `str.translate` table, filled on demand: apostrophes become one, invisible characters go, the rest stays."""
+
+    def __missing__(self, code: int) -> int | str | None:
+        value: int | str | None = code
+        if chr(code) in _APOSTROPHES:
+            value = "'"
+        elif unicodedata.category(chr(code)) == "Cf" or _is_variation_selector(code):
+            # Joiners, soft hyphens, byte order marks: inside a word, no boundary.
+            value = None
+        self[code] = value
+        return value
 
 
-class _Table(dict[int, str | None]):
-    """A `str.translate` table filled on demand: letters, marks and digits stay, the rest becomes a blank."""
+class _Words(dict[int, int | str | None]):
+    """A `str.translate` table, filled on demand: letters, marks, numbers and `keep` stay, the rest becomes a blank."""
 
     def __init__(self, keep: str = "") -> None:
-        super().__init__({ord(c): c for c in keep})
+        super().__init__({ord(char): char for char in keep})
 
-    def __missing__(self, code: int) -> str | None:
-        char = chr(code)
-        category = unicodedata.category(char)
-        value: str | None
-        if _is_variation_selector(code) or category == "Cf":
-            # Joiners, soft hyphens, byte order marks: inside a word, invisible, no boundary.
-            value = None
-        elif category[0] in "LMN":
-            value = char
-        else:
-            value = " "
-        self[code] = value
+    def __missing__(self, code: int) -> int | str | None:
+        self[code] = value = code if unicodedata.category(chr(code))[0] in "LMN" else " "
         return value
 
 
@@ -36,45 +39,61 @@ def _is_variation_selector(code: int) -> bool:
     return 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF or 0x180B <= code <= 0x180F
 
 
-_PLAIN = _Table()
+_VISIBLE = _Visible()
+_RAISED = re.compile(r"(?<=\d)(?=[²³¹⁰⁴-⁹₀-₉¼-¾⅐-⅞↉①-⑳])")
+_TABLES = {"": _Words()}
+
+
+def word_list(text: str) -> tuple[str, ...]:
+    """The words of a table that is written as one string, which keeps long tables readable."""
+    return tuple(text.split())
 
 
 def fold(text: str) -> str:
     """Compatibility forms and case folded (NFKC, then full case folding, then NFKC): Ａ → a, ß → ss, ﬁ → fi.
 
-    >>> fold("ＡＢＣ Straße ㎞")
-    'abc strasse km'
+    Apostrophes of all shapes become U+0027; characters that cannot be seen (joiners, soft hyphens, byte order marks,
+    variation selectors) go.
+
+    >>> fold("ＡＢＣ Straße ㎞ don’t")
+    "abc strasse km don't"
     """
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    # 2½ and 10³ must not become 21/2 and 103.
+    text = _RAISED.sub(" ", text.translate(_VISIBLE))
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return unicodedata.normalize("NFKC", text.translate(_VISIBLE))
 
 
-def strip_punctuation(text: str) -> str:
-    """Everything that is no letter, mark or number becomes a blank; blanks are joined; invisible format characters go.
+def strip_punctuation(text: str, keep: str = "") -> str:
+    """Everything but letters, marks, numbers and the characters in `keep` becomes a blank; blanks are joined.
 
     >>> strip_punctuation("well-known, “naïve” café!")
     'well known naïve café'
     """
-    return " ".join(text.translate(_PLAIN).split())
+    table = _TABLES.get(keep)
+    if table is None:
+        table = _TABLES[keep] = _Words(keep)
+    return " ".join(text.translate(table).split())
 
 
 def to_fixpoint(step: Callable[[str], str], text: str) -> str:
     """`step` until the text stays the same, which makes the whole idempotent.
 
-    Two passes suffice for ordinary text (the second confirms). Should a text still move after 16 passes, that is an
-    error in the rules, raised as `RuntimeError` rather than returned as if it were stable.
+    For ordinary text the second pass only confirms the first. Should the texts go round in a circle, the smallest of
+    the circle is taken, so that each of them normalises to the same one.
     """
-    for _ in range(_MAX_PASSES):
-        changed = step(text)
-        if changed == text:
-            return text
-        text = changed
-    raise RuntimeError(f"normalisation does not settle on {text!r}")
+    seen: dict[str, int] = {}
+    while text not in seen:
+        seen[text] = len(seen)
+        text = step(text)
+    circle = list(seen)[seen[text] :]
+    return min(circle)
 
 
-def normalize_base(text: str) -> str:
+def base_step(text: str) -> str:
     """One pass of the base: fold, then strip punctuation.
 
-    >>> normalize_base("L’Homme, ＯＫ?  हिन्दी")
+    >>> base_step("L’Homme, ＯＫ?  हिन्दी")
     'l homme ok हिन्दी'
     """
     return strip_punctuation(fold(text))

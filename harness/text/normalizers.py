@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from ...errors import missing_extra, unknown_name
 from . import base
+from .english import english_step
 from .languages import primary_language
 
 NORMALIZERS = ("default", "raw", "whisper")
@@ -53,12 +54,12 @@ def _load(name: str, language: str) -> Normalizer:
         return Normalizer("raw", "1", language, str.strip)
     if name == "whisper":
         return _whisper(language)
-    step = _STEPS.get(language, base.normalize_base)
+    step = _STEPS.get(language, base.base_step)
     cached = lru_cache(maxsize=_CACHE_SIZE)(lambda text: base.to_fixpoint(step, text))
     return Normalizer("default", DEFAULT_VERSION, language, cached)
 
 
-_STEPS: dict[str, Callable[[str], str]] = {}
+_STEPS: dict[str, Callable[[str], str]] = {"en": english_step}
 
 
 def _whisper(language: str) -> Normalizer:
