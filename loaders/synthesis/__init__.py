@@ -1,0 +1,22 @@
+"""Speech for a user's own text: engines behind one protocol, chosen by name.
+
+`load_synthesizer("espeak")` is the light engine for English and Spanish, `load_synthesizer("kokoro")` the neural one
+that speaks Chinese too. `speak_query` turns a typed query into clean speech with a voice drawn by the keyed rule.
+"""
+
+from __future__ import annotations
+
+from .backends import SYNTHESIZERS, SynthesizerBackend, load_synthesizer
+from .protocol import Synthesizer, SynthesizerSpec
+from .speaking import choose_voice, finish_speech, speak_query
+
+__all__ = [
+    "SYNTHESIZERS",
+    "Synthesizer",
+    "SynthesizerBackend",
+    "SynthesizerSpec",
+    "choose_voice",
+    "finish_speech",
+    "load_synthesizer",
+    "speak_query",
+]

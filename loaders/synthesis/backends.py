@@ -1,0 +1,79 @@
+"""The table of speech synthesizers."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import cast
+
+from ...errors import UsageError, unknown_name
+from .protocol import Synthesizer
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesizerBackend:
+    """One engine: `path` is `module:class` within this package, `extra` what to install, `languages` what it speaks."""
+
+    name: str
+    path: str
+    extra: str
+    languages: tuple[str, ...]
+    description: str
+
+
+SYNTHESIZERS = {
+    backend.name: backend
+    for backend in (
+        SynthesizerBackend(
+            "espeak",
+            ".espeak:EspeakSynthesizer",
+            "espeak",
+            ("en", "es"),
+            "espeak-ng: small, fast, formant speech; no weights to fetch",
+        ),
+        SynthesizerBackend(
+            "kokoro",
+            ".kokoro:KokoroSynthesizer",
+            "kokoro",
+            ("en", "es", "zh"),
+            "Kokoro-82M: neural speech, 39 voices in three languages, with onnxruntime",
+        ),
+    )
+}
+
+
+def load_synthesizer(name: str, **options: object) -> Synthesizer:
+    """The engine called `name`, built with its own options (see the class that `path` names).
+
+    Raises `UnknownNameError` for an unknown engine, `UsageError` for an option that it does not have. A missing extra
+    is reported by the first call that needs it.
+
+    >>> load_synthesizer("espeak").languages
+    ('en', 'es')
+    """
+    backend = SYNTHESIZERS.get(name)
+    if backend is None:
+        raise unknown_name("synthesizer", name, SYNTHESIZERS)
+    module_name, _, class_name = backend.path.partition(":")
+    factory = getattr(importlib.import_module(module_name, __package__), class_name)
+    try:
+        return cast(Synthesizer, factory(**options))
+    except TypeError as error:
+        raise UsageError(
+            f"the synthesizer {name!r} cannot be built: {error}.", hint="See its documentation."
+        ) from error
+
+
+def check_language(engine: str, language: str) -> None:
+    """Refuse, by `UsageError`, a language that `engine` does not speak, and name the engines that do."""
+    if language in SYNTHESIZERS[engine].languages:
+        return
+    others = [name for name, backend in SYNTHESIZERS.items() if language in backend.languages]
+    if not others:
+        known = {language for backend in SYNTHESIZERS.values() for language in backend.languages}
+        raise unknown_name("language", language, known)
+    use = others[0]
+    raise UsageError(
+        f"the synthesizer {engine!r} does not speak {language!r} intelligibly.",
+        hint=f"Use the synthesizer {use!r} (pip install 'squtr[{SYNTHESIZERS[use].extra}]').",
+    )
