@@ -29,14 +29,14 @@ OPTIONAL = {
 
 
 def module_names() -> list[str]:
-    """Every module of the package, found without importing any. The rooms may be links, so links are followed."""
+    """Every module but `__main__`, found without importing any. The rooms may be links: these are followed."""
     root = Path(squtr.__path__[0])
     names = []
     for folder, folders, files in os.walk(root, followlinks=True):
         folders[:] = [name for name in folders if (Path(folder) / name / "__init__.py").is_file()]
         package = ("squtr", *Path(folder).relative_to(root).parts)
         for file in files:
-            if file.endswith(".py"):
+            if file.endswith(".py") and file != "__main__.py":
                 names.append(".".join(package if file == "__init__.py" else (*package, file.removesuffix(".py"))))
     return sorted(names)
 

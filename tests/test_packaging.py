@@ -17,7 +17,6 @@ import squtr
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("loaders", "harness", "leaderboard", "dataset_cards")
-OWN = ("__init__.py", "errors.py", "py.typed")
 LIMIT_MB = 25
 
 pytestmark = pytest.mark.slow
@@ -56,9 +55,10 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
 
 
-def room_files() -> set[str]:
-    """Every file of the rooms as it should be installed."""
-    return {
+def package_files() -> set[str]:
+    """Every file of the rooms, and of the package itself, as it should be installed."""
+    own = {f"squtr/{path.name}" for path in (ROOT / "src" / "squtr").iterdir() if path.is_file()}
+    return own | {
         f"squtr/{path.relative_to(ROOT).as_posix()}"
         for room in ROOMS
         for path in (ROOT / room).rglob("*")
@@ -75,7 +75,7 @@ def test_the_wheel_holds_the_rooms_inside_the_package_and_nothing_else(wheel: Pa
     names = set(contents(wheel))
     metadata = f"squtr-{squtr.__version__}.dist-info"
     assert {name.partition("/")[0] for name in names} == {"squtr", metadata}
-    assert {name for name in names if name.startswith("squtr/")} == room_files() | {f"squtr/{name}" for name in OWN}
+    assert {name for name in names if name.startswith("squtr/")} == package_files()
     assert f"{metadata}/licenses/LICENSE" in names
 
 
@@ -116,6 +116,7 @@ def test_the_wheel_works_alone(wheel: Path, tmp_path: Path) -> None:
     (packages / "lent.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
 
     assert "demo" in run(clean / "bin" / "squtr", "--help", cwd=tmp_path)
+    assert "demo" in run(python, "-m", "squtr", "--help", cwd=tmp_path)
     code = "import doctest, squtr, squtr.loaders.conditions as m; print(squtr.__file__, *doctest.testmod(m))"
     where, failed, attempted = run(python, "-c", code, cwd=tmp_path).split()
     assert Path(where).is_relative_to(clean)
