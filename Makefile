@@ -28,7 +28,7 @@ test: check
 check: $(VENV)/.squtr-dev
 	scripts/check
 
-bench: $(VENV)/.squtr-dev
+bench: $(VENV)/.squtr-bench
 	@set -e; for file in benchmarks/[a-z]*.py; do echo "$$file"; $(BIN)/python "$$file"; done
 
 $(BIN)/python:
@@ -43,6 +43,10 @@ $(VENV)/.squtr-demo: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.squtr-dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $(VENV)/.squtr-demo $@
+
+$(VENV)/.squtr-bench: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -c constraints.txt -e '.[bench]'
 	@touch $(VENV)/.squtr-demo $@
 
 clean:

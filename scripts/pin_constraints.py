@@ -1,4 +1,4 @@
-"""Writes `constraints.txt` from the environment it runs in: the versions of all that `squtr[dev]` needs, and no more.
+"""Writes `constraints.txt` from the environment it runs in: what `squtr[dev,bench]` needs, and no more.
 
 Run it in an environment in which the whole test suite passes: `.venv/bin/python scripts/pin_constraints.py`.
 """
@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = "squtr"
-EXTRAS = frozenset({"dev"})
+EXTRAS = frozenset({"dev", "bench"})
 TARGET = Path(__file__).resolve().parents[1] / "constraints.txt"
 HEADER = """\
 # The versions that the test suite passes with, on Linux with Python {python}: pip install -c constraints.txt …
@@ -46,7 +46,7 @@ def main() -> None:
     try:
         pins = closure(ROOT, EXTRAS)
     except metadata.PackageNotFoundError as error:
-        sys.exit(f"{error.name} is required and not installed. Run: make check")
+        sys.exit(f"{error.name} is required and not installed. Run: make bench check")
     header = HEADER.format(python=f"{sys.version_info.major}.{sys.version_info.minor}", torch=pins["torch"])
     TARGET.write_text(header + "".join(f"{key}=={version}\n" for key, version in pins.items()), encoding="utf-8")
     print(f"{TARGET.name}: {len(pins)} pins")
