@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ..errors import DataError, StorageError
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION: Final = "1"
 MAIN_METRIC = "ndcg_at_10"
 TEXT_CONDITION = "text"
 
@@ -213,7 +212,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             temporary = file.name
             file.write(content)
-        os.replace(temporary, path)
+        Path(temporary).replace(path)
     except OSError as error:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)

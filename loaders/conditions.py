@@ -59,7 +59,7 @@ def parse_condition(name: str) -> Condition:
     match = _LEVEL.fullmatch(rest)
     if match is None:
         raise unknown_name("condition", name, (*STANDARD_CONDITIONS, "snr_5", "reverb_snr_5"))
-    level = float(match[1])
+    level = float(match[1]) + 0.0  # turns -0.0 into 0.0
     if not LOWEST_SNR_DB <= level <= HIGHEST_SNR_DB:
         raise UsageError(
             f"condition {name!r} asks for {level:g} dB.",

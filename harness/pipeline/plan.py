@@ -18,7 +18,7 @@ Cell = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who meets what: `configs` maps each config to its subsets and condition, `runnable` each system's name to configs."""
+    """`configs` maps each config to its subsets and condition, `runnable` the name of each system to its configs."""
 
     systems: Sequence[Cascade]
     data: PairedData

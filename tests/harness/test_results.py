@@ -1,0 +1,86 @@
+"""The result file: written and read by the same model, never half written."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from squtr.errors import DataError, StorageError
+from squtr.harness.results import Score, file_name, read_result, read_runs, write_atomically, write_run
+
+from .report_examples import example_records
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    records = example_records()
+    for record in records:
+        path = write_run(tmp_path, record)
+        assert read_result(path) == record.result
+    assert len(read_runs(tmp_path)) == len(records)
+    assert not list(tmp_path.rglob(".*"))
+
+
+def test_schema_version_comes_first(tmp_path: Path) -> None:
+    path = write_run(tmp_path, example_records()[0])
+    assert next(iter(json.loads(path.read_text()))) == "schema_version"
+    assert path.read_text().find("NaN") == -1
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_score_is_finite_or_null(value: float) -> None:
+    with pytest.raises(ValidationError):
+        Score(value=value, n=3)
+    assert Score(value=None, n=0).value is None
+
+
+def test_broken_results_name_file_and_field(tmp_path: Path) -> None:
+    path = write_run(tmp_path, example_records()[0])
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"schema_version": "99"}))
+    with pytest.raises(DataError, match=rf"{path.name} is not a result: schema_version"):
+        read_result(path)
+    del content["scores"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match="scores"):
+        read_runs(tmp_path)
+
+
+def test_missing_table(tmp_path: Path) -> None:
+    path = write_run(tmp_path, example_records()[0])
+    table = path.with_suffix(".queries.parquet")
+    kept = pq.read_table(table)
+    pq.write_table(kept.slice(1), table)
+    with pytest.raises(DataError, match="does not fit"):
+        read_runs(tmp_path)
+    table.unlink()
+    with pytest.raises(DataError, match="cannot be read"):
+        read_runs(tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["empty", "absent"])
+def test_no_results(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="holds no results"):
+        read_runs(tmp_path / folder)
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file where a folder is needed")
+    with pytest.raises(StorageError, match="cannot write"):
+        write_atomically(tmp_path / "taken" / "x.json", b"1")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "inner").mkdir()
+    with pytest.raises(StorageError):
+        write_atomically(tmp_path / "folder" / "inner", b"a folder cannot be replaced")
+    assert [p.name for p in (tmp_path / "folder").iterdir()] == ["inner"]
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "wh isper + BM25 / x", "质量 + 检索"])
+def test_file_names_stay_in_their_folder(name: str) -> None:
+    assert "/" not in file_name(name)
+    assert file_name(name).strip(".")

@@ -1,0 +1,218 @@
+"""Building a folder: complete, resumable, the same bytes every way, and safe with what was there."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+
+from squtr.errors import DataError, RecipeMismatchError, StorageError
+from squtr.loaders import build as build_module
+from squtr.loaders.audio import pcm_sha256
+from squtr.loaders.build import build, count_clips
+from squtr.loaders.manifest import MANIFEST_NAME, file_sha256, read_manifest
+from squtr.loaders.paired import BuiltData, LiveData
+from squtr.loaders.recipe import Kitchen, open_kitchen
+
+from .collections_for_tests import make_collection
+
+CONDITIONS = ["clean", "medium_noise", "reverb_snr_-5"]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_collection(tmp_path_factory.mktemp("build") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def kitchen(root: Path) -> Kitchen:
+    return open_kitchen(str(root), conditions=CONDITIONS)
+
+
+@pytest.fixture(scope="module")
+def built(kitchen: Kitchen, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("built") / "data"
+    build(kitchen, out)
+    return out
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {str(p.relative_to(folder)): file_sha256(p) for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_the_folder(built: Path, kitchen: Kitchen) -> None:
+    manifest = read_manifest(built)
+    assert manifest.complete
+    assert manifest.recipe_fingerprint == kitchen.recipe.fingerprint
+    listed = {shard.path for shard in manifest.shards}
+    assert set(digests(built)) == listed | {"README.md", MANIFEST_NAME}
+    assert "queries/zh/tiny-zh/reverb_snr_-5/test-00000-of-00001.parquet" in listed
+    for shard in manifest.shards:
+        assert file_sha256(built / shard.path) == shard.sha256
+        assert (built / shard.path).stat().st_size == shard.bytes
+
+
+def test_plain_datasets_reads_it(built: Path, tmp_path: Path) -> None:
+    rows = datasets.load_dataset(str(built), "zh_medium_noise", split="test", cache_dir=str(tmp_path))
+    assert [row["id"] for row in rows] == ["q0", "q1", "q2", "q3", "q4"]
+    assert isinstance(rows.features["audio"], datasets.Audio)
+    assert {row["snr_db"] for row in rows} == {10.0}
+    assert rows[0]["audio"]["bytes"][:4] == b"fLaC"
+    same = datasets.load_dataset(str(built), "tiny-zh_medium_noise", split="test", cache_dir=str(tmp_path))
+    assert same[3]["audio"] == rows[3]["audio"]
+    corpus = datasets.load_dataset(str(built), "tiny-en-corpus", split="test", cache_dir=str(tmp_path))
+    assert corpus.column_names == ["id", "title", "text"]
+    qrels = datasets.load_dataset(str(built), "tiny-en-qrels", split="test", cache_dir=str(tmp_path))
+    assert qrels[0] == {"query-id": "q0", "corpus-id": "d0", "score": 2}
+
+
+def test_no_nulls(built: Path) -> None:
+    for shard in read_manifest(built).shards:
+        table = pq.read_table(built / shard.path, partitioning=None)
+        assert all(column.null_count == 0 for column in table.columns), shard.path
+
+
+def test_pairing_across_conditions(built: Path, kitchen: Kitchen) -> None:
+    data = BuiltData(built)
+    rows = {c: list(data.spoken("tiny-en", c)) for c in CONDITIONS}
+    ids = [[row.id for row in rows[c]] for c in CONDITIONS]
+    assert ids[0] == ids[1] == ids[2] == [q.id for q in kitchen.queries("tiny-en")]
+    for clean, noisy, both in zip(*(rows[c] for c in CONDITIONS), strict=True):
+        assert (noisy.noise_id, noisy.noise_offset_s) == (both.noise_id, both.noise_offset_s)
+        assert noisy.duration_s == clean.duration_s
+        assert clean.noise_id == clean.rir_id == noisy.rir_id == ""
+        assert both.rir_id
+
+
+def test_any_worker_count_gives_the_same_bytes(built: Path, kitchen: Kitchen, tmp_path: Path) -> None:
+    build(kitchen, tmp_path / "alone", workers=1)
+    build(kitchen, tmp_path / "many", workers=7)
+    assert digests(tmp_path / "alone") == digests(tmp_path / "many") == digests(built)
+
+
+def test_on_the_fly_is_the_same_sound(built: Path, kitchen: Kitchen) -> None:
+    live, folder = LiveData(kitchen), BuiltData(built)
+    for subset, condition in itertools.product(live.subsets, CONDITIONS):
+        for here, there in zip(live.spoken(subset, condition), folder.spoken(subset, condition), strict=True):
+            assert here.audio == there.audio
+            assert here.id == there.id
+        assert live.qrels(subset) == folder.qrels(subset)
+        assert live.documents(subset) == folder.documents(subset)
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("after", [1, 6, 13])
+def test_a_stopped_build_continues(built: Path, kitchen: Kitchen, tmp_path: Path, after: int) -> None:
+    seen = 0
+
+    def stop(n: int) -> None:
+        nonlocal seen
+        seen += n
+        if seen >= after:
+            raise Stop
+
+    with pytest.raises(Stop):
+        build(kitchen, tmp_path / "data", progress=stop)
+    assert not read_manifest(tmp_path / "data").complete
+    assert not list((tmp_path / "data").rglob(".*.parquet.*"))
+    with pytest.raises(DataError, match="is not finished"):
+        BuiltData(tmp_path / "data")
+    counted: list[int] = []
+    build(kitchen, tmp_path / "data", progress=counted.append)
+    assert sum(counted) == count_clips(kitchen)
+    assert digests(tmp_path / "data") == digests(built)
+
+
+def test_finished_shards_are_kept(kitchen: Kitchen, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("a finished shard was rendered again")
+
+    monkeypatch.setattr(build_module, "render_rows", never)
+    build(kitchen, built)
+
+
+def test_a_damaged_shard_is_made_again(kitchen: Kitchen, built: Path, tmp_path: Path) -> None:
+    out = tmp_path / "data"
+    build(kitchen, out)
+    victim = out / "queries/en/tiny-en/clean/test-00000-of-00001.parquet"
+    victim.write_bytes(victim.read_bytes()[:-50])
+    with pytest.raises(DataError, match="cannot be read"):
+        list(BuiltData(out).spoken("tiny-en", "clean"))
+    build(kitchen, out)
+    assert digests(out) == digests(built)
+
+
+def test_another_recipe_is_refused(built: Path, root: Path) -> None:
+    before = digests(built)
+    with pytest.raises(RecipeMismatchError, match="seed 0 there, 5 here"):
+        build(open_kitchen(str(root), conditions=CONDITIONS, seed=5), built)
+    assert digests(built) == before
+
+
+def test_a_foreign_folder_is_refused(kitchen: Kitchen, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(RecipeMismatchError, match="not empty"):
+        build(kitchen, tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+    with pytest.raises(RecipeMismatchError, match="is a file"):
+        build(kitchen, tmp_path / "thesis.txt")
+
+
+def test_no_space(kitchen: Kitchen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    with pytest.raises(StorageError, match="no space is left"):
+        build(kitchen, tmp_path / "data")
+    monkeypatch.undo()
+    build(kitchen, tmp_path / "data")
+
+
+def test_the_card(built: Path) -> None:
+    card = (built / "README.md").read_text(encoding="utf-8")
+    assert "config_name: zh_reverb_snr_-5" in card
+    assert "| tiny-en | en | 5 | 12 | 5 |" in card
+    assert "v0 (3), v1 (2)" in card
+    assert "CC0-1.0" in card
+    assert "$" not in card
+
+
+def test_shards_and_row_groups(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: Path) -> None:
+    monkeypatch.setattr(build_module, "QUERIES_PER_SHARD", 2)
+    kitchen = open_kitchen(str(root), conditions=["clean"], languages=["en"])
+    build(kitchen, tmp_path / "data")
+    shards = sorted((tmp_path / "data/queries/en/tiny-en/clean").iterdir())
+    assert [s.name for s in shards] == [f"test-{i:05d}-of-00003.parquet" for i in range(3)]
+    here = [pcm_sha256(r.audio, r.id) for r in BuiltData(tmp_path / "data").spoken("tiny-en", "clean")]
+    there = [pcm_sha256(r.audio, r.id) for r in BuiltData(built).spoken("tiny-en", "clean")]
+    assert here == there
+
+
+def test_manifest_has_no_place_and_no_time(built: Path, tmp_path: Path, root: Path) -> None:
+    text = (built / MANIFEST_NAME).read_text()
+    assert str(root) not in text
+    assert hashlib.sha256(text.encode()).hexdigest() == BuiltData(built).manifest_sha256
+    assert json.loads(text)["schema_version"] == "1"
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"schema_version": "99"}', "[]"])
+def test_broken_manifest(tmp_path: Path, content: str) -> None:
+    (tmp_path / MANIFEST_NAME).write_text(content)
+    with pytest.raises(DataError, match=r"manifest\.json"):
+        BuiltData(tmp_path)
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="does not exist"):
+        BuiltData(tmp_path / "nowhere")
