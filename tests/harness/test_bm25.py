@@ -1,0 +1,170 @@
+"""BM25: the formula, the order of ties, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import random
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from squtr.errors import DataError, UsageError
+from squtr.harness.backends.bm25 import BM25Retriever
+from squtr.harness.backends.lexical_tokens import tokenizer_for
+from squtr.harness.protocols import Retriever
+from squtr.loaders.records import Document
+
+WORDS = ["apple", "banana", "cherry", "river", "stone", "cloud", "bridge", "lamp"]
+
+
+def documents(texts: list[str]) -> list[Document]:
+    return [Document(f"d{i:03}", "", text) for i, text in enumerate(texts)]
+
+
+def indexed(texts: list[str], language: str = "en", **settings: float) -> BM25Retriever:
+    retriever = BM25Retriever(**settings)
+    retriever.index(documents(texts), language=language)
+    return retriever
+
+
+def by_hand(texts: list[str], query: str, language: str, k1: float, b: float) -> dict[str, float]:
+    cut = tokenizer_for(language)
+    counts = [Counter(cut(text)) for text in texts]
+    lengths = [sum(count.values()) for count in counts]
+    average = sum(lengths) / len(lengths)
+    scores: dict[str, float] = {}
+    for i, (count, length) in enumerate(zip(counts, lengths, strict=True)):
+        score = 0.0
+        for term in cut(query):
+            df = sum(term in other for other in counts)
+            tf = count[term]
+            idf = math.log(1 + (len(texts) - df + 0.5) / (df + 0.5))
+            score += idf * tf / (tf + k1 * (1 - b + b * length / average)) if tf else 0.0
+        if score > 0:
+            scores[f"d{i:03}"] = score
+    return scores
+
+
+texts_strategy = st.lists(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join), min_size=1, max_size=12).filter(
+    any
+)
+
+
+@given(texts_strategy, st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=6).map(" ".join))
+def test_scores_agree_with_the_formula_and_hits_are_in_trec_order(texts: list[str], query: str) -> None:
+    (hits,) = indexed(texts).search([query], k=len(texts))
+    expected = by_hand(texts, query, "en", 0.9, 0.4)
+    assert {hit.document_id: hit.score for hit in hits} == pytest.approx(expected, abs=1e-5)
+    keys = [(hit.score, hit.document_id) for hit in hits]
+    assert keys == sorted(keys, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("language", "vocabulary"), [("zh", "我有一只猫狗在家里睡觉吃饭"), ("es", "casas perros gatos río")]
+)
+def test_the_formula_holds_in_other_languages_and_for_other_parameters(language: str, vocabulary: str) -> None:
+    rng = random.Random(0)
+    units = vocabulary.split() if " " in vocabulary else list(vocabulary)
+    glue = " " if " " in vocabulary else ""
+    texts = [glue.join(rng.choices(units, k=rng.randint(1, 20))) for _ in range(40)]
+    query = glue.join(units[:3])
+    (hits,) = indexed(texts, language, k1=1.7, b=0.8).search([query], k=40)
+    expected = by_hand(texts, query, language, 1.7, 0.8)
+    assert {hit.document_id: hit.score for hit in hits} == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_repeated_query_term_counts_as_often_as_it_is_said() -> None:
+    retriever = indexed(["apple stone", "river", "cloud"])
+    (once,), (twice,) = (retriever.search([query], k=1)[0] for query in ("apple", "apple apple"))
+    assert twice.score == pytest.approx(2 * once.score)
+
+
+def test_equal_documents_tie_exactly_and_the_larger_id_wins_at_the_boundary() -> None:
+    retriever = indexed(["apple stone river"] * 9 + ["apple"])
+    for query in ("apple stone river", "river apple stone"):
+        (hits,) = retriever.search([query], k=4)
+        assert [hit.document_id for hit in hits] == ["d008", "d007", "d006", "d005"]
+        assert len({hit.score for hit in hits}) == 1
+
+
+def test_the_order_of_words_changes_nothing() -> None:
+    retriever = indexed([" ".join(random.Random(i).choices(WORDS, k=9)) for i in range(60)])
+    forward, backward = retriever.search([" ".join(WORDS), " ".join(reversed(WORDS))], k=60)
+    assert forward == backward
+
+
+def test_title_and_text_are_indexed() -> None:
+    retriever = BM25Retriever()
+    retriever.index([Document("a", "Bridge", "of stone"), Document("b", "", "cloud")], language="en")
+    assert [hit.document_id for hit in retriever.search(["bridges"], k=5)[0]] == ["a"]
+
+
+@pytest.mark.parametrize("query", ["", "   ", "?!", "zebra", "the of and"])
+def test_nothing_to_look_for_gives_no_hits(query: str) -> None:
+    assert indexed(["apple the", "stone of"]).search([query, "apple"], k=3)[0] == []
+
+
+def test_documents_without_the_term_are_not_hits_and_k_may_exceed_the_corpus() -> None:
+    retriever = indexed(["apple", "stone", ""])
+    assert [[hit.document_id for hit in hits] for hits in retriever.search(["apple", "cloud"], k=1000)] == [
+        ["d000"],
+        [],
+    ]
+    assert retriever.search([], k=1) == []
+
+
+def test_what_cannot_be_indexed_is_refused_and_leaves_nothing_behind() -> None:
+    retriever = indexed(["apple"])
+    for wrong, part in (
+        ([], "no documents"),
+        ([Document("a", "", "x"), Document("b", "", "y"), Document("a", "", "z")], "'a' occurs twice"),
+        ([Document("a", "", ""), Document("b", " ", "...")], "holds a word"),
+    ):
+        with pytest.raises(DataError, match=part):
+            retriever.index(wrong, language="en")
+        with pytest.raises(UsageError, match="before a corpus"):
+            retriever.search(["apple"], k=1)
+    with pytest.raises(UsageError, match="'ja'"):
+        retriever.index(documents(["東京"]), language="ja")
+
+
+@pytest.mark.parametrize("settings", [{"k1": -1.0}, {"k1": float("nan")}, {"b": 1.5}, {"b": float("nan")}])
+def test_wrong_parameters_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        BM25Retriever(**settings)
+
+
+def test_k_below_one_is_refused() -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        indexed(["apple"]).search(["apple"], k=0)
+
+
+def test_the_spec_names_what_decides_the_ranking() -> None:
+    first: Retriever = BM25Retriever()
+    assert first.spec.settings["k1"] == 0.9
+    assert first.spec.settings["b"] == 0.4
+    assert first.spec.fingerprint == BM25Retriever().spec.fingerprint
+    assert first.spec.fingerprint != BM25Retriever(k1=1.2).spec.fingerprint
+    assert first.supports("zh")
+    assert not first.supports("th")
+
+
+def test_rankings_do_not_depend_on_the_hash_seed() -> None:
+    code = (
+        "from squtr.harness.backends.bm25 import BM25Retriever\n"
+        "from squtr.loaders.records import Document\n"
+        "r = BM25Retriever()\n"
+        "r.index([Document(str(i), '', f'w{i % 7} w{i % 11} w{i % 13}') for i in range(300)], language='en')\n"
+        "print(r.search(['w1 w2 w3 w4 w5 w12'], k=50))\n"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
