@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +29,11 @@ def check_samples(samples: Samples, name: str) -> Samples:
         raise AudioError(f"{name} has shape {samples.shape} instead of (T,).", hint="Choose one channel.")
     if samples.size == 0:
         raise AudioError(f"{name} has no samples.", hint="Remove it or record it again.")
-    if not np.isfinite(samples).all():
+    # Both are NaN if a sample is.
+    lowest, highest = float(samples.min()), float(samples.max())
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
         first = int(np.flatnonzero(~np.isfinite(samples))[0])
         raise AudioError(f"{name} holds NaN or infinity at sample {first}.", hint="Remove it or export it again.")
-    lowest, highest = float(samples.min()), float(samples.max())
     if max(abs(lowest), abs(highest)) <= SILENCE_PEAK:
         raise AudioError(f"{name} is silent.", hint="Remove it or record it again.")
     if highest - lowest <= SILENCE_PEAK:
@@ -86,16 +88,19 @@ def rms(samples: NDArray[np.floating]) -> float:
     """
     if samples.size == 0:
         return 0.0
-    wide = samples.astype(np.float64, copy=False)
-    return float(np.sqrt(np.dot(wide, wide) / wide.size))
+    # Not a dot product: BLAS's depends in its last digits on the number of threads.
+    return math.sqrt(float(np.square(samples, dtype=np.float64).sum()) / samples.size)
 
 
 def to_pcm16(samples: Samples, name: str) -> NDArray[np.int16]:
     """(T,) float32 to 16-bit integers, rounded half to even. Raises `AudioError` where it would have to clip."""
-    if not np.isfinite(samples).all():
+    # Exact in float32 too: the factor is a power of two.
+    scaled = np.rint(samples * np.float32(32768.0))
+    # Both are NaN if a sample is.
+    lowest, highest = (float(scaled.min()), float(scaled.max())) if scaled.size else (0.0, 0.0)
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
         raise AudioError(f"{name} holds NaN or infinity and cannot be stored.")
-    scaled = np.rint(samples.astype(np.float64) * 32768.0)
-    if scaled.size and (scaled.max() > 32767 or scaled.min() < -32768):
+    if highest > 32767 or lowest < -32768:
         raise AudioError(f"{name} peaks at {float(np.abs(samples).max()):.4f} and would clip.", hint="Lower its gain.")
     return scaled.astype(np.int16)
 

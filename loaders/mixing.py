@@ -32,8 +32,8 @@ ACTIVE_FRAME_S = 0.02
 ACTIVE_RANGE_DB = 40.0
 """A frame is silent if its RMS lies further than this below the loudest frame's."""
 
-DC_SHARE = 0.01
-"""A mean above this share of the RMS is an offset and is subtracted; a smaller one changes a level by under 0.001
+DC_SHARE = 0.03
+"""A mean above this share of the RMS is an offset and is subtracted; a smaller one changes a level by under 0.005
 dB."""
 
 PCM_STEP = 1.0 / 32768.0
@@ -45,13 +45,25 @@ ROUNDING_RMS = PCM_STEP / math.sqrt(12.0)
 class LevelledSpeech:
     """Speech with what mixing needs to know about it, measured once and used at every level.
 
-    `samples` is (T,) float32 without DC offset; `start` and `stop` bound its active part (in samples, `stop`
+    `samples` is (T,) float32; `start` and `stop` bound its active part (in samples, `stop`
     exclusive); `power` and `active_power` are its mean squares over the whole and over the active part.
     """
 
     samples: Samples
     start: int
     stop: int
+    power: float
+    active_power: float
+
+
+@dataclass(frozen=True, slots=True)
+class LevelledNoise:
+    """The noise samples that go with one piece of speech, (T,) float32, and their mean squares over it.
+
+    `power` is the one over the whole clip, `active_power` the one over the active part of the speech.
+    """
+
+    samples: Samples
     power: float
     active_power: float
 
@@ -143,8 +155,7 @@ def _span(squares: NDArray[np.float64], rate: int) -> tuple[int, int]:
 
 
 def level_speech(samples: Samples, rate: int = SAMPLE_RATE) -> LevelledSpeech:
-    """Measure (T,) float32 speech for mixing, after subtracting a DC offset. It must not be silent or empty."""
-    samples = remove_dc(samples)
+    """Measure (T,) float32 speech for mixing; `remove_dc` comes first. It must not be silent or empty."""
     squares = np.square(samples, dtype=np.float64)
     start, stop = _span(squares, rate)
     return LevelledSpeech(
@@ -153,6 +164,18 @@ def level_speech(samples: Samples, rate: int = SAMPLE_RATE) -> LevelledSpeech:
         stop=stop,
         power=float(squares.sum()) / squares.size,
         active_power=float(squares[start:stop].sum()) / (stop - start),
+    )
+
+
+def level_noise(samples: Samples, speech: LevelledSpeech) -> LevelledNoise:
+    """Measure (T,) float32 noise for mixing with `speech`, which must be equally long."""
+    if samples.shape != speech.samples.shape:
+        raise UsageError(f"the noise has shape {samples.shape}, the speech {speech.samples.shape}.")
+    squares = np.square(samples, dtype=np.float64)
+    return LevelledNoise(
+        samples=samples,
+        power=float(squares.sum()) / squares.size,
+        active_power=float(squares[speech.start : speech.stop].sum()) / (speech.stop - speech.start),
     )
 
 
@@ -184,54 +207,70 @@ def limit_peak(samples: Samples, limit: float = PEAK_LIMIT) -> tuple[Samples, fl
     peak = max(float(samples.max()), -float(samples.min()))
     if peak <= limit:
         return samples, 0.0
-    gain = limit / peak
-    return samples * np.float32(gain), 20.0 * math.log10(gain)
+    gain = np.float32(limit / peak)
+    if float(np.float32(peak) * gain) > limit:
+        gain = np.nextafter(gain, np.float32(0.0))
+    return samples * gain, 20.0 * math.log10(float(gain))
 
 
 def mix(
     speech: LevelledSpeech,
-    noise: Samples,
+    noise: LevelledNoise,
     snr_db: float,
     *,
     level: Level = "whole",
     speech_name: str = "the speech",
     noise_name: str = "the noise",
 ) -> Mixture:
-    """Add (T,) float32 `noise` to speech of the same length at exactly `snr_db`, then bring the peak to 0.9 if it
-    passes it.
+    """Add noise to speech at exactly `snr_db`, then bring the peak down to 0.9 if it passes it.
 
     `level="whole"` measures speech and noise over the whole clip, `"active"` both over the active part of the speech.
-    Raises `AudioError` naming the noise or the speech if the noise is silent there, or if one of the two would be so
-    much weaker than the other that 16 bits cannot hold it: nothing is called noisy without noise in it.
+    Raises `AudioError` naming the noise or the speech if one is silent there, or if one of the two would be so much
+    weaker than the other that 16 bits cannot hold it: nothing is called noisy without noise in it.
+
+    >>> speech = level_speech(np.sin(np.arange(24000, dtype=np.float32)))
+    >>> noise = level_noise(np.cos(np.arange(24000, dtype=np.float32) / 3), speech)
+    >>> mixture = mix(speech, noise, 6.0)
+    >>> round(mixture.snr_db, 4), round(mixture.gain_db, 2)
+    (6.0, -4.07)
     """
-    if noise.shape != speech.samples.shape:
-        raise UsageError(f"{noise_name} has shape {noise.shape}, the speech {speech.samples.shape}.")
     if not math.isfinite(snr_db):
         raise UsageError(f"the level {snr_db} dB is not a number.")
-    squares = np.square(noise, dtype=np.float64)
-    power = float(squares.sum()) / squares.size if squares.size else 0.0
-    active_power = float(squares[speech.start : speech.stop].sum()) / max(1, speech.stop - speech.start)
-    wanted = (speech.power, power) if level == "whole" else (speech.active_power, active_power)
-    if not (math.isfinite(power) and wanted[1] > 0.0 and wanted[0] > 0.0):
-        which = noise_name if wanted[0] > 0.0 else speech_name
-        raise AudioError(f"{which} is silent or not finite where the level is measured.", hint="Choose another part.")
-    alpha = np.float32(math.sqrt(wanted[0] / wanted[1]) * 10.0 ** (-snr_db / 20.0))
-    mixed = noise * alpha
+    powers = (speech.power, noise.power) if level == "whole" else (speech.active_power, noise.active_power)
+    for name, power in zip((speech_name, noise_name), powers, strict=True):
+        if not (math.isfinite(power) and power > 0.0):
+            raise AudioError(
+                f"{name} is silent or not finite where the level is measured.",
+                hint="Choose another part or another sound.",
+            )
+    alpha = np.float32(math.sqrt(powers[0] / powers[1]) * 10.0 ** (-snr_db / 20.0))
+    mixed = noise.samples * alpha
     mixed += speech.samples
     mixed, gain_db = limit_peak(mixed)
     # As applied, so that the reported levels are measured ones and not the asked ones repeated.
     scale = float(alpha) ** 2
     gain = 10.0 ** (gain_db / 20.0)
-    for name, part in ((noise_name, scale * power), (speech_name, speech.power)):
-        if gain * math.sqrt(part) < ROUNDING_RMS:
-            raise AudioError(
-                f"at {snr_db:g} dB {name} would lie below what 16 bits can hold.",
-                hint="Ask for a level nearer to 0 dB, or use louder speech.",
-            )
+    strengths = {
+        name: gain * math.sqrt(part) for name, part in ((noise_name, scale * noise.power), (speech_name, speech.power))
+    }
+    for name, strength in strengths.items():
+        if strength < ROUNDING_RMS:
+            raise _lost(name, snr_db)
+    if strengths[noise_name] < 2.0 * PCM_STEP:
+        alone = np.rint(speech.samples * np.float32(gain) / np.float32(PCM_STEP))
+        if np.array_equal(alone, np.rint(mixed / np.float32(PCM_STEP))):
+            raise _lost(noise_name, snr_db)
     return Mixture(
         samples=mixed,
-        snr_db=power_ratio_db(speech.power, scale * power),
-        snr_active_db=power_ratio_db(speech.active_power, scale * active_power),
+        snr_db=power_ratio_db(speech.power, scale * noise.power),
+        snr_active_db=power_ratio_db(speech.active_power, scale * noise.active_power),
         noise_gain=float(alpha),
         gain_db=gain_db,
+    )
+
+
+def _lost(name: str, snr_db: float) -> AudioError:
+    return AudioError(
+        f"at {snr_db:g} dB {name} would lie below what 16 bits can hold.",
+        hint="Ask for a level nearer to 0 dB, or use louder speech.",
     )

@@ -27,13 +27,16 @@ from .keyed import keyed_index
 from .lru import LruCache
 from .mixing import (
     Level,
+    LevelledNoise,
     LevelledSpeech,
     check_level,
+    level_noise,
     level_speech,
     limit_peak,
     mean_square,
     mix,
     noise_segment,
+    remove_dc,
 )
 from .records import NAN, SAMPLE_RATE, CleanSpeech, Query, Samples, SpokenQuery
 from .reverb import PreparedRoom, prepare_room, reverberate
@@ -60,6 +63,21 @@ class _Arm:
     speech: LevelledSpeech
 
 
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """The noise of one query, cut for `heard` from where `clean` made it begin."""
+
+    info: NoiseInfo
+    offset: int
+    noise: LevelledNoise
+    heard: LevelledSpeech
+    clean: LevelledSpeech
+
+
+def _drawn_size(drawn: _Drawn) -> int:
+    return int(drawn.noise.samples.nbytes + drawn.heard.samples.nbytes + drawn.clean.samples.nbytes)
+
+
 def _room_size(room: _Room) -> int:
     return room.prepared.nbytes
 
@@ -73,7 +91,7 @@ def _one(_: float) -> int:
 
 
 class RenderCache:
-    """What `render` keeps between calls: prepared rooms, the speech of the last queries, the level of each noise.
+    """What `render` keeps between calls: prepared rooms, speech and noise of the last queries, the level of each noise.
 
     It changes no result. Threads may share it; pickled, it is empty.
     """
@@ -82,6 +100,7 @@ class RenderCache:
         self._sizes = (room_bytes, speech_bytes)
         self.rooms: LruCache[str, _Room] = LruCache(room_bytes, _room_size)
         self.arms: LruCache[tuple[str, str, str], _Arm] = LruCache(speech_bytes, _arm_size)
+        self.drawn: LruCache[tuple[str, str, str], _Drawn] = LruCache(speech_bytes, _drawn_size)
         self.noise_power: LruCache[str, float] = LruCache(100_000, _one)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -125,20 +144,31 @@ def render(query: Query, speech: CleanSpeech, condition: Condition, air: Air) ->
         "speaker": speech.speaker,
         "voice": speech.voice,
     }
-    noise = _Noise()
+    snr_active_db, noise_id, family, offset_s = NAN, "", "", NAN
     if condition.snr_db is None:
         samples, gain_db = limit_peak(arm.speech.samples)
     else:
-        samples, gain_db, noise = _add_noise(query, speech, condition.snr_db, arm.speech, name=name, air=air)
+        clean = _arm(query, speech, "", None, name=name, air=air) if room else arm
+        drawn = _draw(query, rir_id, arm.speech, clean.speech, air)
+        noise_id, family, offset_s = drawn.info.id, drawn.info.family, drawn.offset / SAMPLE_RATE
+        mixture = mix(
+            arm.speech,
+            drawn.noise,
+            condition.snr_db,
+            level=air.level,
+            speech_name=name,
+            noise_name=f"the noise {noise_id!r} from {offset_s:.3f} s",
+        )
+        samples, gain_db, snr_active_db = mixture.samples, mixture.gain_db, mixture.snr_active_db
     return SpokenQuery(
         **common,
         audio=encode_flac(samples, f"{name} under {condition.name}"),
         duration_s=samples.size / SAMPLE_RATE,
         snr_db=NAN if condition.snr_db is None else condition.snr_db,
-        snr_active_db=round(noise.snr_active_db, _DECIMALS),
-        noise_id=noise.id,
-        noise_family=noise.family,
-        noise_offset_s=noise.offset_s,
+        snr_active_db=round(snr_active_db, _DECIMALS),
+        noise_id=noise_id,
+        noise_family=family,
+        noise_offset_s=offset_s,
         rir_id=rir_id,
         rt60_s=room.measures.rt60_s if room else NAN,
         drr_db=room.measures.drr_db if room else NAN,
@@ -148,14 +178,6 @@ def render(query: Query, speech: CleanSpeech, condition: Condition, air: Air) ->
         tts_error_rate=speech.tts_error_rate,
         seed=air.seed,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Noise:
-    id: str = ""
-    family: str = ""
-    offset_s: float = NAN
-    snr_active_db: float = NAN
 
 
 def draw_noise(query: Query, bank: NoiseBank, seed: int) -> NoiseInfo:
@@ -187,35 +209,31 @@ def draw_offset(query: Query, noise: Samples, power: float, speech: LevelledSpee
     return (loudest - (speech.start + speech.stop) // 2) % int(noise.size)
 
 
-def _add_noise(
-    query: Query, speech: CleanSpeech, snr_db: float, heard: LevelledSpeech, *, name: str, air: Air
-) -> tuple[Samples, float, _Noise]:
+def _draw(query: Query, rir_id: str, heard: LevelledSpeech, clean: LevelledSpeech, air: Air) -> _Drawn:
+    """The noise for `heard`; `clean` decides where it begins, so that it is the same in and out of a room."""
     if air.noise is None:
-        raise UsageError(f"a level of {snr_db:g} dB needs noise.", hint="Give a noise bank.")
+        raise UsageError("a condition with noise needs a noise bank.", hint="Give one.")
     bank = air.noise
-    info = draw_noise(query, bank, air.seed)
-    noise_name = f"the noise {info.id!r}"
-    noise = bank.read(info.id)
-    power = air.cache.noise_power.get(info.id, lambda: mean_square(check_samples(noise, noise_name)))
-    # The clean speech decides, so that the beginning is the same in and out of a room.
-    clean = _arm(query, speech, "", None, name=name, air=air).speech
-    offset = draw_offset(query, noise, power, clean, air.seed)
-    mixture = mix(
-        heard,
-        noise_segment(noise, offset, heard.samples.size),
-        snr_db,
-        level=air.level,
-        speech_name=name,
-        noise_name=f"{noise_name} from {offset / SAMPLE_RATE:.3f} s",
-    )
-    return mixture.samples, mixture.gain_db, _Noise(info.id, info.family, offset / SAMPLE_RATE, mixture.snr_active_db)
+
+    def prepare() -> _Drawn:
+        info = draw_noise(query, bank, air.seed)
+        noise = bank.read(info.id)
+        power = air.cache.noise_power.get(info.id, lambda: mean_square(check_samples(noise, f"the noise {info.id!r}")))
+        offset = draw_offset(query, noise, power, clean, air.seed)
+        segment = noise_segment(noise, offset, heard.samples.size)
+        return _Drawn(info, offset, level_noise(segment, heard), heard, clean)
+
+    def valid(drawn: _Drawn) -> bool:
+        return drawn.heard is heard and drawn.clean is clean
+
+    return air.cache.drawn.get((query.subset, query.id, rir_id), prepare, valid)
 
 
 def _draw_room(query: Query, condition: Condition, air: Air) -> tuple[str, _Room | None]:
     if not condition.reverb:
         return "", None
     if air.rooms is None:
-        raise UsageError(f"the condition {condition.name!r} needs a room.", hint="Give a room bank.")
+        raise UsageError(f"the condition {condition.name!r} needs a room bank.", hint="Give one.")
     bank = air.rooms
     ids = bank.rooms()
     rir_id = ids[keyed_index(len(ids), air.seed, "room", query.subset, query.id)]
@@ -229,12 +247,12 @@ def _draw_room(query: Query, condition: Condition, air: Air) -> tuple[str, _Room
 
 def _arm(query: Query, speech: CleanSpeech, rir_id: str, room: _Room | None, *, name: str, air: Air) -> _Arm:
     def prepare() -> _Arm:
-        samples = check_samples(speech.samples, name)
-        dry = level_speech(samples)
         if room is None:
-            return _Arm(samples.copy(), dry)
-        wet = reverberate(dry.samples, room.prepared)
-        return _Arm(samples.copy(), level_speech(check_samples(wet, f"{name} in the room {rir_id!r}")))
+            samples = check_samples(speech.samples, name)
+            return _Arm(samples.copy(), level_speech(remove_dc(samples)))
+        clean = _arm(query, speech, "", None, name=name, air=air)
+        wet = reverberate(clean.speech.samples, room.prepared)
+        return _Arm(clean.source, level_speech(check_samples(wet, f"{name} in the room {rir_id!r}")))
 
     def valid(arm: _Arm) -> bool:
         # The key does not name the recording; another one, or one changed in place, must not find this.

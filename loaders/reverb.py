@@ -66,9 +66,7 @@ def prepare_room(rir: Samples, rir_id: str) -> PreparedRoom:
     """
     from scipy import fft
 
-    if not (rir.ndim == 1 and rir.size == 1 and math.isfinite(float(rir[0])) and float(rir[0]) != 0.0):
-        # One sample is a constant, yet a valid response: the identity.
-        check_samples(rir, f"the impulse response {rir_id!r}")
+    check_samples(rir, f"the impulse response {rir_id!r}")
     wide = rir.astype(np.float64)
     wide /= math.sqrt(float(np.square(wide).sum()))
     # Rounded before use: what is stored is what is convolved.
@@ -91,13 +89,25 @@ def reverberate(samples: Samples, room: PreparedRoom, *, keep_tail: bool = True)
 
     if samples.ndim != 1 or samples.size == 0:
         raise UsageError(f"speech of shape {samples.shape} cannot be put into a room.")
-    length = samples.size + room.response.size - 1
-    step = room.fft_size - room.response.size + 1
-    blocks = -(-samples.size // step)
-    out = np.zeros((blocks - 1) * step + room.fft_size)
+    overlap = room.response.size - 1
+    step = room.fft_size - overlap
+    onset = room.onset_samples
+    length = samples.size + (overlap - onset if keep_tail else 0)
+    out = np.empty(length, dtype=np.float32)
+    # What the block before still rings; shorter than a step, so it never reaches over two blocks.
+    carry = np.zeros(overlap)
     for start in range(0, samples.size, step):
-        spectrum = fft.rfft(samples[start : start + step].astype(np.float64), room.fft_size)
+        part = samples[start : start + step]
+        spectrum = fft.rfft(part.astype(np.float64), room.fft_size)
         spectrum *= room.spectrum
-        out[start : start + room.fft_size] += fft.irfft(spectrum, room.fft_size, overwrite_x=True)
-    stop = length if keep_tail else room.onset_samples + samples.size
-    return out[room.onset_samples : stop].astype(np.float32)
+        block = fft.irfft(spectrum, room.fft_size, overwrite_x=True)
+        block[:overlap] += carry
+        carry = block[part.size : part.size + overlap]
+        last = start + part.size >= samples.size
+        ready = block[: part.size + overlap] if last else block[:step]
+        # Everything before the direct path is cut; `start - onset` is where the block would begin in the output.
+        first = max(0, onset - start)
+        stop = min(ready.size, length + onset - start)
+        if stop > first:
+            out[start - onset + first : start - onset + stop] = ready[first:stop]
+    return out

@@ -59,6 +59,8 @@ def _named(spec: str) -> Callable[[], Any]:
 
 
 def _folder(name: str | Path, kind: str, known: dict[str, str]) -> Path:
+    if name == "":
+        raise unknown_name(kind, name, known)
     path = Path(name).expanduser()
     if path.is_dir():
         return path
