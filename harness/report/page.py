@@ -1,0 +1,156 @@
+"""The report: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+from pathlib import Path
+
+from ...errors import UsageError
+from ..results import read_runs, write_atomically
+from .breakdown import breakdowns
+from .cards import sample_list, worst_list
+from .curves import axis_top, curve_panels
+from .data import Section, sections
+from .formats import escape, plural
+from .headline import chains, facts, lede, size_words, warnings
+from .players import Samples, choose_samples
+from .reading import how_to_read, provenance
+from .scatter import scatter
+from .tables import breakdown_table, score_table, swatch
+from .worst import worst_cases
+
+DEFAULT_TITLE = "Retrieval from spoken queries, in noise and in rooms"
+MOST_AUDIO_BYTES = 6_000_000
+
+
+def write_report(
+    folder: Path,
+    out: Path,
+    *,
+    title: str = DEFAULT_TITLE,
+    max_worst: int = 20,
+    max_audio_bytes: int = MOST_AUDIO_BYTES,
+) -> Path:
+    """Write the report on all runs below `folder` to the file `out` and return `out`.
+
+    `out` is one HTML file without links to anything outside it; the same runs give the same bytes. `max_worst` is how
+    many of the worst queries are shown at a time, `max_audio_bytes` how many bytes of base64 the players may take.
+    Raises `DataError` if there are no results or they contradict each other, `UsageError` for limits below 0,
+    `StorageError` if the disk refuses.
+    """
+    for name, value in (("max_worst", max_worst), ("max_audio_bytes", max_audio_bytes)):
+        if value < 0:
+            raise UsageError(f"{name} is {value}.", hint="Give 0 or more.")
+    if out.is_dir():
+        raise UsageError(f"{out} is a folder.", hint="Give the path of the HTML file to write.")
+    found = sections(read_runs(folder))
+    samples = choose_samples(folder, found, max_audio_bytes)
+    write_atomically(out, _page(found, samples, title, max_worst).encode("utf-8"))
+    return out
+
+
+def _page(found: list[Section], samples: Samples, title: str, max_worst: int) -> str:
+    style, script = _asset("style.css"), _asset("script.js")
+    # Transcripts are untrusted. Were one ever to escape its quoting, the browser still runs and loads nothing but this.
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; media-src data:"
+    top = axis_top(found)
+    body = "".join(_section(section, samples, top, max_worst) for section in found)
+    links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in found)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f'<nav aria-label="Parts of the report"><div>{links}<a href="#reading">How to read</a>'
+        '<a href="#origin">Origin</a><button type="button" id="theme" hidden>Dark</button></div></nav>\n'
+        f"<main>\n<header><h1>{escape(title)}</h1>{_overview(found)}</header>\n{body}\n"
+        f'<section id="reading"><h2>How to read this</h2>{how_to_read()}</section>\n'
+        f'<section id="origin"><h2>Origin of the numbers</h2>{provenance(found)}{_audio_note(samples)}</section>\n'
+        f"</main>\n<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def _overview(found: list[Section]) -> str:
+    parts = "".join(
+        f'<article><h3><a href="#{section.anchor}">{escape(section.title)}</a> '
+        f"<small>{size_words(section)}</small></h3>{chains(section)}</article>"
+        for section in found
+    )
+    aim = "What is lost between typing a query and saying it, with 95 % intervals."
+    return f'<p class="sub-title">{aim}</p><div class="overview">{parts}</div>'
+
+
+def _section(section: Section, samples: Samples, top: float, max_worst: int) -> str:
+    anchor = section.anchor
+    cases = worst_cases(section, max_worst)
+    return (
+        f'<section id="{anchor}" class="language"><h2>{escape(section.title)}</h2>'
+        f"{lede(section)}{facts(section)}{warnings(section)}"
+        f'<h3 id="{anchor}-scores">Scores</h3>{score_table(section)}'
+        f'<h3 id="{anchor}-curves">Degradation with noise</h3>{_curves(section, top)}'
+        f'<h3 id="{anchor}-errors">Recognition errors and retrieval</h3>{_errors(section, top)}'
+        f'<h3 id="{anchor}-queries">Worst queries</h3>'
+        f"<p>The queries that lose most nDCG@10 against their typed text, at most {max_worst} at a time.</p>"
+        f"{worst_list(section, cases, max_worst)}"
+        f'<h3 id="{anchor}-clips">Listen</h3>'
+        f"{sample_list(section, samples.by_section[anchor], samples.left_out[anchor])}</section>\n"
+    )
+
+
+def _legend(section: Section) -> str:
+    items = "".join(f"<li>{swatch(system)}{escape(system.name)}</li>" for system in section.systems)
+    return f'<ul class="legend">{items}</ul>'
+
+
+def _curves(section: Section, top: float) -> str:
+    panels = "".join(
+        f"<figure><figcaption>{escape(caption)}</figcaption>{drawing}</figure>"
+        for caption, drawing in curve_panels(section, top)
+    )
+    note = (
+        "Bands and bars are 95 % intervals over queries. The axis is linear in dB behind the break; hollow markers and "
+        "dashed lines are in a room. Dotted lines lead from the typed query, the upper bound."
+    )
+    return f'{_legend(section)}<div class="panels">{panels}</div><p class="note">{note}</p>'
+
+
+def _errors(section: Section, top: float) -> str:
+    parts = []
+    drawn = scatter(section, top)
+    if drawn is not None:
+        note = (
+            "Numbers beside the points are SNR in dB, R is a room; dotted lines are the typed query of each system, at "
+            "no recognition error."
+        )
+        if drawn.unlabelled:
+            note += f" {drawn.unlabelled} of {plural(drawn.points, 'label')} would overlap and are left out."
+        parts.append(
+            f"<figure><figcaption>nDCG@10 against corpus {section.error_metric.upper()}</figcaption>"
+            f'{drawn.drawing}{_legend(section)}<p class="note">{note}</p></figure>'
+        )
+    tables = [f"<div>{breakdown_table(section, breakdown)}</div>" for breakdown in breakdowns(section)]
+    if not parts and not tables:
+        return '<p class="note">No error rates were measured.</p>'
+    columns = ("".join(parts), "".join(tables))
+    return f'<div class="panels">{"".join(f"<div>{column}</div>" for column in columns if column)}</div>'
+
+
+def _audio_note(samples: Samples) -> str:
+    clips = sum(len(sample.clips) for chosen in samples.by_section.values() for sample in chosen)
+    if not clips:
+        return ""
+    return (
+        f'<p class="note">{plural(clips, "clip")} of sound take {samples.embedded_bytes / 1e6:.1f} MB of this file.</p>'
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(content.encode("utf-8")).digest()).decode("ascii")
+    return f"'sha256-{digest}'"

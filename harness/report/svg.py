@@ -1,0 +1,218 @@
+"""Primitives for hand-written SVG: scales, ticks, markers, axes, and labels that do not overlap.
+
+Colours come from the style sheet: the classes `s0` … `s5` set `color`, shapes draw with `currentColor`, so that one
+drawing serves light, dark and paper. Coordinates are in user units of about one CSS pixel on a phone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .formats import escape
+
+SERIES_COLOURS = 6
+SHAPES = ("circle", "square", "triangle", "diamond", "wedge", "pentagon", "cross")
+"""More shapes than colours and no common factor, so that a pair repeats only after 42 systems."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A linear map from data to user units."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """The coordinate of `value`."""
+        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: Box) -> float:
+        """The area in common.
+
+        >>> Box(0, 0, 2, 2).overlap(Box(1, 1, 3, 3))
+        1.0
+        """
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return float(width * height) if width > 0 and height > 0 else 0.0
+
+    def within(self, outer: Box) -> bool:
+        """Whether it lies inside `outer`."""
+        return (
+            self.left >= outer.left
+            and self.right <= outer.right
+            and self.top >= outer.top
+            and self.bottom <= outer.bottom
+        )
+
+
+def coordinate(value: float) -> str:
+    """A coordinate with one decimal at most.
+
+    >>> coordinate(3.0), coordinate(-0.04)
+    ('3', '0')
+    """
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def ticks(high: float, most: int = 6) -> list[float]:
+    """Round numbers from 0 that cover `high` with at most `most` steps of 1, 2 or 5 times a power of ten.
+
+    >>> ticks(0.87)
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+    if not math.isfinite(high) or high <= 0:
+        high = 1.0
+    power = 10.0 ** math.floor(math.log10(high / most))
+    step = next(factor * power for factor in (1, 2, 5, 10, 20) if math.ceil(high / (factor * power) - 1e-9) <= most)
+    return [round(i * step, 10) for i in range(math.ceil(high / step - 1e-9) + 1)]
+
+
+def text_width(text: str, size: float = 11) -> float:
+    """A generous estimate of the width of `text` in a sans-serif font of this size.
+
+    >>> text_width("中文") > text_width("ab")
+    True
+    """
+    return size * sum(1.0 if ord(c) > 0x2E7F else 0.3 if c in "il.,:;'|\u202f " else 0.58 for c in text)
+
+
+def shorten(text: str, width: float, size: float = 11) -> str:
+    """`text` cut with an ellipsis where it would be wider than `width`."""
+    if text_width(text, size) <= width:
+        return text
+    while text and text_width(text + "…", size) > width:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+def series_class(index: int) -> str:
+    """The colour class of a system."""
+    return f"s{index % SERIES_COLOURS}"
+
+
+def marker(index: int, x: float, y: float, *, hollow: bool = False, title: str = "", radius: float = 4.2) -> str:
+    """The marker of system number `index` at (x, y); hollow for a room."""
+    shape = SHAPES[index % len(SHAPES)]
+    look = "hollow" if hollow else "solid"
+    inside = f"<title>{escape(title)}</title>" if title else ""
+    attributes = f'class="marker {look} {series_class(index)}"'
+    if shape == "circle":
+        return (
+            f'<circle {attributes} cx="{coordinate(x)}" cy="{coordinate(y)}" r="{coordinate(radius)}">{inside}</circle>'
+        )
+    r = radius
+    corners = {
+        "square": [(-0.9 * r, -0.9 * r), (0.9 * r, -0.9 * r), (0.9 * r, 0.9 * r), (-0.9 * r, 0.9 * r)],
+        "triangle": [(0, -1.2 * r), (1.15 * r, 0.85 * r), (-1.15 * r, 0.85 * r)],
+        "diamond": [(0, -1.3 * r), (1.3 * r, 0), (0, 1.3 * r), (-1.3 * r, 0)],
+        "wedge": [(0, 1.2 * r), (1.15 * r, -0.85 * r), (-1.15 * r, -0.85 * r)],
+        "pentagon": [
+            (1.15 * r * math.sin(2 * math.pi * k / 5), -1.15 * r * math.cos(2 * math.pi * k / 5)) for k in range(5)
+        ],
+        "cross": [
+            (r * a, r * b)
+            for a, b in (
+                *((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4)),
+                *((0.4, 1.2), (-0.4, 1.2), (-0.4, 0.4), (-1.2, 0.4), (-1.2, -0.4), (-0.4, -0.4)),
+            )
+        ],
+    }[shape]
+    points = " ".join(f"{coordinate(x + dx)},{coordinate(y + dy)}" for dx, dy in corners)
+    return f'<polygon {attributes} points="{points}">{inside}</polygon>'
+
+
+def path(points: Sequence[tuple[float, float]], css: str) -> str:
+    """A polyline through the points; "" for fewer than two."""
+    if len(points) < 2:
+        return ""
+    joined = " ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points)
+    return f'<polyline class="{css}" points="{joined}"/>'
+
+
+def band(low: Sequence[tuple[float, float]], high: Sequence[tuple[float, float]], css: str) -> str:
+    """The area between two polylines; "" for fewer than two points."""
+    if len(low) < 2:
+        return ""
+    joined = " ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in (*high, *reversed(low)))
+    return f'<polygon class="band {css}" points="{joined}"/>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
+    """A straight line."""
+    ends = f'x1="{coordinate(x1)}" y1="{coordinate(y1)}" x2="{coordinate(x2)}" y2="{coordinate(y2)}"'
+    return f'<line class="{css}" {ends}/>'
+
+
+def label(x: float, y: float, text: str, css: str, anchor: str = "start", *, extra: str = "") -> str:
+    """A text; (x, y) is on its base line."""
+    place = f'x="{coordinate(x)}" y="{coordinate(y)}" text-anchor="{anchor}"'
+    return f'<text class="{css}" {place} {extra}>{escape(text)}</text>'
+
+
+def vertical_axis(scale: Scale, marks: Sequence[float], left: float, right: float, title: str) -> str:
+    """Grid lines, tick labels with one decimal and the rotated title of a vertical axis."""
+    parts = []
+    for mark in marks:
+        y = scale(mark)
+        parts.append(line(left, y, right, y, "axis" if mark == marks[0] else "grid"))
+        parts.append(label(left - 6, y + 4, f"{mark:.1f}", "tick", "end"))
+    middle = (scale.start + scale.end) / 2
+    place = f'transform="rotate(-90 12 {coordinate(middle)})"'
+    parts.append(label(12, middle, title, "axis-title", "middle", extra=place))
+    return "".join(parts)
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Positions near the wanted ones, at least `gap` apart and within [low, high] if they fit, order kept.
+
+    >>> spread([10, 11, 50], 12, 0, 100)
+    [4.5, 16.5, 50.0]
+    """
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    # Merge neighbours that collide into blocks, each centred on the mean of what its members want.
+    blocks: list[list[int]] = []
+    for i in order:
+        blocks.append([i])
+        while len(blocks) > 1 and _start(blocks[-2], wanted, gap, low, high) + gap * len(blocks[-2]) > _start(
+            blocks[-1], wanted, gap, low, high
+        ):
+            last = blocks.pop()
+            blocks[-1].extend(last)
+    out = [0.0] * len(wanted)
+    for block in blocks:
+        start = _start(block, wanted, gap, low, high)
+        for k, i in enumerate(block):
+            out[i] = start + k * gap
+    return out
+
+
+def _start(block: list[int], wanted: Sequence[float], gap: float, low: float, high: float) -> float:
+    length = gap * (len(block) - 1)
+    start = sum(wanted[i] for i in block) / len(block) - length / 2
+    return max(low, min(start, high - length))
+
+
+def figure(identity: str, title: str, description: str, size: tuple[float, float], body: str) -> str:
+    """A whole drawing with its accessible title and description."""
+    width, height = size
+    return (
+        f'<svg viewBox="0 0 {coordinate(width)} {coordinate(height)}" role="img" '
+        f'aria-labelledby="{identity}-t {identity}-d"><title id="{identity}-t">{escape(title)}</title>'
+        f'<desc id="{identity}-d">{escape(description)}</desc>{body}</svg>'
+    )

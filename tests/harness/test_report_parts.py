@@ -1,0 +1,259 @@
+"""The parts of the report: arrangement of runs, differences, scales, breakdowns, worst cases, the terminal's table."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from squtr.errors import DataError
+from squtr.harness.report import svg
+from squtr.harness.report.breakdown import LEAST_QUERIES, breakdowns
+from squtr.harness.report.data import sections
+from squtr.harness.report.differences import marked
+from squtr.harness.report.scatter import scatter
+from squtr.harness.report.terminal import MOST_COLUMNS, display_width, summary_table
+from squtr.harness.report.worst import worst_cases
+from squtr.harness.results import RunRecord, items_table
+
+from .report_runs_for_tests import Example, example_records
+
+SMALL = Example(languages=("en",), systems=(("whisper-base", "BM25"),), n=12)
+
+
+def changed(record: RunRecord, group: str, **fields: Any) -> RunRecord:
+    part = getattr(record.result, group).model_copy(update=fields)
+    return RunRecord(record.result.model_copy(update={group: part}), record.items)
+
+
+# Arrangement
+
+
+def test_runs_are_ordered_by_language_system_and_severity() -> None:
+    records = example_records()
+    found = sections(list(reversed(records)))
+    assert [s.language for s in found] == ["en", "zh"]
+    assert [s.name for s in found[0].systems] == [
+        "whisper-base + BM25",
+        "whisper-base + MiniLM-L6",
+        "whisper-small + BM25",
+    ]
+    assert [r.condition for r in found[0].systems[0].shown] == [
+        *("text", "clean", "medium_noise", "high_noise", "snr_-5", "reverb", "reverb_medium_noise")
+    ]
+
+
+def test_a_typed_run_belongs_to_every_system_with_its_retriever() -> None:
+    records = example_records(Example(languages=("en",), n=4))
+    typed = {r.result.system.retriever["name"]: r for r in records if r.result.data.condition == "text"}
+    spoken = [r for r in records if r.result.data.condition != "text"]
+    shared = [changed(r, "system", name=f"text + {name}") for name, r in typed.items()]
+    (section,) = sections(spoken + shared)
+    assert len(section.systems) == 3
+    for system in section.systems:
+        assert system.text is not None
+        assert system.text.result.system.retriever == system.runs[0].result.system.retriever
+    assert len(list(section.runs)) == len(spoken) + len(shared)
+
+
+def test_a_typed_run_alone_is_a_system() -> None:
+    records = [r for r in example_records(SMALL) if r.result.data.condition == "text"]
+    (section,) = sections(records)
+    assert section.systems[0].runs == ()
+    assert section.systems[0].text is not None
+
+
+@pytest.mark.parametrize(
+    ("group", "field", "value"),
+    [("system", "normalizer_version", "2"), ("system", "normalizer", "raw"), ("data", "source_version", "9")],
+)
+def test_what_cannot_be_compared_shares_no_section(group: str, field: str, value: str) -> None:
+    records = example_records(SMALL)
+    other = [changed(r, group, **{field: value}) for r in records]
+    assert len(sections(records + other)) == 2
+
+
+def test_two_results_of_one_system_and_config_are_refused() -> None:
+    records = example_records(SMALL)
+    with pytest.raises(DataError, match=r"two results of 'whisper-base \+ BM25' on 'en_clean'"):
+        sections([*records, records[1]])
+
+
+def test_a_config_that_is_not_its_condition_is_refused() -> None:
+    record = changed(example_records(SMALL)[1], "data", config="en_reverb")
+    with pytest.raises(DataError, match="en_reverb"):
+        sections([record])
+
+
+# Differences
+
+
+def _without(pattern: str, marks: str) -> str:
+    return html.unescape(re.sub(r"<[^>]*>", "", re.sub(pattern, "", marks)))
+
+
+@given(st.text("ab<&一二", max_size=8), st.text("ab<&一二", max_size=8))
+def test_marks_by_character_hold_both_texts(said: str, heard: str) -> None:
+    marks = marked(said, heard, by_character=True)
+    letters = str.maketrans("", "", "<&")
+    assert _without(r"<del>.*?</del>", marks).translate(letters) == heard.translate(letters)
+    assert _without(r"<ins>.*?</ins>", marks).translate(letters) == said.translate(letters)
+    assert not re.search(r"<(?!/?(?:del|ins|span)\b)", marks)
+
+
+@given(st.lists(st.sampled_from(["a", "b<i>", "c,", "D"])), st.lists(st.sampled_from(["a", "b<i>", "c.", "d"])))
+def test_marks_by_word_hold_the_transcript(said: list[str], heard: list[str]) -> None:
+    marks = marked(" ".join(said), " ".join(heard), by_character=False)
+    assert _without(r"<del>.*?</del>", marks).split() == heard
+    if [w.strip(",.").lower() for w in said] == [w.strip(",.").lower() for w in heard]:
+        assert "<del>" not in marks
+        assert "<ins>" not in marks
+
+
+def test_case_width_and_punctuation_are_no_difference() -> None:
+    assert "<" not in marked("Wait, FIFTY days?", "wait fifty days", by_character=False)
+    assert "<" not in marked("最多４０天？", "最多40天", by_character=True)
+
+
+# Drawing
+
+
+@given(st.lists(st.floats(0, 300), max_size=8))
+def test_labels_keep_their_distance_and_their_order(wanted: list[float]) -> None:
+    places = svg.spread(wanted, 20, 0, 300)
+    assert all(-1e-6 <= p <= 300 + 1e-6 for p in places)
+    ordered = sorted(places)
+    assert all(b - a >= 20 - 1e-6 for a, b in itertools.pairwise(ordered))
+    assert sorted(range(len(wanted)), key=lambda i: wanted[i]) == sorted(range(len(wanted)), key=lambda i: places[i])
+
+
+@given(st.floats(1e-6, 1e6))
+def test_ticks_cover_and_are_few(high: float) -> None:
+    marks = svg.ticks(high)
+    assert marks[0] == 0
+    assert marks[-1] >= high * (1 - 1e-6)
+    assert 2 <= len(marks) <= 7
+
+
+def test_shapes_and_colours_differ_between_systems() -> None:
+    looks = {svg.marker(k, 0, 0) for k in range(42)}
+    assert len(looks) == 42
+
+
+def test_scatter_has_a_point_for_every_spoken_run() -> None:
+    (section,) = sections(example_records(Example(languages=("en",), n=6)))
+    drawn = scatter(section, 1.0)
+    assert drawn is not None
+    assert drawn.points == 18
+    assert drawn.drawing.count('class="marker') == 18
+    assert drawn.drawing.count('class="point') == 18 - drawn.unlabelled
+
+
+# Breakdowns and worst cases
+
+
+def test_breakdown_counts_queries_and_averages_what_the_records_say() -> None:
+    (section,) = sections(example_records(Example(languages=("en",), systems=SMALL.systems, n=24)))
+    family = breakdowns(section)[0]
+    assert family.conditions == ("medium_noise", "high_noise", "snr_-5")
+    runs = [r for r in section.systems[0].runs if r.condition in family.conditions]
+    for name, (cell,) in family.bins:
+        rows = [row for run in runs for row in run.record.items.to_pylist() if row["noise_family"] == name]
+        assert cell.n == len({row["id"] for row in rows}) == 8
+        assert cell.observations == len(rows) == 24
+        assert cell.value == pytest.approx(np.mean([row["ndcg_at_10"] for row in rows]))
+        errors, length = (sum(row[f"word_{k}"] for row in rows) for k in ("errors", "reference_length"))
+        assert cell.error_rate == pytest.approx(errors / length)
+        assert cell.loss is not None
+        assert cell.loss.low is not None
+        assert cell.loss.value is not None
+        assert cell.loss.low <= cell.loss.value
+
+
+def test_small_bins_are_left_out_and_named() -> None:
+    (section,) = sections(example_records(Example(languages=("en",), systems=SMALL.systems, n=14)))
+    rooms = breakdowns(section)[-1]
+    assert rooms.title.startswith("Reverberation")
+    assert all(cell.n >= LEAST_QUERIES for _, cells in rooms.bins for cell in cells)
+    assert rooms.left_out
+    (tiny,) = sections(example_records(Example(languages=("en",), systems=SMALL.systems, n=4)))
+    assert breakdowns(tiny) == []
+
+
+def test_worst_cases_come_in_order_with_all_three_transcripts() -> None:
+    (section,) = sections(example_records(Example(languages=("en",), n=16)))
+    cases = worst_cases(section, 10)
+    assert [c.loss for c in cases] == sorted((c.loss for c in cases), reverse=True)
+    everything = [
+        typed - spoken
+        for system in section.systems
+        if system.text is not None
+        for run in system.runs
+        for typed, spoken in zip(system.text.numbers("ndcg_at_10"), run.numbers("ndcg_at_10"), strict=True)
+    ]
+    assert cases[0].loss == pytest.approx(max(everything))
+    for case in cases:
+        assert case.loss == pytest.approx(case.typed.score - case.noisy.score)
+        assert case.typed.text
+        assert case.clean is not None
+    pairs = {(c.system.index, c.condition) for c in cases}
+    lossy = {(s.index, r.condition) for s in section.systems for r in s.runs if _any_loss(s, r)}
+    assert pairs == lossy
+
+
+def _any_loss(system: Any, run: Any) -> bool:
+    return bool((system.text.numbers("ndcg_at_10") - run.numbers("ndcg_at_10") > 1e-9).any())
+
+
+def test_queries_without_a_score_are_no_worst_case() -> None:
+    records = example_records(SMALL)
+    blank = [
+        RunRecord(r.result, items_table({**row, "ndcg_at_10": float("nan")} for row in r.items.to_pylist()))
+        for r in records
+    ]
+    (section,) = sections(blank)
+    assert worst_cases(section, 5) == []
+    assert breakdowns(section) == []
+
+
+# Terminal
+
+
+def test_terminal_table_fits_and_aligns() -> None:
+    long = Example(systems=(("检索" * 40, "BM25"), ("whisper-base", "MiniLM-L6")), n=5, first_text={})
+    table = summary_table(example_records(long))
+    lines = table.split("\n")
+    assert max(map(display_width, lines)) <= MOST_COLUMNS
+    assert lines[0] == "English (en), 5 queries"
+    assert "WER" in lines[1]
+    assert "CER" in table
+    rows = [line for line in lines if line.startswith("  ")]
+    assert len({display_width(r) for r in rows[: len(rows) // 2]}) == 1
+
+
+def test_terminal_table_shows_the_numbers() -> None:
+    records = example_records(SMALL)
+    table = summary_table(records).replace("−", "-")
+    for record in records:
+        score = record.result.scores["ndcg_at_10"]
+        assert f"{score.value:.3f} [{score.low:.3f}, {score.high:.3f}]" in table
+        if record.result.data.condition != "text":
+            assert f"{record.result.losses['text']['ndcg_at_10'].absolute.value:.3f} [" in table
+            assert f"{100 * (record.result.scores['wer'].value or 0):.1f} %" in table
+
+
+def test_terminal_table_holds_no_control_characters() -> None:
+    record = changed(example_records(SMALL)[1], "system", name="a\x1b[31m\nb")
+    table = summary_table([record])
+    assert "\x1b" not in table
+    assert "a\ufffd[31m\ufffdb" in table
+
+
+def test_terminal_table_of_nothing_is_empty() -> None:
+    assert summary_table([]) == ""
