@@ -14,6 +14,7 @@ from ...errors import missing_extra, unknown_name
 from . import base
 from .english import english_step
 from .languages import primary_language
+from .spanish import spanish_step
 
 NORMALIZERS = ("default", "raw", "whisper")
 DEFAULT_VERSION = "1"
@@ -59,7 +60,7 @@ def _load(name: str, language: str) -> Normalizer:
     return Normalizer("default", DEFAULT_VERSION, language, cached)
 
 
-_STEPS: dict[str, Callable[[str], str]] = {"en": english_step}
+_STEPS: dict[str, Callable[[str], str]] = {"en": english_step, "es": spanish_step}
 
 
 def _whisper(language: str) -> Normalizer:
