@@ -136,6 +136,8 @@ def _retriever(system: System) -> str:
 def _lost(loss: Loss | None) -> str:
     if loss is None or loss.absolute.value is None:
         return "has no defined loss"
+    if loss.absolute.value == 0 == loss.absolute.low == loss.absolute.high:
+        return f"loses {_strong('nothing')}"
     gain = loss.absolute.value < 0
     bounds = _negated(loss.absolute) if gain else loss.absolute
     details = [_in(bounds)] if _in(bounds) else []

@@ -15,7 +15,8 @@ _DEFINITIONS = (
     (
         "nDCG@10",
         "Discounted cumulative gain of the first ten documents with linear gain, divided by that of the ideal "
-        "ranking of all judged documents, as trec_eval counts it. 1 is perfect. A query that finds nothing scores 0.",
+        "ranking of all judged documents, as trec_eval counts it. 1 is perfect. A query that finds nothing scores 0; "
+        "a document without judgement counts as not relevant (their number is in the result files).",
     ),
     ("MRR@10", "The mean of 1 / rank of the first relevant document, 0 where none is among the first ten."),
     ("Recall@10", "The share of a query's relevant documents that are among the first ten, averaged over queries."),
@@ -54,7 +55,8 @@ _DEFINITIONS = (
     (
         "Failures",
         "Counted, never turned into text: not decoded, a transcript that loops, cut at the length cap, empty, words on "
-        "a silent query, and queries missing, without a relevant document or without judgements.",
+        "a silent query, a query that found nothing (it scores 0), and one without a "
+        "relevant document (it is left out).",
     ),
 )
 

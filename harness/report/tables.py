@@ -17,11 +17,10 @@ FAILURE_WORDS = {
     "truncated": "truncated",
     "empty": "empty",
     "hallucinations": "words on silence",
-    "missing": "missing in the run",
+    "missing": "found nothing",
     "no_relevant": "without relevant document",
-    "unjudged": "not judged",
 }
-"""Failure counts in the order shown, in words."""
+"""Failure counts in the order shown, in words. Hits without judgement are no failure of the system."""
 
 
 def swatch(system: System) -> str:
@@ -51,7 +50,7 @@ def score_table(section: Section) -> str:
         f'<th scope="col" class="num">{error}, corpus<small>95 % interval</small></th>'
         f'<th scope="col" class="num">{error}, macro<small>mean of queries</small></th>'
         '<th scope="col" class="num">MRR@10</th><th scope="col" class="num">Recall@10</th>'
-        '<th scope="col">Failures<small>utterances</small></th></tr></thead>'
+        '<th scope="col">Failures<small>queries</small></th></tr></thead>'
     )
     bodies = []
     for system in section.systems:

@@ -17,10 +17,11 @@ from squtr.harness.report import svg
 from squtr.harness.report.breakdown import LEAST_QUERIES, breakdowns
 from squtr.harness.report.data import sections
 from squtr.harness.report.differences import marked
+from squtr.harness.report.headline import lede
 from squtr.harness.report.scatter import scatter
 from squtr.harness.report.terminal import MOST_COLUMNS, display_width, summary_table
 from squtr.harness.report.worst import worst_cases
-from squtr.harness.results import RunRecord, items_table
+from squtr.harness.results import Loss, RunRecord, Score, items_table
 
 from .report_runs_for_tests import Example, example_records
 
@@ -89,6 +90,25 @@ def test_a_config_that_is_not_its_condition_is_refused() -> None:
     record = changed(example_records(SMALL)[1], "data", config="en_reverb")
     with pytest.raises(DataError, match="en_reverb"):
         sections([record])
+
+
+# Words
+
+
+def test_headline_names_gains_losses_and_what_may_be_chance() -> None:
+    records = example_records(SMALL)
+    result = next(r.result for r in records if r.result.data.condition == "clean")
+
+    def words(value: float, low: float, high: float) -> str:
+        loss = Loss(absolute=Score(value=value, low=low, high=high, n=12), relative=Score(value=value / 0.8, n=12))
+        own = result.model_copy(update={"losses": {"text": {"ndcg_at_10": loss}}})
+        changed_records = [r if r.result is not result else RunRecord(own, r.items) for r in records]
+        return re.sub("<.*?>", "", lede(sections(changed_records)[0]))
+
+    assert "loses 0.20 ([0.10, 0.30], 25\u202f%)." in words(0.2, 0.1, 0.3)
+    assert "gains 0.20 ([0.10, 0.30], 25\u202f%)." in words(-0.2, -0.3, -0.1)
+    assert "loses 0.02 ([−0.10, 0.14], 2\u202f%, not distinguishable from no change)." in words(0.016, -0.1, 0.14)
+    assert "loses nothing." in words(0, 0, 0)
 
 
 # Differences
