@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from ...errors import IntegrityError, ModelError, StorageError, UsageError, unknown_name
+from ...loaders.home import squtr_home
 from .packaged_weights import PACKAGED_WEIGHTS, Carrier, PackagedFile, PackagedWeights, weights_digest
 
 __all__ = [
@@ -58,12 +59,6 @@ class FoundWeights:
     origin: Origin
     revision: str
     model: str
-
-
-def squtr_home() -> Path:
-    """The folder for what squtr keeps between runs: `$SQUTR_HOME`, else `~/.cache/squtr`. Not created here."""
-    configured = os.environ.get("SQUTR_HOME", "")
-    return Path(configured).expanduser() if configured else Path.home() / ".cache" / "squtr"
 
 
 def find_weights(name_or_path_or_repo: str | Path, *, revision: str | None = None) -> FoundWeights:

@@ -1,0 +1,264 @@
+"""Whisper with CTranslate2 (faster-whisper): many clips in one batch, greedy, language forced."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ModelError, UsageError, missing_extra
+from ...loaders.records import Samples
+from ..protocols import ComponentSpec, Transcript
+from .asr_common import (
+    LOOP_SETTINGS,
+    MAX_TOKENS,
+    SAMPLE_RATE,
+    WINDOW_S,
+    minor_version,
+    primary_code,
+    require_language,
+    require_positive,
+    transcribe_batches,
+)
+from .weights import PACKAGED_WEIGHTS, FoundWeights, find_weights
+
+HUB_MODELS = {
+    "whisper-tiny": "Systran/faster-whisper-tiny",
+    "whisper-base.en": "Systran/faster-whisper-base.en",
+    "whisper-small": "Systran/faster-whisper-small",
+    "whisper-small.en": "Systran/faster-whisper-small.en",
+    "whisper-medium": "Systran/faster-whisper-medium",
+    "whisper-large-v2": "Systran/faster-whisper-large-v2",
+    "whisper-large-v3": "Systran/faster-whisper-large-v3",
+    "whisper-large-v3-turbo": "mobiuslabsgmbh/faster-whisper-large-v3-turbo",
+}
+"""Names of models that only the Hub carries, in CTranslate2's format."""
+
+_CONTEXT = 448
+_FRAMES = WINDOW_S * 100
+_ENGLISH_ONLY_END = 50256  # the id of <|endoftext|> in English-only vocabularies; multilingual ones have one token more
+
+
+class FasterWhisperTranscriber:
+    """A Whisper model in CTranslate2's format.
+
+    `model` is a name of `PACKAGED_WEIGHTS` or `HUB_MODELS`, a folder, or a Hub repository (with `revision`).
+    `compute_type` and `device` ("cpu", "cuda", "auto") are CTranslate2's. `threads` is the number of CPU threads, 0 for
+    every core that this process may use, `batch_size` how many clips are decoded together. `beam_size` 1 is greedy.
+    `max_tokens` caps the text of a window of 30 s; a transcript that reaches it is marked `truncated`.
+
+    A clip of up to 30 s is one window, padded with silence as in training, without timestamps, temperature 0, no
+    fallback, no threshold, no voice activity detection. A longer clip goes through the library's own `transcribe`:
+    windows in sequence, cut at predicted timestamps, each window heard without the text before it.
+
+    Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
+    """
+
+    def __init__(
+        self,
+        model: str | Path = "whisper-base",
+        *,
+        revision: str | None = None,
+        compute_type: str = "int8",
+        device: str = "auto",
+        threads: int = 0,
+        batch_size: int = 8,
+        beam_size: int = 1,
+        max_tokens: int = MAX_TOKENS,
+    ) -> None:
+        require_positive(batch_size=batch_size, beam_size=beam_size, max_tokens=max_tokens)
+        if threads < 0:
+            raise UsageError(f"a transcriber needs threads of at least 0, not {threads}.")
+        if device not in ("auto", "cpu", "cuda"):
+            raise UsageError(f"faster-whisper has no device {device!r}.", hint="Known: auto, cpu, cuda.")
+        if max_tokens > _CONTEXT - 4:
+            raise UsageError(f"Whisper writes at most {_CONTEXT - 4} tokens, not {max_tokens}.")
+        self._requested = model
+        self._revision = revision
+        self._compute_type = compute_type
+        self._requested_device = device
+        self._threads = threads or usable_cores()
+        self._batch_size = batch_size
+        self._beam_size = beam_size
+        self._max_tokens = max_tokens
+
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        """What decides the transcripts. Raises `ModelError` if the weights are not to be found."""
+        return ComponentSpec(
+            "transcriber",
+            "faster-whisper",
+            self._name,
+            self._found.model,
+            self._found.revision,
+            {
+                "beam_size": self._beam_size,
+                "compute_type": self._compute_type,
+                "ctranslate2": minor_version("ctranslate2", "ctranslate2", "asr"),
+                "device": self._device,
+                "faster_whisper": minor_version("faster-whisper", "faster_whisper", "asr"),
+                "long_clips": "sequential windows with timestamps",
+                "max_tokens": self._max_tokens,
+                "padding": "silence",
+                "sample_rate": SAMPLE_RATE,
+                "task": "transcribe",
+                "temperature": 0.0,
+                "timestamps": False,
+                "window_s": WINDOW_S,
+                **LOOP_SETTINGS,
+            },
+        )
+
+    @property
+    def sample_rate(self) -> int:
+        """16 000 Hz."""
+        return SAMPLE_RATE
+
+    def supports(self, language: str) -> bool:
+        """Whether the model has a token for this language (English-only models know English)."""
+        return primary_code(language) in self._languages
+
+    def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
+        """One transcript per clip ((T,) float32 at 16 kHz), in order; [] for no clips.
+
+        A clip that is empty, not finite or not (T,), and one that the engine fails on, has `error`.
+        Raises `UnknownNameError` for a language that the model does not know, `ModelError` if it cannot be loaded.
+        """
+        code = require_language(language, self._languages, self._name)
+        fits = [clip.ndim == 1 and clip.size <= WINDOW_S * SAMPLE_RATE for clip in clips]
+        short = iter(self._batched([c for c, fit in zip(clips, fits, strict=True) if fit], code, self._batch_size))
+        long = iter(self._batched([c for c, fit in zip(clips, fits, strict=True) if not fit], code, 1))
+        return [next(short if fit else long) for fit in fits]
+
+    def _batched(self, clips: list[Samples], code: str, size: int) -> list[Transcript]:
+        def decode(batch: list[Samples]) -> list[tuple[str, bool]]:
+            if batch[0].size > WINDOW_S * SAMPLE_RATE:
+                return [self._long(clip, code) for clip in batch]
+            return self._short(batch, code)
+
+        return transcribe_batches(clips, size=size, decode=decode, engine="CTranslate2")
+
+    def _short(self, clips: list[Samples], code: str) -> list[tuple[str, bool]]:
+        import ctranslate2
+
+        tokenizer = self._tokenizer(code)
+        prompt = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
+        features = np.stack([self._features(clip) for clip in clips])
+        results = self._engine.model.generate(
+            ctranslate2.StorageView.from_array(features),
+            [prompt] * len(clips),
+            beam_size=self._beam_size,
+            max_length=len(prompt) + self._max_tokens,
+            # The lists of the model's own configuration: no sound effects, no speaker marks, no blank first.
+            suppress_tokens=[-1],
+            suppress_blank=True,
+            sampling_topk=1,
+        )
+        tokens = [result.sequences_ids[0] for result in results]
+        return [(tokenizer.decode(ids), len(ids) >= self._max_tokens) for ids in tokens]
+
+    def _features(self, clip: Samples) -> NDArray[np.float32]:
+        """(mel bands, 3000) float32 of a clip padded with silence to 30 s."""
+        padded = np.pad(clip.astype(np.float32, copy=False), (0, WINDOW_S * SAMPLE_RATE - clip.size))
+        features = self._engine.feature_extractor(padded)[:, :_FRAMES]
+        return np.ascontiguousarray(features, dtype=np.float32)
+
+    def _long(self, clip: Samples, code: str) -> tuple[str, bool]:
+        segments, _ = self._engine.transcribe(
+            clip.astype(np.float32, copy=False),
+            language=code,
+            task="transcribe",
+            beam_size=self._beam_size,
+            temperature=0.0,
+            condition_on_previous_text=False,
+            compression_ratio_threshold=None,
+            log_prob_threshold=None,
+            no_speech_threshold=None,
+            max_new_tokens=self._max_tokens,
+            vad_filter=False,
+        )
+        texts: list[str] = []
+        written: dict[int, int] = {}
+        for segment in segments:  # decoding happens here
+            texts.append(segment.text)
+            written[segment.seek] = written.get(segment.seek, 0) + len(segment.tokens)
+        return "".join(texts), any(count >= self._max_tokens for count in written.values())
+
+    def _tokenizer(self, code: str) -> Any:
+        from faster_whisper.tokenizer import Tokenizer
+
+        multilingual = self._engine.model.is_multilingual
+        return Tokenizer(self._engine.hf_tokenizer, multilingual, task="transcribe", language=code)
+
+    @cached_property
+    def _found(self) -> FoundWeights:
+        name = str(self._requested)
+        found = find_weights(HUB_MODELS.get(name, self._requested), revision=self._revision)
+        missing = [file for file in ("model.bin", "config.json", "tokenizer.json") if not (found.path / file).is_file()]
+        if missing:
+            raise ModelError(
+                f"{found.path} is no Whisper model for CTranslate2: it lacks {', '.join(missing)}.",
+                hint="Convert it with ct2-transformers-converter (--copy_files tokenizer.json), or load it with the "
+                "backend 'transformers'.",
+            )
+        return found
+
+    @cached_property
+    def _name(self) -> str:
+        name = str(self._requested)
+        if name in PACKAGED_WEIGHTS or name in HUB_MODELS:
+            return name
+        return self._found.model.rsplit("/", maxsplit=1)[-1]
+
+    @cached_property
+    def _languages(self) -> tuple[str, ...]:
+        """Codes that the vocabulary has tokens for, read without loading the weights."""
+        try:
+            added = json.loads((self._found.path / "tokenizer.json").read_text(encoding="utf-8"))["added_tokens"]
+            ids = {token["content"]: token["id"] for token in added}
+            end, first = ids["<|endoftext|>"], ids["<|startoftranscript|>"]
+            # The languages stand between the start and the first task.
+            codes = sorted((i, t[2:-2]) for t, i in ids.items() if first < i < ids["<|translate|>"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ModelError(f"the vocabulary in {self._found.path} is not Whisper's: {error!r}.") from error
+        return ("en",) if end == _ENGLISH_ONLY_END else tuple(code for _, code in codes)
+
+    @cached_property
+    def _device(self) -> str:
+        if self._requested_device != "auto":
+            return self._requested_device
+        try:
+            import ctranslate2
+        except ImportError as error:
+            raise missing_extra("faster_whisper", "asr") from error
+        return "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
+
+    @cached_property
+    def _engine(self) -> Any:
+        """The loaded `faster_whisper.WhisperModel`."""
+        found = self._found
+        try:
+            from faster_whisper import WhisperModel
+        except ImportError as error:
+            raise missing_extra("faster_whisper", "asr") from error
+        try:
+            return WhisperModel(
+                str(found.path), device=self._device, compute_type=self._compute_type, cpu_threads=self._threads
+            )
+        except (RuntimeError, ValueError) as error:
+            raise ModelError(
+                f"the weights {self._name!r} cannot be loaded from {found.path} on {self._device} as "
+                f"{self._compute_type}: {error}.",
+                hint="Check compute_type and device, or give another folder.",
+            ) from error
+
+
+def usable_cores() -> int:
+    """The number of CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
