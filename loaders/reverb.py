@@ -96,18 +96,25 @@ def reverberate(samples: Samples, room: PreparedRoom, *, keep_tail: bool = True)
     out = np.empty(length, dtype=np.float32)
     # What the block before still rings; shorter than a step, so it never reaches over two blocks.
     carry = np.zeros(overlap)
-    for start in range(0, samples.size, step):
-        part = samples[start : start + step]
-        spectrum = fft.rfft(part.astype(np.float64), room.fft_size)
-        spectrum *= room.spectrum
-        block = fft.irfft(spectrum, room.fft_size, overwrite_x=True)
-        block[:overlap] += carry
-        carry = block[part.size : part.size + overlap]
-        last = start + part.size >= samples.size
-        ready = block[: part.size + overlap] if last else block[:step]
-        # Everything before the direct path is cut; `start - onset` is where the block would begin in the output.
-        first = max(0, onset - start)
-        stop = min(ready.size, length + onset - start)
-        if stop > first:
-            out[start - onset + first : start - onset + stop] = ready[first:stop]
+    # Two blocks at a time: the transform takes them together, which is faster and changes no digit.
+    pair = np.zeros((2, room.fft_size))
+    for begin in range(0, samples.size, 2 * step):
+        parts = [samples[at : at + step] for at in range(begin, min(begin + 2 * step, samples.size), step)]
+        for row, part in zip(pair, parts, strict=False):
+            row[: part.size] = part
+            row[part.size :] = 0.0
+        spectra = fft.rfft(pair[: len(parts)], axis=1)
+        spectra *= room.spectrum
+        blocks = fft.irfft(spectra, room.fft_size, axis=1, overwrite_x=True)
+        for number, part in enumerate(parts):
+            start, block = begin + number * step, blocks[number]
+            block[:overlap] += carry
+            carry = block[part.size : part.size + overlap]
+            last = start + part.size == samples.size
+            ready = block[: part.size + overlap] if last else block[:step]
+            # What comes before the direct path is cut; the block begins at `start - onset` of the output.
+            first = max(0, onset - start)
+            stop = min(ready.size, length + onset - start)
+            if stop > first:
+                out[start - onset + first : start - onset + stop] = ready[first:stop]
     return out
