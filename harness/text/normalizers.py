@@ -1,19 +1,22 @@
 """Text normalisers: named, versioned, recorded in every result.
 
-`default` is right for each language (rules for English, Chinese and Spanish, a safe base for all others), `raw` changes
-nothing but outer blanks, `whisper` is OpenAI's normaliser as `transformers` ships it. All are idempotent.
+`default` is right for each language: rules for English, Chinese and Spanish, a safe base that deletes no letter and no
+mark for all others. `raw` removes outer blanks only. `whisper` is OpenAI's normaliser as `transformers` ships it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Literal
 
-from ...errors import missing_extra, unknown_name
-from . import base
+from ...errors import UsageError, missing_extra, unknown_name
+from .base import base_step, to_fixpoint
+from .chinese import chinese_step
 from .english import english_step
-from .languages import primary_language
+from .languages import CHINESE, primary_language
+from .script import fold_script, folding_versions
 from .spanish import spanish_step
 
 NORMALIZERS = ("default", "raw", "whisper")
@@ -24,7 +27,11 @@ _CACHE_SIZE = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Normalizer:
-    """A named, versioned function from text to text. Two with equal name, version and language give equal texts."""
+    """A named, versioned function from text to text.
+
+    Options that differ from the standard are part of the name ("default(script=strict)"); what else decides the text,
+    such as the version of OpenCC's tables, is part of the version.
+    """
 
     name: str
     version: str
@@ -36,34 +43,70 @@ class Normalizer:
         return self._apply(text)
 
 
-def load_normalizer(name: str, language: str) -> Normalizer:
+def load_normalizer(
+    name: str,
+    language: str,
+    *,
+    script: Literal["fold", "strict"] = "fold",
+    accents: Literal["keep", "fold"] = "keep",
+) -> Normalizer:
     """The normaliser called `name` ("default", "raw", "whisper") for a language code.
 
-    Raises `UnknownNameError` for an unknown name or language, `MissingExtraError` for `whisper` without transformers.
+    Options of `default`: `script="strict"` keeps traditional and simplified Chinese apart, `accents="fold"` makes
+    Spanish á and a the same (ñ is never n). `default` and `raw` are idempotent; `default` remembers what it has seen.
+    Raises `UnknownNameError` for an unknown name or language, `UsageError` for an option that does not apply,
+    `MissingExtraError` for `whisper` without transformers.
 
-    >>> load_normalizer("default", "en")("Well-known CAFÉ’s!").split()[:2]
-    ['well', 'known']
+    >>> load_normalizer("default", "en")("It’s twenty-one pounds!")
+    'it is 21 pound'
+    >>> load_normalizer("default", "zh")("百分之五十的臺灣用戶")
+    '50%的台湾用户'
+    >>> load_normalizer("default", "zh", script="strict")("臺灣")
+    '臺灣'
+    >>> load_normalizer("default", "es")("¿Treinta y seis años?")
+    '36 año'
     """
     if name not in NORMALIZERS:
         raise unknown_name("normalizer", name, NORMALIZERS)
-    return _load(name, primary_language(language))
+    primary = primary_language(language)
+    for option, value, choices, applies in (
+        ("script", script, ("fold", "strict"), primary in CHINESE),
+        ("accents", accents, ("keep", "fold"), primary == "es"),
+    ):
+        if value not in choices:
+            raise unknown_name(f"value of {option}", value, choices)
+        if value != choices[0] and (name != "default" or not applies):
+            raise UsageError(
+                f"normalizer {name!r} has no option {option}={value} for language {language!r}.",
+                hint="script= is for Chinese, accents= for Spanish, both for 'default' only.",
+            )
+    return _load(name, primary, script, accents)
 
 
 @lru_cache(maxsize=64)
-def _load(name: str, language: str) -> Normalizer:
+def _load(name: str, language: str, script: str, accents: str) -> Normalizer:
     if name == "raw":
         return Normalizer("raw", "1", language, str.strip)
     if name == "whisper":
         return _whisper(language)
-    step = _STEPS.get(language, base.base_step)
-    cached = lru_cache(maxsize=_CACHE_SIZE)(lambda text: base.to_fixpoint(step, text))
-    return Normalizer("default", DEFAULT_VERSION, language, cached)
-
-
-_STEPS: dict[str, Callable[[str], str]] = {"en": english_step, "es": spanish_step}
+    step: Callable[[str], str] = base_step
+    version = DEFAULT_VERSION
+    if language == "en":
+        step = english_step
+    elif language == "es" and accents == "fold":
+        name, step = "default(accents=fold)", partial(spanish_step, accents=False)
+    elif language == "es":
+        step = spanish_step
+    elif language in CHINESE and script == "strict":
+        name, step = "default(script=strict)", partial(chinese_step, simplify=None)
+    elif language in CHINESE:
+        step = partial(chinese_step, simplify=fold_script)
+        version += "".join(f" {what}-{number}" for what, number in sorted(folding_versions().items()))
+    return Normalizer(name, version, language, lru_cache(maxsize=_CACHE_SIZE)(partial(to_fixpoint, step)))
 
 
 def _whisper(language: str) -> Normalizer:
+    """OpenAI's English or basic normaliser, without its table of British spellings, which comes with a model only."""
     try:
         import transformers
         from transformers.models.whisper.english_normalizer import BasicTextNormalizer, EnglishTextNormalizer
@@ -74,5 +117,5 @@ def _whisper(language: str) -> Normalizer:
         EnglishTextNormalizer({}) if language == "en" else BasicTextNormalizer()  # type: ignore[no-untyped-call]
     )
     return Normalizer(
-        "whisper", f"transformers-{transformers.__version__}", language, lambda text: str(normalize(text))
+        "whisper", f"transformers-{transformers.__version__}", language, lambda text: normalize(text).strip()
     )

@@ -11,11 +11,11 @@ from squtr.harness.text.english_numbers import digits_for_words as english
 from squtr.harness.text.english_numbers import ordinal
 from squtr.harness.text.spanish_numbers import digits_for_words as spanish
 
-EN_SMALL = (
+EN_SMALL = str.split(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
-).split()
-EN_TENS = "_ _ twenty thirty forty fifty sixty seventy eighty ninety".split()
+)
+EN_TENS = str.split("_ _ twenty thirty forty fifty sixty seventy eighty ninety")
 
 
 def spell_english(n: int, *, joined: bool) -> str:
@@ -60,15 +60,15 @@ def spell_chinese(n: int) -> str:
     return out.replace("零零", "零")
 
 
-ES_SMALL = (
+ES_SMALL = str.split(
     "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis diecisiete "
     "dieciocho diecinueve veinte veintiuno veintidós veintitrés veinticuatro veinticinco veintiséis veintisiete "
     "veintiocho veintinueve"
-).split()
-ES_TENS = "_ _ _ treinta cuarenta cincuenta sesenta setenta ochenta noventa".split()
-ES_HUNDREDS = (
+)
+ES_TENS = str.split("_ _ _ treinta cuarenta cincuenta sesenta setenta ochenta noventa")
+ES_HUNDREDS = str.split(
     "_ ciento doscientos trescientos cuatrocientos quinientos seiscientos setecientos ochocientos novecientos"
-).split()
+)
 
 
 def spell_spanish(n: int) -> str:
@@ -139,7 +139,7 @@ def test_decimals(whole: int, digits: list[int]) -> None:
 @given(st.integers(1000, 2099))
 def test_english_years_in_pairs(year: int) -> None:
     first, second = divmod(year, 100)
-    if second == 0 or first % 10 == 0 and second < 10:
+    if second == 0 or (first % 10 == 0 and second < 10):
         return
     tail = spell_english(second, joined=False) if second >= 10 else f"oh {EN_SMALL[second]}"
     assert english(f"in {spell_english(first, joined=False)} {tail}") == f"in {year}"
