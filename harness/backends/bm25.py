@@ -80,6 +80,7 @@ class _Index:
         self, documents: Sequence[Document], ids: list[str], tokenizer: Tokenizer, k1: float, b: float
     ) -> None:
         import bm25s
+        from tqdm import tqdm
 
         self._ids = ids
         self._ranks = id_ranks(ids)
@@ -88,7 +89,8 @@ class _Index:
         self._vocabulary: dict[str, int] = {}
         terms = [
             [self._vocabulary.setdefault(term, len(self._vocabulary)) for term in tokenizer(document.contents)]
-            for document in documents
+            # A bar on a terminal once it has taken two seconds, nothing elsewhere.
+            for document in tqdm(documents, desc="indexing (BM25)", unit="doc", disable=None, delay=2, leave=False)
         ]
         if not self._vocabulary:
             raise DataError(
