@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import IntegrityError, StorageError
-from .weights import squtr_home
+from ...loaders.home import squtr_home
 
 FOLDER_VERSION = 1
 """Version of the folder that is written; raised when the same file would give another folder."""
