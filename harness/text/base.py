@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-_APOSTROPHES = "'\u2018\u2019\u201b\u02bc\u02b9\u2032\u00b4\u0060\uff07\u05f3"
-"""What is typed for an apostrophe; all are read as U+0027."""
+_APOSTROPHES = "'\u2018\u2019\u201b\u2032\u00b4\u0060\uff07"
+"""What is typed for an apostrophe; all are read as U+0027. (The modifier letter U+02BC is a letter, and stays one.)"""
 
 
 class _Visible(dict[int, int | str | None]):

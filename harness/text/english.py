@@ -239,7 +239,7 @@ def english_step(text: str) -> str:
     >>> english_step("It’s £3.50 — don’t pay thirty-six euros on the 5th of March, 2024!")
     'it is 3.50 pound do not pay 36 euro on march 5 2024'
     """
-    text = " ".join(fold_latin_accents(fold(text)).replace("\u2044", "/").split())
+    text = " ".join(fold_latin_accents(fold(text.replace("\u02bc", "'"))).replace("\u2044", "/").split())
     text = _WORD.sub(lambda m: _CONTRACTIONS.get(m[0], m[0]), text)
     for pattern, replacement in _BEFORE:
         text = pattern.sub(replacement, text)

@@ -75,7 +75,9 @@ class _Reader:
         digits = ""
         while (word := self._word(len(digits))) == "cero" or (word in _ONES and word not in ("un", "una")):
             digits += str(_ONES.get(word, 0))
-        if len(digits) < (minimum if digits[:1] != "0" else 2) or self._word(len(digits)) in _LARGE.keys() | _POINT | {"mil"}:
+        if len(digits) < (minimum if digits[:1] != "0" else 2) or self._word(len(digits)) in _LARGE.keys() | _POINT | {
+            "mil"
+        }:
             return None
         self.at += len(digits)
         return digits
