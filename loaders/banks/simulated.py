@@ -8,6 +8,7 @@ bytes of a data set must not.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,9 +30,10 @@ _OVERSAMPLING = 8
 _REFERENCE_DB = 0.5
 """Mean loss per reflection in the one simulation; every other absorption is a power of it."""
 _LEAD_SAMPLES = 64
-_LONGER_S = 0.06
-"""How much longer than its reverberation time a response is, so that short ones too can be followed over 45 dB."""
-_HIGHPASS_HZ = 20.0
+_HIGHPASS_HZ = 50.0
+_REACH_SHARE, _REACH_S = 0.8, 0.08
+"""A response lasts this share of its reverberation time and this much more: long enough to follow the decay over 45 dB,
+and no longer, because the number of images grows with the cube."""
 
 
 def _size(samples: Samples) -> int:
@@ -57,6 +59,7 @@ class SimulatedRooms:
     def __init__(self) -> None:
         self._ids = tuple(f"simulated_room_{number:02d}" for number in range(1, ROOMS + 1))
         self._made: LruCache[str, Samples] = LruCache(64 * 2**20, _size)
+        self._simulating = threading.Lock()
 
     def rooms(self) -> Sequence[str]:
         """The ids, sorted."""
@@ -73,13 +76,18 @@ class SimulatedRooms:
         """The impulse response, (L,) float32 at 24 kHz, read-only. Raises `UnknownNameError`."""
         return self._made.get(rir_id, lambda: self._make(rir_id))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), ())
+
     def _make(self, rir_id: str) -> Samples:
         target = self.target_rt60(rir_id)
         rng = keyed_rng(0, "simulated room", self.version, rir_id)
         size, source, microphone = _draw_geometry(rng, target)
         losses = _REFERENCE_DB * rng.uniform(0.5, 1.5, 6)
-        delays, attenuation_db, distances = _images(size, source, microphone, losses, target)
-        samples = _fit(delays, attenuation_db, distances, target, rir_id)
+        # One after the other: the images of one large room take 150 MB.
+        with self._simulating:
+            delays, attenuation_db, distances = _images(size, source, microphone, losses, target)
+            samples = _fit(delays, attenuation_db, distances, target, rir_id)
         samples.flags.writeable = False
         return samples
 
@@ -89,8 +97,8 @@ def _draw_geometry(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Size (3,), source (3,) and microphone (3,) in m; the way from source to microphone is a whole number of
     samples."""
-    # From about 35 m³ at 0.2 s to about 400 m³ at 1.2 s.
-    volume = 35.0 * (target / SHORTEST_RT60_S) ** 1.35 * 2.0 ** rng.uniform(-0.3, 0.3)
+    # From about 35 m³ at 0.2 s to about 600 m³ at 1.2 s.
+    volume = 35.0 * (target / SHORTEST_RT60_S) ** 1.6 * 2.0 ** rng.uniform(-0.3, 0.3)
     height = min(5.0, max(2.4, 2.6 * (volume / 50.0) ** 0.25 * rng.uniform(0.93, 1.07)))
     ratio = rng.uniform(1.1, 1.7)
     width = math.sqrt(volume / height / ratio)
@@ -115,7 +123,7 @@ def _images(
     """Arrival times in samples, wall losses in dB and distances in m of all images that arrive in time."""
     import pyroomacoustics
 
-    reach = SPEED_OF_SOUND * (target + _LONGER_S)
+    reach = SPEED_OF_SOUND * (_REACH_SHARE * target + _REACH_S)
     # An image of order n lies at least n / sqrt(Σ 1/size²) away.
     order = math.ceil(reach * math.sqrt(float(np.square(1.0 / size).sum())))
     names = ("west", "east", "south", "north", "floor", "ceiling")
@@ -147,13 +155,15 @@ def _fit(
     centred = delays - delays.mean()
     decay = float((centred * attenuation_db).sum() / np.square(centred).sum()) * SAMPLE_RATE
     power = round(60.0 / target / decay, 4)
-    for _ in range(12):
+    for step in range(16):
         samples = _sum_images(delays, attenuation_db * power, distances)
         measured = measure_room(samples, rir_id).rt60_s
         if math.isfinite(measured) and abs(measured / target - 1.0) <= RT60_TOLERANCE:
             break
         # Four digits: what differs between machines in the last digits of the measure does not reach the samples.
-        power = round(power * (measured / target if math.isfinite(measured) else 0.8), 4)
+        # Damped after a while: the measure may jump where T30 gives way to T20.
+        correction = measured / target if math.isfinite(measured) else 0.8
+        power = round(power * correction ** (1.0 if step < 4 else 0.4), 4)
     return samples
 
 
@@ -172,8 +182,8 @@ def _sum_images(
     fine = np.bincount(before, amplitudes * (1.0 - fraction), length * _OVERSAMPLING)
     fine += np.bincount(before + 1, amplitudes * fraction, length * _OVERSAMPLING)
     spectrum = fft.rfft(fine)[: length // 2 + 1]
-    # All images push the same way; without a high-pass their sum would have an offset that no loudspeaker makes.
+    # All images push the same way, so that the lowest frequencies add up and outlast all others; no loudspeaker makes them.
     hz = np.arange(length // 2 + 1) * (SAMPLE_RATE / length)
-    spectrum *= np.square(hz) / (np.square(hz) + _HIGHPASS_HZ**2)
+    spectrum *= hz**4 / (hz**4 + _HIGHPASS_HZ**4)
     response: NDArray[np.float64] = fft.irfft(spectrum, length)
     return (response / float(np.abs(response).max())).astype(np.float32)
