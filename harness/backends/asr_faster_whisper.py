@@ -184,6 +184,7 @@ class FasterWhisperTranscriber:
             vad_filter=False,
         )
         texts: list[str] = []
+        # What a capped window wrote after its last timestamp is heard again by the next. Only one without is cut.
         written: dict[int, int] = {}
         for segment in segments:  # decoding happens here
             texts.append(segment.text)

@@ -44,6 +44,18 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _BLOCK = 1 << 20
 _STAMP = ".checked.json"
 _STALE_S = 3600.0
+_OTHER_FORMATS = (
+    "*.h5",
+    "*.msgpack",
+    "*.ot",
+    "*.tflite",
+    "*.gguf",
+    "*.fp32*",
+    "onnx/*",
+    "openvino/*",
+    "coreml/*",
+)
+"""Copies of the same weights for other engines, which are not fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,12 +278,11 @@ def _from_hub(repository: str, revision: str | None, *, tried: list[str], hint: 
         hub_errors.XetDownloadError,
     )
     try:
-        # Other frameworks' copies of the same weights are not fetched.
         path = Path(
             huggingface_hub.snapshot_download(
                 repository,
                 revision=revision,
-                ignore_patterns=["*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "onnx/*", "openvino/*", "coreml/*"],
+                ignore_patterns=[*_OTHER_FORMATS, *_copies(repository, revision, failures)],
             )
         )
     except failures as error:
@@ -292,3 +303,17 @@ def _from_hub(repository: str, revision: str | None, *, tried: list[str], hint: 
     if not _COMMIT.fullmatch(path.name):
         raise ModelError(f"the Hub gave {repository} without a commit, at {path}.", hint="Give the folder as a path.")
     return FoundWeights(path, "hub", path.name, repository)
+
+
+def _copies(repository: str, revision: str | None, failures: tuple[type[Exception], ...]) -> list[str]:
+    """Patterns for the pickled copies of weights that a repository holds as safetensors too.
+
+    Without an answer from the Hub there is nothing to leave out: the download decides from what is on the disk.
+    """
+    import huggingface_hub
+
+    try:
+        names = huggingface_hub.list_repo_files(repository, revision=revision)
+    except failures:
+        return []
+    return ["*.bin", "*.pt", "*.pth"] if any(name.endswith(".safetensors") for name in names) else []
