@@ -182,7 +182,7 @@ def _sum_images(
     fine = np.bincount(before, amplitudes * (1.0 - fraction), length * _OVERSAMPLING)
     fine += np.bincount(before + 1, amplitudes * fraction, length * _OVERSAMPLING)
     spectrum = fft.rfft(fine)[: length // 2 + 1]
-    # All images push the same way, so that the lowest frequencies add up and outlast all others; no loudspeaker makes them.
+    # All images push the same way, so the lowest frequencies add up and outlast all others; no talker makes them.
     hz = np.arange(length // 2 + 1) * (SAMPLE_RATE / length)
     spectrum *= hz**4 / (hz**4 + _HIGHPASS_HZ**4)
     response: NDArray[np.float64] = fft.irfft(spectrum, length)

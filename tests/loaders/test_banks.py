@@ -160,9 +160,9 @@ GOLDEN = {
     "synthetic_pink_v01": "b562abc034022142",
     "synthetic_speech_shaped_v01": "d91e313908a3aad3",
     "synthetic_traffic_v01": "3433681bbb92b1e3",
-    "simulated_room_01": "b675e2cc18dabbd9",
-    "simulated_room_06": "54d856c22a24f0e3",
-    "simulated_room_11": "e47cb227bb279a8f",
+    "simulated_room_01": "b41e2f0da2e76421",
+    "simulated_room_06": "a810baf878c8e9c8",
+    "simulated_room_11": "143cf2f6d8a9428a",
 }
 
 
