@@ -52,8 +52,8 @@ SUFFIXES = frozenset(
 )
 """What counts as a sound file; everything else in the folder (a licence, a table) is passed over."""
 
-CACHE_BYTES = 192 * 2**20
-"""Decoded sound that one bank keeps in memory: 32 minutes."""
+CACHE_BYTES = 128 * 2**20
+"""Decoded sound that one bank keeps in memory: 23 minutes."""
 
 
 def _size(samples: Samples) -> int:
