@@ -54,9 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.manifest import MANIFEST_NAME, read_manifest
     from ...loaders.paired import BuiltData
     from ...loaders.recipe import open_kitchen
-    from ..backends import load_retriever, load_transcriber
+    from ..backends import load_transcriber
     from ..pipeline.evaluate import evaluate_runs
-    from ..pipeline.system import Cascade
+    from ..pipeline.system import Cascade, cached_retriever
     from ..report import write_report
     from ..report.terminal import summary_table
 
@@ -91,13 +91,13 @@ def run(arguments: argparse.Namespace) -> int:
     with bars() as show:
         records = evaluate_runs(
             [
-                Cascade(transcriber, load_retriever(name))
+                Cascade(transcriber, cached_retriever(name, squtr_home()))
                 for name, languages in RETRIEVERS.items()
                 if set(languages) & set(arguments.languages)
             ],
             BuiltData(data_folder),
             out=out,
-            cache=squtr_home() / "transcripts",
+            cache=squtr_home(),
             seed=arguments.seed,
             progress=show,
         )

@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of bootstrap and sample clips (0)")
     parser.add_argument("--samples", type=int, default=2, metavar="N", help="queries per subset to keep clips of (2)")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="recogniser threads; 0: all cores (0)")
-    parser.add_argument("--no-cache", action="store_true", help="do not keep or reuse transcripts")
+    parser.add_argument("--no-cache", action="store_true", help="do not keep or reuse transcripts and embeddings")
     parser.add_argument("--json", action="store_true", help="print the results as one JSON array")
 
 
@@ -40,14 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     data = BuiltData(Path(arguments.data))
     options: dict[str, object] = {"threads": arguments.threads} if arguments.threads else {}
-    systems = [parse_system(text, transcriber_options=options) for text in arguments.systems]
+    cache = None if arguments.no_cache else squtr_home()
+    systems = [parse_system(text, cache=cache, transcriber_options=options) for text in arguments.systems]
     with bars() as show:
         records = evaluate_runs(
             systems,
             data,
             configs=arguments.configs,
             out=arguments.out,
-            cache=None if arguments.no_cache else squtr_home() / "transcripts",
+            cache=cache,
             depth=arguments.depth,
             resamples=arguments.resamples,
             seed=arguments.seed,

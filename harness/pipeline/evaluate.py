@@ -82,13 +82,14 @@ def evaluate(
     A system is a `Cascade` or its written form, for example `"faster-whisper:whisper-base + bm25"`; `data` a folder
     that `squtr build` wrote, or anything that is `PairedData`.
     """
+    store = Path(cache) if cache is not None else None
     given = [system] if isinstance(system, str | Cascade) else list(system)
     records = evaluate_runs(
-        [parse_system(s) if isinstance(s, str) else s for s in given],
+        [parse_system(s, cache=store) if isinstance(s, str) else s for s in given],
         BuiltData(Path(data)) if isinstance(data, str | Path) else data,
         configs=configs,
         out=Path(out) if out is not None else None,
-        cache=Path(cache) if cache is not None else None,
+        cache=store,
         depth=depth,
         resamples=resamples,
         seed=seed,

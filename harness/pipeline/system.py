@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ...errors import UsageError, unknown_name
 from ..protocols import Retriever, Transcriber
@@ -45,20 +46,34 @@ class Cascade:
         return self.transcriber.supports(language) and self.retriever.supports(language)
 
 
-def parse_system(text: str, *, transcriber_options: dict[str, object] | None = None) -> Cascade:
+def parse_system(
+    text: str, *, cache: Path | None = None, transcriber_options: Mapping[str, object] | None = None
+) -> Cascade:
     """The cascade written as `<transcriber> + <retriever>`, for example `faster-whisper:whisper-base + bm25`.
 
-    Raises `UsageError` for another form and `UnknownNameError` for an unknown part.
+    With `cache`, embeddings are kept below that folder. Raises `UsageError` for another form and `UnknownNameError` for
+    an unknown part.
     """
-    from ..backends import load_retriever, load_transcriber
-
     parts = [part.strip() for part in text.split("+")]
     if len(parts) != 2 or not all(parts):
         raise UsageError(
             f"the system {text!r} is not written as '<transcriber> + <retriever>'.",
             hint="For example: 'faster-whisper:whisper-base + bm25'.",
         )
-    return Cascade(load_transcriber(parts[0], **(transcriber_options or {})), load_retriever(parts[1]))
+    from ..backends import load_transcriber
+
+    return Cascade(load_transcriber(parts[0], **(transcriber_options or {})), cached_retriever(parts[1], cache))
+
+
+def cached_retriever(name: str, cache: Path | None) -> Retriever:
+    """The retriever of that name; a dense one keeps its embeddings below `cache` (None keeps nothing)."""
+    from ..backends import load_retriever
+
+    if cache is None or name.partition(":")[0] != "dense":
+        return load_retriever(name)
+    from ..backends.embedding_cache import DirectoryEmbeddingCache
+
+    return load_retriever(name, cache=DirectoryEmbeddingCache(cache / "embeddings"))
 
 
 def check_systems(systems: Sequence[Cascade]) -> Sequence[Cascade]:

@@ -20,7 +20,7 @@ from squtr.loaders.manifest import read_manifest
 from squtr.loaders.recipe import open_kitchen
 
 from ..loaders.collections_for_tests import make_collection
-from .report_examples import write_example
+from .report_runs_for_tests import write_example
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "squtr", *arguments], capture_output=True, text=True, cwd=cwd)
+    return subprocess.run(
+        [sys.executable, "-m", "squtr", *arguments], capture_output=True, text=True, cwd=cwd, check=False
+    )
 
 
 def test_help_is_quick_and_complete() -> None:
@@ -62,7 +64,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["biuld"], "Did you mean 'build'"),
         (["build", "--source", "minni"], "unknown source 'minni'. Did you mean 'mini'?"),
-        (["build", "--languages", "ez"], "unknown language 'ez'. Did you mean 'es'?"),
+        (["build", "--languages", "eng"], "unknown language 'eng'. Did you mean 'en'?"),
         (["build", "--conditions", "hihg_noise"], "Did you mean 'high_noise'?"),
         (["build", "--limit", "many"], "invalid int value: 'many'"),
         (["build", "--nosie", "x"], "unrecognized arguments: --nosie x"),

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from squtr.errors import DataError, StorageError
 from squtr.harness.results import Score, file_name, read_result, read_runs, write_atomically, write_run
 
-from .report_examples import example_records
+from .report_runs_for_tests import example_records
 
 
 def test_round_trip(tmp_path: Path) -> None:
