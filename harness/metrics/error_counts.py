@@ -131,7 +131,7 @@ def tokens(text: str, unit: Unit, language: str) -> list[str]:
     raise unknown_name("unit", unit, UNITS)
 
 
-def _encode(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[str, str]:
+def encode_tokens(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[str, str]:
     """Both as strings with one character per distinct token: exact (no hashing) and rapidfuzz's fastest input."""
     codes: dict[str, str] = {}
     for token in reference:
@@ -162,7 +162,7 @@ def count_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> ErrorCo
     >>> count_errors([], ["noise"]).rate
     nan
     """
-    return _count(*_encode(reference, hypothesis))
+    return _count(*encode_tokens(reference, hypothesis))
 
 
 def check_same_ids(references: Iterable[str], hypotheses: Iterable[str]) -> None:

@@ -1,0 +1,194 @@
+"""The ranking metrics of `ranking` over arrays, for the full benchmark: queries × k document indices.
+
+Instead of looking up every retrieved document, every judged document is searched in its query's row: there are far
+fewer judgements than retrieved documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError, IntegrityError, UsageError
+from .ranking import DEFAULT_METRICS, parse_grade, parse_metric, string_keys
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+NO_DOCUMENT = -1
+_OUTSIDE_CORPUS = -2
+_CHUNK_CELLS = 8_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayJudgements:
+    """Judgements as arrays: those of query `query_ids[i]` are `documents[starts[i]:starts[i + 1]]` and their grades."""
+
+    query_ids: tuple[str, ...]
+    starts: Ints
+    documents: Ints
+    grades: Ints
+
+    @classmethod
+    def from_qrels(cls, qrels: Mapping[str, Mapping[str, int]], index: Mapping[str, int]) -> ArrayJudgements:
+        """From judgements and each document id's index. A judged document outside the corpus stays in the ideal."""
+        starts, documents, grades = [0], [], []
+        table = string_keys("judgements", qrels)
+        for query_id, judged in table.items():
+            for document_id, grade in string_keys(f"judgements of query {query_id!r}", judged).items():
+                documents.append(index.get(document_id, _OUTSIDE_CORPUS))
+                grades.append(parse_grade(query_id, document_id, grade))
+            starts.append(len(documents))
+        return cls(
+            tuple(table),
+            np.array(starts, dtype=np.int64),
+            np.array(documents, dtype=np.int64),
+            np.array(grades, dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayScores:
+    """As `RankingScores`; `per_query[metric]` is (Q,) float64 in the order of the judgements, NaN without relevant one.
+
+    `missing` are queries whose row holds no document.
+    """
+
+    per_query: dict[str, Floats]
+    mean: dict[str, float]
+    n_queries: int
+    missing: int
+    no_relevant: int
+    unjudged: int
+
+
+def order_by_score(scores: NDArray[np.floating], documents: NDArray[np.integer], document_ids: Sequence[str]) -> Ints:
+    """(Q, k) document indices, each row by score descending, ties by document id descending.
+
+    `scores` (Q, k) must be finite. Only rows that are not already strictly descending are sorted.
+
+    >>> order_by_score(np.array([[1.0, 1.0, 2.0]]), np.array([[0, 1, 2]]), ["a", "b", "c"])
+    array([[2, 1, 0]])
+    """
+    if scores.shape != documents.shape or scores.ndim != 2:
+        raise UsageError(f"scores have shape {scores.shape}, documents {documents.shape}.", hint="Give (Q, k) twice.")
+    if not np.isfinite(scores).all():
+        row = int(np.argmin(np.isfinite(scores).all(axis=1)))
+        raise DataError(f"row {row} of the scores holds a value that is not finite.", hint="Scores must be finite.")
+    ordered = documents.astype(np.int64)
+    rows = np.flatnonzero((np.diff(scores, axis=1) >= 0).any(axis=1))
+    if len(rows):
+        place = np.empty(len(document_ids), dtype=np.int64)
+        place[sorted(range(len(document_ids)), key=document_ids.__getitem__, reverse=True)] = np.arange(len(place))
+        order = np.lexsort((place[ordered[rows]], -scores[rows]), axis=1)
+        ordered[rows] = np.take_along_axis(ordered[rows], order, axis=1)
+    return ordered
+
+
+def _ranks(judgements: ArrayJudgements, ranked: NDArray[np.integer], depth: int) -> Ints:
+    """Rank (from 1) of each judged document in its query's row within `depth`; 0 if it is not there."""
+    owners = np.repeat(np.arange(len(judgements.query_ids)), np.diff(judgements.starts))
+    wanted = judgements.documents.astype(ranked.dtype)
+    ranks = np.zeros(len(owners), dtype=np.int64)
+    step = max(1, _CHUNK_CELLS // max(1, depth))
+    for start in range(0, len(owners), step):
+        part = slice(start, start + step)
+        rows, columns = np.nonzero(ranked[owners[part], :depth] == wanted[part, None])
+        if len(rows) != len(np.unique(rows)):
+            twice = rows[np.flatnonzero(np.diff(rows) == 0)[0]] + start
+            query = judgements.query_ids[owners[twice]]
+            raise DataError(f"a document stands twice in the ranking of query {query!r}.", hint="Remove duplicates.")
+        ranks[start + rows] = columns + 1
+    return ranks
+
+
+def score_arrays(
+    judgements: ArrayJudgements, ranked: NDArray[np.integer], metrics: Sequence[str] = DEFAULT_METRICS
+) -> ArrayScores:
+    """Score `ranked` (Q, k): signed document indices, best first, row i for query i of the judgements, -1 for none.
+
+    Documents of a row are distinct (a judged one that stands twice raises `DataError`); see `order_by_score` for ties.
+
+    >>> judgements = ArrayJudgements.from_qrels({"q": {"a": 2, "b": 1}}, {"a": 0, "b": 1, "x": 2})
+    >>> score_arrays(judgements, np.array([[2, 0, 1]])).per_query["ndcg_at_10"].round(4)
+    array([0.6697])
+    """
+    queries = len(judgements.query_ids)
+    if ranked.ndim != 2 or len(ranked) != queries or not np.issubdtype(ranked.dtype, np.signedinteger):
+        raise UsageError(
+            f"the ranking has shape {ranked.shape} and type {ranked.dtype}.",
+            hint=f"Give signed integers, one row for each of {queries} queries.",
+        )
+    parsed = {name: parse_metric(name) for name in metrics}
+    if not parsed:
+        raise UsageError("no metric was asked for.", hint="Name at least one, for example ndcg_at_10.")
+    depth = min(max(k for _, k in parsed.values()), ranked.shape[1])
+    ranks = _ranks(judgements, ranked, depth)
+    owners = np.repeat(np.arange(queries), np.diff(judgements.starts))
+    found = ranks > 0
+    positive = judgements.grades > 0
+    relevant = np.bincount(owners[positive], minlength=queries)
+    answerable = relevant > 0
+    filled = (ranked[:, :depth] >= 0).sum(axis=1)
+    n = int(answerable.sum())
+    if n == 0:
+        raise DataError("no query has a relevant document.", hint="Check the judgements (grades above 0, right ids).")
+
+    # The relevant documents that were found, by query and rank.
+    hit = np.flatnonzero(found & positive)
+    hit = hit[np.lexsort((ranks[hit], owners[hit]))]
+    hit_owner, hit_rank, hit_grade = owners[hit], ranks[hit], judgements.grades[hit]
+    first = np.ones(len(hit), dtype=bool)
+    first[1:] = hit_owner[1:] != hit_owner[:-1]
+    nth = _within_group(hit_owner, queries)
+    # All relevant documents, by query and falling grade: the ideal ranking.
+    best = np.flatnonzero(positive)
+    best = best[np.lexsort((-judgements.grades[best], owners[best]))]
+    best_owner, best_grade = owners[best], judgements.grades[best]
+    best_rank = _within_group(best_owner, queries)
+
+    def total(owner: Ints, weights: Floats, keep: NDArray[np.bool_]) -> Floats:
+        # Without any weight bincount returns whole numbers.
+        return np.bincount(owner[keep], weights=weights[keep], minlength=queries).astype(np.float64)
+
+    per_query: dict[str, Floats] = {}
+    share = np.maximum(relevant, 1).astype(np.float64)
+    for name, (family, k) in parsed.items():
+        within = hit_rank <= k
+        if family in ("ndcg", "ndcg_exp"):
+            value = total(hit_owner, _gains(family, hit_grade) / np.log2(hit_rank + 1.0), within)
+            ideal = total(best_owner, _gains(family, best_grade) / np.log2(best_rank + 1.0), best_rank <= k)
+            value /= np.where(answerable, ideal, 1.0)
+        elif family == "mrr":
+            value = total(hit_owner, 1.0 / hit_rank, within & first)
+        elif family == "map":
+            value = total(hit_owner, nth / hit_rank, within) / share
+        else:
+            counted = total(hit_owner, np.ones(len(hit)), within)
+            value = {"recall": counted / share, "precision": counted / k}.get(family, (counted > 0).astype(np.float64))
+        if ((value < 0) | (value > 1 + 1e-9)).any():
+            raise IntegrityError(f"{name} of query {judgements.query_ids[int(value.argmax())]!r} lies outside [0, 1].")
+        value[~answerable] = np.nan
+        per_query[name] = value
+    judged_and_found = np.bincount(owners[found], minlength=queries)
+    return ArrayScores(
+        per_query=per_query,
+        mean={name: float(np.nansum(value) / n) for name, value in per_query.items()},
+        n_queries=n,
+        missing=int((answerable & (filled == 0)).sum()),
+        no_relevant=queries - n,
+        unjudged=int((filled - judged_and_found)[answerable].sum()),
+    )
+
+
+def _gains(family: str, grades: Ints) -> Floats:
+    return np.exp2(grades) - 1.0 if family == "ndcg_exp" else grades.astype(np.float64)
+
+
+def _within_group(owner: Ints, groups: int) -> Ints:
+    """1, 2, … within each run of equal owners (sorted)."""
+    sizes = np.bincount(owner, minlength=groups)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    return np.arange(1, len(owner) + 1, dtype=np.int64) - starts[owner].astype(np.int64)
