@@ -123,6 +123,8 @@ class KokoroSynthesizer:
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = self.threads or os.cpu_count() or 1
             options.inter_op_num_threads = 1
+            # Idle threads sleep instead of spinning, which on a busy machine takes time from whoever works.
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
             options.log_severity_level = 3
             path = self._model_path()
             try:
