@@ -75,7 +75,7 @@ def bootstrap_interval(
         return UNDEFINED
     with np.errstate(divide="ignore", invalid="ignore"):
         point = float(statistic(data.sum(axis=0)))
-        replicates = statistic(_resampled_sums(data, seed, resamples))
+        replicates = statistic(resampled_sums(data, seed, resamples))
         if not (math.isfinite(point) and np.isfinite(replicates).all()):
             return UNDEFINED
         tail = (1 - confidence) / 2
@@ -96,7 +96,7 @@ def _sum_by_cluster(data: Floats, clusters: Sequence[object]) -> Floats:
     return sums
 
 
-def _resampled_sums(data: Floats, seed: int, resamples: int) -> Floats:
+def resampled_sums(data: Floats, seed: int, resamples: int) -> Floats:
     """(resamples, m) column sums of rows drawn with replacement.
 
     Only the multiset of rows matters. Rows that repeat are drawn together: how often each distinct row is drawn is
