@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from squtr.errors import DataError, UsageError
 from squtr.harness.metrics.curves import mean_over_snr, snr_at_loss
-from squtr.harness.metrics.robustness import loss, pair_ids, sigma_pooled, sigma_within
+from squtr.harness.metrics.robustness import bin_label, loss, loss_by_group, pair_ids, sigma_pooled, sigma_within
 from squtr.harness.metrics.statistics import Interval
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "squtr_robustness.json").read_text("utf-8"))
@@ -84,6 +84,25 @@ def test_different_ids() -> None:
     with pytest.raises(DataError, match="no item in common"):
         loss({"a": 1.0}, {"b": 1.0}, on="intersection")
     assert pair_ids({"b": 1, "a": 1}, {"a": 1, "b": 1}) == ["b", "a"]
+
+
+def test_groups_are_lost_apart() -> None:
+    condition = {"a": 0.5, "b": 0.25, "c": 1.0, "d": 0.0}
+    baseline = dict.fromkeys("abcd", 1.0)
+    found = loss_by_group(condition, baseline, {"a": "x", "b": "x", "c": "y", "d": ""})
+    assert list(found) == ["x", "y"]
+    assert (found["x"].absolute, found["x"].n) == (0.625, 2)
+    assert found["y"].absolute == 0.0
+    with pytest.raises(DataError, match="'d' is in one only"):
+        loss_by_group(condition, baseline, {"a": "x", "b": "x", "c": "y"})
+
+
+@given(st.floats(-1, 2))
+def test_every_value_has_one_bin(value: float) -> None:
+    label = bin_label(value, (0.0, 0.5, 1.0), "s")
+    expected = "<0 s" if value < 0 else "0-0.5 s" if value < 0.5 else "0.5-1 s" if value < 1 else ">=1 s"
+    assert label == expected
+    assert bin_label(math.nan, (0.0,)) == ""
 
 
 def test_spread() -> None:

@@ -1,0 +1,194 @@
+"""How recognition errors become retrieval loss, and whose fault what is lost is.
+
+The shortfall of a spoken query from a perfect ranking splits exactly in two: what the typed query already fails to find
+(the retriever's part, 1 − score with text) and what is lost on the way from text to transcript (the recogniser's part,
+score with text − score with transcript; negative where an error happens to help).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import DataError
+from .error_counts import ErrorCounts
+from .robustness import pair_ids
+from .statistics import UNDEFINED, Floats, Interval, bootstrap_interval, mean_interval
+
+
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its 95 % interval over `n` queries; NaN where it is undefined."""
+
+    value: float
+    interval: Interval
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """From recognition errors to retrieval loss, for one system and condition.
+
+    `shortfall` = 1 − mean score with transcripts = `retriever` (1 − mean score with text) + `recogniser` (mean loss).
+    `recogniser_share` = recogniser / shortfall, NaN without shortfall.
+
+    Over queries with a reference: `slope` is the retrieval loss per unit of error rate (least squares with intercept),
+    `rank_correlation` Spearman's rho of error rate and loss (ties averaged). `perfect` and `imperfect` are the mean
+    scores of queries whose transcript is free of errors, or not; `perfect_fails` is the share of the former that find
+    nothing (score 0: the retriever's fault), `imperfect_succeeds` the share of the latter that lose nothing.
+    """
+
+    n: int
+    shortfall: Estimate
+    retriever: Estimate
+    recogniser: Estimate
+    recogniser_share: float
+    slope: Estimate
+    rank_correlation: float
+    perfect: Estimate
+    perfect_fails: float
+    imperfect: Estimate
+    imperfect_succeeds: float
+
+
+def _mean(values: Floats, seed: int, resamples: int) -> Estimate:
+    if not len(values):
+        return Estimate(math.nan, UNDEFINED, 0)
+    return Estimate(float(values.mean()), mean_interval(values, seed=seed, resamples=resamples), len(values))
+
+
+def _share(found: Floats) -> float:
+    return float(found.mean()) if len(found) else math.nan
+
+
+def _slope(sums: Floats) -> Floats:
+    """From sums of (x, y, x², xy, 1), shape (…, 5)."""
+    x, y, xx, xy, n = np.moveaxis(sums, -1, 0)
+    return np.asarray((n * xy - x * y) / (n * xx - x * x))
+
+
+def _slope_estimate(rates: Floats, lost: Floats, seed: int, resamples: int) -> Estimate:
+    n = len(rates)
+    if n < 2 or float(np.ptp(rates)) == 0:
+        return Estimate(math.nan, UNDEFINED, n)
+    columns = np.column_stack([rates, lost, rates**2, rates * lost, np.ones(n)])
+    interval = bootstrap_interval(columns, _slope, seed=seed, resamples=resamples)
+    return Estimate(float(_slope(columns.sum(axis=0))), interval, n)
+
+
+def rank_correlation(x: Floats, y: Floats) -> float:
+    """Spearman's rho, ties averaged; NaN with fewer than two pairs or where one side is constant.
+
+    >>> rank_correlation(np.array([0.0, 0.5, 1.0]), np.array([0.1, 0.1, 0.4])).__round__(4)
+    0.866
+    """
+    if len(x) < 2:
+        return math.nan
+    a, b = _average_ranks(x), _average_ranks(y)
+    a, b = a - a.mean(), b - b.mean()
+    spread = math.sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / spread if spread else math.nan
+
+
+def _average_ranks(values: Floats) -> Floats:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[inverse], dtype=np.float64)
+
+
+def attribute(
+    counts: Mapping[str, ErrorCounts],
+    score_with_transcript: Mapping[str, float],
+    score_with_text: Mapping[str, float],
+    *,
+    seed: int = 0,
+    resamples: int = 1000,
+) -> Attribution:
+    """Attribute the shortfall of one system under one condition, from per-query counts and scores in [0, 1].
+
+    All three are joined by id; different ids raise `DataError`. To leave out queries without a transcript, leave
+    their ids out everywhere.
+
+    >>> found = attribute(
+    ...     {"a": ErrorCounts(0, 0, 0, 4), "b": ErrorCounts(2, 0, 0, 4)}, {"a": 0.5, "b": 0.1}, {"a": 0.5, "b": 0.9})
+    >>> round(found.retriever.value, 4), round(found.recogniser.value, 4), round(found.recogniser_share, 4)
+    (0.3, 0.4, 0.5714)
+    >>> round(found.slope.value, 4)
+    1.6
+    """
+    ids = pair_ids(score_with_transcript, score_with_text)
+    pair_ids(score_with_transcript, counts)
+    spoken = np.array([score_with_transcript[i] for i in ids], dtype=np.float64)
+    typed = np.array([score_with_text[i] for i in ids], dtype=np.float64)
+    for values, what in ((spoken, "transcript"), (typed, "text")):
+        bad = np.flatnonzero(~((values >= 0) & (values <= 1 + _TOLERANCE)))
+        if len(bad):
+            raise DataError(
+                f"the score of {ids[bad[0]]!r} with {what} is {values[bad[0]]}.", hint="Give scores in [0, 1]."
+            )
+    lost = typed - spoken
+    rates = np.array([counts[i].rate for i in ids], dtype=np.float64)
+    scored = np.isfinite(rates)
+    right = scored & (rates == 0)
+    wrong = scored & (rates > 0)
+    shortfall = _mean(1 - spoken, seed, resamples)
+    recogniser = _mean(lost, seed, resamples)
+    return Attribution(
+        n=len(ids),
+        shortfall=shortfall,
+        retriever=_mean(1 - typed, seed, resamples),
+        recogniser=recogniser,
+        recogniser_share=recogniser.value / shortfall.value if shortfall.value else math.nan,
+        slope=_slope_estimate(rates[scored], lost[scored], seed, resamples),
+        rank_correlation=rank_correlation(rates[scored], lost[scored]),
+        perfect=_mean(spoken[right], seed, resamples),
+        perfect_fails=_share((spoken[right] == 0).astype(np.float64)),
+        imperfect=_mean(spoken[wrong], seed, resamples),
+        imperfect_succeeds=_share((lost[wrong] <= 0).astype(np.float64)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenClassLoss:
+    """Mean retrieval loss by which reference tokens were misrecognised.
+
+    `key`: at least one key token (a number, a name) is wrong; `other`: errors in other tokens only; `none`: no error.
+    """
+
+    key: Estimate
+    other: Estimate
+    none: Estimate
+
+
+def loss_by_token_class(
+    wrong_tokens: Mapping[str, tuple[int, int]],
+    score_with_transcript: Mapping[str, float],
+    score_with_text: Mapping[str, float],
+    *,
+    seed: int = 0,
+    resamples: int = 1000,
+) -> TokenClassLoss:
+    """Mean loss of queries with errors in key tokens, in other tokens only, in none.
+
+    `wrong_tokens` maps ids to (errors in key tokens, errors elsewhere), see `key_token_errors`.
+
+    >>> found = loss_by_token_class({"a": (1, 0), "b": (0, 1)}, {"a": 0.0, "b": 0.8}, {"a": 0.9, "b": 0.9})
+    >>> round(found.key.value, 4), round(found.other.value, 4), found.none.n
+    (0.9, 0.1, 0)
+    """
+    ids = pair_ids(score_with_transcript, score_with_text)
+    pair_ids(score_with_transcript, wrong_tokens)
+    lost = np.array([score_with_text[i] - score_with_transcript[i] for i in ids], dtype=np.float64)
+    key = np.array([wrong_tokens[i][0] > 0 for i in ids])
+    other = np.array([wrong_tokens[i][1] > 0 for i in ids])
+    return TokenClassLoss(
+        key=_mean(lost[key], seed, resamples),
+        other=_mean(lost[other & ~key], seed, resamples),
+        none=_mean(lost[~other & ~key], seed, resamples),
+    )
