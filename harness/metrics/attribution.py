@@ -18,7 +18,6 @@ from .error_counts import ErrorCounts
 from .robustness import pair_ids
 from .statistics import UNDEFINED, Floats, Interval, bootstrap_interval, mean_interval
 
-
 _TOLERANCE = 1e-9
 
 
