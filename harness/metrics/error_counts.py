@@ -234,6 +234,18 @@ def macro_rate(counts: Iterable[ErrorCounts]) -> MacroRate:
     return MacroRate(rate, len(rates), len(table) - len(rates))
 
 
+def squtr_compat_rate(counts: Iterable[ErrorCounts]) -> float:
+    """The published mean of SQuTR (arXiv 2602.12783): as `macro_rate`, but an empty reference counts, as 0.0 or 1.0.
+
+    To be used with the normaliser `squtr-compat`. NaN without utterances.
+
+    >>> squtr_compat_rate([ErrorCounts(1, 0, 0, 2), ErrorCounts(0, 0, 3, 0), ErrorCounts(0, 0, 0, 0)])
+    0.5
+    """
+    rates = [c.rate if c.reference_length else float(c.insertions > 0) for c in counts]
+    return math.fsum(rates) / len(rates) if rates else math.nan
+
+
 def counts_array(counts: Iterable[ErrorCounts]) -> NDArray[np.int64]:
     """(n, 4) int64: substitutions, deletions, insertions, reference length per utterance; (0, 4) for none."""
     return np.array([c.as_tuple() for c in counts], dtype=np.int64).reshape(-1, 4)

@@ -2,6 +2,7 @@
 
 `default` is right for each language: rules for English, Chinese and Spanish, a safe base that deletes no letter and no
 mark for all others. `raw` removes outer blanks only. `whisper` is OpenAI's normaliser as `transformers` ships it.
+`squtr-compat` is the published scoring of SQuTR (arXiv 2602.12783), quirks included.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from .english import english_step
 from .languages import CHINESE, primary_language
 from .script import fold_script, folding_versions
 from .spanish import spanish_step
+from .squtr_compat import squtr_compat
 
-NORMALIZERS = ("default", "raw", "whisper")
+NORMALIZERS = ("default", "raw", "whisper", "squtr-compat")
 DEFAULT_VERSION = "1"
 """Raised whenever `default` would give another text for the same input."""
 _CACHE_SIZE = 65_536
@@ -50,12 +52,12 @@ def load_normalizer(
     script: Literal["fold", "strict"] = "fold",
     accents: Literal["keep", "fold"] = "keep",
 ) -> Normalizer:
-    """The normaliser called `name` ("default", "raw", "whisper") for a language code.
+    """The normaliser called `name` ("default", "raw", "whisper", "squtr-compat") for a language code.
 
     Options of `default`: `script="strict"` keeps traditional and simplified Chinese apart, `accents="fold"` makes
     Spanish á and a the same (ñ is never n). `default` and `raw` are idempotent; `default` remembers what it has seen.
     Raises `UnknownNameError` for an unknown name or language, `UsageError` for an option that does not apply,
-    `MissingExtraError` for `whisper` without transformers.
+    `MissingExtraError` for `whisper` and `squtr-compat` without their libraries.
 
     >>> load_normalizer("default", "en")("It’s twenty-one pounds!")
     'it is 21 pound'
@@ -89,6 +91,9 @@ def _load(name: str, language: str, script: str, accents: str) -> Normalizer:
         return Normalizer("raw", "1", language, str.strip)
     if name == "whisper":
         return _whisper(language)
+    if name == "squtr-compat":
+        apply, number = squtr_compat(language)
+        return Normalizer(name, f"WeTextProcessing-{number}", language, lru_cache(maxsize=_CACHE_SIZE)(apply))
     step: Callable[[str], str] = base_step
     version = DEFAULT_VERSION
     if language == "en":

@@ -1,0 +1,62 @@
+"""The published SQuTR scoring, quirks included, to reproduce published error rates. Not for new work.
+
+WeTextProcessing 1.0.4.1 verbalises numbers, then the text is lower-cased and everything but a-z, 0-9, U+4E00-U+9FFF and
+blanks is deleted (for Chinese the blanks too). So hyphens glue ("thirty-six" is "thirtysix"), accented letters vanish
+("café" is "caf"), rare Chinese characters and kana vanish, erhua and interjections go, 100倍 and 一百倍 differ.
+The published code names inflect too; no measured row needs it, and digits that WeTextProcessing leaves stay.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import version
+from typing import Protocol
+
+from ...errors import UsageError, missing_extra
+
+WETEXT_VERSION = "1.0.4.1"
+_DELETED = re.compile(r"[^a-z0-9\u4e00-\u9fff\s]")
+
+
+class _Verbaliser(Protocol):
+    def normalize(self, text: str) -> str: ...
+
+
+def squtr_compat(language: str) -> tuple[Callable[[str], str], str]:
+    """The function from text to text for "en" or "zh", and the version of the library behind it.
+
+    Raises `UsageError` for another language or another version of WeTextProcessing, `MissingExtraError` without it.
+    """
+    if language not in ("en", "zh"):
+        raise UsageError(
+            f"normalizer 'squtr-compat' does not exist for language {language!r}.",
+            hint="It reproduces published English and Chinese scores; use 'default'.",
+        )
+    verbaliser, found = _verbaliser(language)
+    if found != WETEXT_VERSION:
+        raise UsageError(
+            f"normalizer 'squtr-compat' needs WeTextProcessing {WETEXT_VERSION}, found {found}.",
+            hint="Run: pip install 'squtr[compat]'",
+        )
+
+    def apply(text: str) -> str:
+        # The grammar refuses the empty string.
+        spoken = verbaliser.normalize(text) if text.strip() else ""
+        kept = _DELETED.sub("", spoken.lower())
+        return "".join(kept.split()) if language == "zh" else " ".join(kept.split())
+
+    return apply, found
+
+
+def _verbaliser(language: str) -> tuple[_Verbaliser, str]:
+    try:
+        module = import_module(f"tn.{'english' if language == 'en' else 'chinese'}.normalizer")
+    except ImportError as error:
+        raise missing_extra("tn", "compat") from error
+    # It reports the grammar files that it reads, once per construction.
+    logging.getLogger(f"wetext-{language}_normalizer").disabled = True
+    made: _Verbaliser = module.Normalizer()
+    return made, version("WeTextProcessing")
