@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cpdist
 
 from ...errors import DataError, UsageError, unknown_name
 from ..text.languages import is_written_without_spaces
@@ -23,6 +24,7 @@ from ..text.normalizers import Normalizer
 
 Unit = Literal["word", "char", "mixed"]
 UNITS: tuple[Unit, ...] = ("word", "char", "mixed")
+_LAST_CODE = 0x10FFFF
 
 # Han (all planes and compatibility forms), kana, bopomofo: what "mixed" counts one by one.
 _CJK = (
@@ -131,19 +133,25 @@ def tokens(text: str, unit: Unit, language: str) -> list[str]:
     raise unknown_name("unit", unit, UNITS)
 
 
+class _Codes(dict[str, str]):
+    """Tokens as single characters, numbered in order of appearance: exact (no hashing), rapidfuzz's fastest input."""
+
+    def __missing__(self, token: str) -> str:
+        self[token] = code = chr(len(self))
+        return code
+
+    def encode(self, tokens: Iterable[str]) -> str:
+        return "".join(map(self.__getitem__, tokens))
+
+
 def encode_tokens(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[str, str]:
-    """Both as strings with one character per distinct token: exact (no hashing) and rapidfuzz's fastest input."""
-    codes: dict[str, str] = {}
-    for token in reference:
-        codes.setdefault(token, chr(len(codes)))
-    for token in hypothesis:
-        codes.setdefault(token, chr(len(codes)))
-    return "".join([codes[t] for t in reference]), "".join([codes[t] for t in hypothesis])
+    """Both as strings with one character per distinct token."""
+    codes = _Codes()
+    return codes.encode(reference), codes.encode(hypothesis)
 
 
-def _count(reference: str, hypothesis: str) -> ErrorCounts:
+def _divide(reference: str, hypothesis: str, distance: int) -> ErrorCounts:
     n, m = len(reference), len(hypothesis)
-    distance = Levenshtein.distance(reference, hypothesis)
     # S + 2 min(D, I) is fixed by distance and lengths; below 2 there is only one way to divide it.
     excess = distance - abs(n - m)
     if excess < 2:
@@ -162,7 +170,36 @@ def count_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> ErrorCo
     >>> count_errors([], ["noise"]).rate
     nan
     """
-    return _count(*encode_tokens(reference, hypothesis))
+    left, right = encode_tokens(reference, hypothesis)
+    return _divide(left, right, Levenshtein.distance(left, right))
+
+
+def count_many(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> list[ErrorCounts]:
+    """`count_errors` of many (reference, hypothesis) pairs, in order, several times faster; [] for none.
+
+    >>> count_many([(["a", "b"], ["a"]), ([], [])])[0]
+    ErrorCounts(substitutions=0, deletions=1, insertions=0, reference_length=2)
+    """
+    counts: list[ErrorCounts] = []
+    codes = _Codes()
+    references: list[str] = []
+    hypotheses: list[str] = []
+
+    def flush() -> None:
+        distances = cpdist(references, hypotheses, scorer=Levenshtein.distance, dtype=np.int32)
+        counts.extend(map(_divide, references, hypotheses, distances.tolist()))
+        references.clear()
+        hypotheses.clear()
+        codes.clear()
+
+    for reference, hypothesis in pairs:
+        if references and len(codes) + len(reference) + len(hypothesis) > _LAST_CODE:
+            flush()
+        references.append(codes.encode(reference))
+        hypotheses.append(codes.encode(hypothesis))
+    if references:
+        flush()
+    return counts
 
 
 def check_same_ids(references: Iterable[str], hypotheses: Iterable[str]) -> None:
@@ -196,12 +233,11 @@ def score_transcripts(
     {'a': ErrorCounts(substitutions=1, deletions=0, insertions=0, reference_length=2)}
     """
     check_same_ids(references, hypotheses)
-    return {
-        id_: count_errors(
-            tokens(normalizer(reference), unit, language), tokens(normalizer(hypotheses[id_]), unit, language)
-        )
+    pairs = (
+        (tokens(normalizer(reference), unit, language), tokens(normalizer(hypotheses[id_]), unit, language))
         for id_, reference in references.items()
-    }
+    )
+    return dict(zip(references, count_many(pairs), strict=True))
 
 
 def corpus_rate(counts: Iterable[ErrorCounts]) -> float:

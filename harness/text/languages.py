@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ...errors import unknown_name
 
 _ISO_639_1 = (
@@ -31,6 +33,7 @@ def primary_language(code: str) -> str:
     return primary
 
 
+@lru_cache(maxsize=256)
 def is_written_without_spaces(code: str) -> bool:
     """Whether words are not separated by blanks, so that they cannot be counted without a segmenter.
 

@@ -11,11 +11,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, UnknownNameError, UsageError
+from squtr.harness.metrics import error_counts
 from squtr.harness.metrics.alignment import align
 from squtr.harness.metrics.error_counts import (
     ErrorCounts,
     corpus_rate,
     count_errors,
+    count_many,
     counts_array,
     default_unit,
     macro_rate,
@@ -66,6 +68,17 @@ def test_jiwer_agrees_on_filled_references(pairs: list[tuple[list[str], list[str
 def test_jiwer_agrees_on_characters_without_blanks(a: str, b: str) -> None:
     counts = count_errors(tokens(a, "char", "en"), tokens(b, "char", "en"))
     assert counts.rate == pytest.approx(jiwer.cer(a, b), abs=1e-12)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS), max_size=8))
+def test_many_at_once_are_the_same(pairs: list[tuple[list[str], list[str]]]) -> None:
+    assert count_many(pairs) == [count_errors(a, b) for a, b in pairs]
+
+
+def test_more_tokens_than_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(error_counts, "_LAST_CODE", 5)
+    pairs = [([f"a{i}", f"b{i}", "c"], [f"a{i}", "c", "d"]) for i in range(9)]
+    assert count_many(pairs) == [count_errors(a, b) for a, b in pairs]
 
 
 @given(WORDS)
