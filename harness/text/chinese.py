@@ -45,8 +45,8 @@ _BEFORE: tuple[Rule, ...] = (
     (re.compile(r"(?<![\d:])(\d{1,2}):(\d{2})(?![\d:])"), _clock),
     (re.compile(rf"(?<![\w.])[-\u2212](?={_NUMBER}(?:度|摄氏度|°))"), "零下"),
     (re.compile(r"(?<![\w.])[-\u2212](?=\d)"), "负"),
-    (re.compile(r"(?<=\d) ?°c\b"), "摄氏度"),
-    (re.compile(r"(?<=\d) ?°f\b"), "华氏度"),
+    (re.compile(r"(?<=\d) ?°c(?![a-z])"), "摄氏度"),
+    (re.compile(r"(?<=\d) ?°f(?![a-z])"), "华氏度"),
     (re.compile(r"(?<=\d) ?°"), "度"),
     (re.compile(rf"(?<=\d) ?({'|'.join(_UNITS)})(?![a-z/])"), lambda m: _UNITS[m[1]]),
     (re.compile(r"百分之?百"), "百分之100"),
@@ -60,6 +60,8 @@ _AFTER: tuple[Rule, ...] = (
     (re.compile(r"(?<![\d.])(\d{1,2})[点點]([13])刻"), lambda m: f"{m[1]}点{int(m[2]) * 15}分"),
     (re.compile(r"(?<![\d.])(\d{1,2})[点點](\d{1,2})分?(?![\d.之%‰/])"), lambda m: f"{m[1]}点{int(m[2]):02d}分"),
     (re.compile(r"(?<![\d.])0(\d)(?=[月日号號])"), r"\1"),
+    # The day of a date is said 号 and written 日.
+    (re.compile(r"(?<=\d月)(\d{1,2})[号號]"), r"\1日"),
     (re.compile(r"(?<=[a-z])(?=\d)|(?<=\d)(?=[a-z])"), " "),
     # Points, slashes and signs stay only where they belong to a number.
     (re.compile(r"[./](?!\d)|(?<!\d)[./]|(?<!\d)[%‰]"), " "),

@@ -207,6 +207,8 @@ _AFTER: tuple[Rule, ...] = (
         re.compile(rf"(\b(?:{_MONTH}) )?\b(\d\d?) ((?!may\b|march\b)(?:{_MONTH}))\b(?! \d\d?\b)"),
         lambda m: m[0] if m[1] else f"{m[3]} {m[2]}",
     ),
+    # Months that are words too move only behind a preposition of time.
+    (re.compile(r"\b(on|by|until|till|since|before|after|from) (\d\d?) (may|march)\b"), r"\1 \3 \2"),
     (re.compile(r"\.(?!\d)|(?<!\d)\."), " "),
 )
 _ACCENTED = re.compile(r"[^\x00-\x7f]")

@@ -103,6 +103,7 @@ _BEFORE: tuple[Rule, ...] = (
         lambda m: m[0].replace(".", "").replace(",", "."),
     ),
     (re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?(?![\d,]*\d)"), lambda m: m[0].replace(",", "")),
+    (re.compile(r"(?<![\d.,])(?<!\d )[1-9]\d{0,2}(?: \d{3})+(?![\d ]*\d)"), lambda m: m[0].replace(" ", "")),
     (re.compile(r"(?<![\d.,])(\d+),(\d+)(?![\d.,]*\d)"), r"\1.\2"),
     (re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b"), _date),
     (re.compile(r"(?<![\d:.])(\d{1,2}):(\d{2})(?![\d:])(?: ?(?:h|hs|hrs)\b)?"), _clock),

@@ -53,6 +53,7 @@ half a million | 500,000
 ten seconds | 10 s | 10 secs
 Mr. Smith | mister smith
 may fifth | the 5th of May | May 5
+free on 30 May | free on the 30th of May | free on May 30th
 """
 CHINESE = """
 50% | 百分之五十 | ５０％
@@ -73,10 +74,11 @@ CHINESE = """
 我用iPhone 15 pro | 我用 iphone十五Pro
 臺灣大學 | 台湾大学
 幺零零八六 | 10086
-37.5℃ | 三十七点五摄氏度
+37.5℃的 | 三十七点五摄氏度的 | 37.5°C 的
 百分百 | 100%
 九点五分 | 9.5分
 你 好，世界！ | 你好世界
+十二月八号 | 12月8日 | 12 月 08 号
 """
 SPANISH = """
 ¿Cuántos años? | cuántos años
@@ -88,6 +90,7 @@ SPANISH = """
 1.234,56 | 1,234.56
 20,50 € | veinte euros con cincuenta céntimos
 treinta y una casas | 31 casas
+158 349 hogares | 158.349 hogares | ciento cincuenta y ocho mil trescientos cuarenta y nueve hogares
 1.º | primero | 1ro | primer | 1er
 a las 5:30 | a las cinco y media | a las cinco treinta
 5 de enero de 2024 | cinco de enero de dos mil veinticuatro | 2024-01-05
