@@ -7,21 +7,20 @@ missing file and ends with the same bytes.
 from __future__ import annotations
 
 import errno
-import os
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from .. import __version__
 from ..errors import RecipeMismatchError, StorageError
 from .card import dataset_card
 from .conditions import parse_condition
+from .engines import BlockEngine, ThreadEngine
+from .evaluation_file import EVALUATION_NAME, evaluation_file
 from .manifest import MANIFEST_NAME, Manifest, Shard, file_sha256, read_manifest
 from .recipe import Kitchen
 from .records import Query
@@ -33,12 +32,8 @@ from .rows import (
     qrels_features,
     qrels_table,
     query_features,
-    query_table,
-    render_rows,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from .shards import ShardPlan, is_finished, replace_file, shard_name, write_shards
 
 QUERIES_PER_SHARD = 2000
 """About 300 MB of clips, within the Hub's preferred 200 to 500 MB."""
@@ -50,44 +45,47 @@ Progress = Callable[[int], None]
 """Called with the number of clips that were finished since the last call."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """One parquet file that the build will write."""
-
-    path: str
-    rows: int
-    tables: Callable[[], Iterable[pa.Table]]
-    schema: pa.Schema
-    clips: bool
-
-
 def count_clips(kitchen: Kitchen) -> int:
     """How many clips a build makes, for a progress bar."""
     return sum(len(kitchen.queries(s)) for s, _ in kitchen.recipe.subsets) * len(kitchen.recipe.conditions)
 
 
-def build(kitchen: Kitchen, out: Path, *, workers: int = 0, progress: Progress | None = None) -> Manifest:
+def build(
+    kitchen: Kitchen,
+    out: Path,
+    *,
+    workers: int = 0,
+    progress: Progress | None = None,
+    engine: BlockEngine | None = None,
+) -> Manifest:
     """Write the data set of `kitchen.recipe` to the folder `out` and return its manifest.
 
-    `workers` is the number of threads (0: one per core); it changes the speed only, never a byte. What an earlier,
-    stopped build of the same recipe finished is kept. Raises `RecipeMismatchError` if the folder holds anything else,
-    `StorageError` if the disk refuses, `AudioError` or `DataError` for unusable input.
+    `workers` is the number of threads (0: one per core), `engine` what renders blocks of queries (None: these threads);
+    both change the speed only, never a byte. What an earlier, stopped build of the same recipe finished is kept. Raises
+    `RecipeMismatchError` if the folder holds anything else, `StorageError` if the disk refuses, `AudioError` or
+    `DataError` for unusable input.
     """
     report = progress or (lambda _: None)
+    render_blocks = engine or ThreadEngine(workers)
     with _clear_storage_errors(out):
         _claim(kitchen, out)
-        shards = []
-        for plan in _plans(kitchen, workers or os.cpu_count() or 1, report):
-            path = out / plan.path
-            if _finished(path, plan.rows):
-                report(plan.rows if plan.clips else 0)
-            else:
-                _write(path, plan)
-            shards.append(Shard(path=plan.path, sha256=file_sha256(path), bytes=path.stat().st_size, rows=plan.rows))
-        manifest = _manifest(kitchen, complete=True, shards=shards)
-        _replace(out / "README.md", dataset_card(manifest, out).encode("utf-8"))
-        _replace(out / MANIFEST_NAME, manifest.to_json())
+        plans: list[ShardPlan] = []
+        for group in _groups(kitchen):
+            plans += group.plans
+            missing = [plan for plan in group.plans if not is_finished(out / plan.path, plan.rows)]
+            report(sum(plan.rows for plan in group.plans if plan.condition and plan not in missing))
+            if missing:
+                write_shards(out, missing, group.tables(missing, render_blocks, report))
+        manifest = _manifest(kitchen, complete=True, shards=[_shard(out, plan) for plan in plans])
+        replace_file(out / "README.md", dataset_card(manifest, out).encode("utf-8"))
+        replace_file(out / EVALUATION_NAME, evaluation_file(manifest).encode("utf-8"))
+        replace_file(out / MANIFEST_NAME, manifest.to_json())
     return manifest
+
+
+def _shard(out: Path, plan: ShardPlan) -> Shard:
+    path = out / plan.path
+    return Shard(path=plan.path, sha256=file_sha256(path), bytes=path.stat().st_size, rows=plan.rows)
 
 
 def _manifest(kitchen: Kitchen, *, complete: bool, shards: list[Shard]) -> Manifest:
@@ -119,93 +117,84 @@ def _claim(kitchen: Kitchen, out: Path) -> None:
             f"{out} is not empty and was not made by `squtr build`.", hint="Choose another folder with --out."
         )
     out.mkdir(parents=True, exist_ok=True)
-    _replace(out / MANIFEST_NAME, _manifest(kitchen, complete=False, shards=[]).to_json())
+    replace_file(out / MANIFEST_NAME, _manifest(kitchen, complete=False, shards=[]).to_json())
 
 
-def _plans(kitchen: Kitchen, workers: int, report: Progress) -> Iterator[_Plan]:
-    corpus_schema, qrels_schema = corpus_features().arrow_schema, qrels_features().arrow_schema
-    query_schema = query_features().arrow_schema
+class _Group(Protocol):
+    """Shards that are written side by side."""
+
+    @property
+    def plans(self) -> list[ShardPlan]: ...
+
+    def tables(
+        self, missing: Sequence[ShardPlan], engine: BlockEngine, report: Progress
+    ) -> Iterator[Sequence[pa.Table]]: ...
+
+
+def _groups(kitchen: Kitchen) -> Iterator[_Group]:
     for subset, _ in kitchen.recipe.subsets:
-        documents = list(kitchen.source.documents(subset))
-        pieces = list(batches(documents, DOCUMENTS_PER_SHARD))
-        for index, piece in enumerate(pieces):
-            yield _Plan(
-                f"corpus/{subset}/{_shard_name(index, len(pieces))}",
-                len(piece),
-                lambda piece=piece: (corpus_table(b, corpus_schema) for b in batches(piece, DOCUMENTS_PER_TABLE)),  # type: ignore[misc]
-                corpus_schema,
-                clips=False,
-            )
-        kept = {query.id for query in kitchen.queries(subset)}
-        qrels = [qrel for qrel in kitchen.source.qrels(subset) if qrel.query_id in kept]
-        yield _Plan(
-            f"qrels/{subset}/{_shard_name(0, 1)}",
-            len(qrels),
-            lambda qrels=qrels: [qrels_table(qrels, qrels_schema)],  # type: ignore[misc]
-            qrels_schema,
-            clips=False,
-        )
+        yield from _CorpusGroup.all_of(kitchen, subset)
+        yield _QrelsGroup(kitchen, subset)
     for subset, language in kitchen.recipe.subsets:
         pieces = list(batches(kitchen.queries(subset), QUERIES_PER_SHARD))
-        for condition in kitchen.recipe.conditions:
-            for index, piece in enumerate(pieces):
-
-                def tables(piece: list[Query] = piece, condition: str = condition) -> Iterator[pa.Table]:
-                    rows = render_rows(kitchen, parse_condition(condition), piece, workers=workers)
-                    for batch in batches(rows, ROWS_PER_TABLE):
-                        yield query_table(batch, query_schema)
-                        report(len(batch))
-
-                folder = f"queries/{language}/{subset}/{condition}"
-                yield _Plan(f"{folder}/{_shard_name(index, len(pieces))}", len(piece), tables, query_schema, clips=True)
+        for index, piece in enumerate(pieces):
+            yield _QueryGroup(kitchen, f"queries/{language}/{subset}", piece, shard_name(index, len(pieces)))
 
 
-def _shard_name(index: int, count: int) -> str:
-    return f"test-{index:05d}-of-{count:05d}.parquet"
+class _CorpusGroup:
+    """One shard of a corpus, streamed: only a table's documents are held."""
+
+    def __init__(self, kitchen: Kitchen, subset: str, index: int, total: int) -> None:
+        self._kitchen, self._subset = kitchen, subset
+        self._start = index * DOCUMENTS_PER_SHARD
+        rows = min(DOCUMENTS_PER_SHARD, total - self._start)
+        name = shard_name(index, -(-total // DOCUMENTS_PER_SHARD))
+        self.plans = [ShardPlan(f"corpus/{subset}/{name}", rows, corpus_features().arrow_schema)]
+
+    @classmethod
+    def all_of(cls, kitchen: Kitchen, subset: str) -> list[_CorpusGroup]:
+        total = sum(1 for _ in kitchen.source.documents(subset))
+        return [cls(kitchen, subset, index, total) for index in range(-(-total // DOCUMENTS_PER_SHARD))]
+
+    def tables(self, missing: Sequence[ShardPlan], _: BlockEngine, __: Progress) -> Iterator[Sequence[pa.Table]]:
+        (plan,) = missing
+        documents = islice(self._kitchen.source.documents(self._subset), self._start, self._start + plan.rows)
+        for batch in batches(documents, DOCUMENTS_PER_TABLE):
+            yield [corpus_table(batch, plan.schema)]
 
 
-def _finished(path: Path, rows: int) -> bool:
-    """Whether an earlier build completed this file: files get their name only when complete."""
-    if not path.exists():
-        return False
-    try:
-        return bool(pq.read_metadata(path).num_rows == rows)
-    except (OSError, pa.ArrowInvalid):
-        # Damaged after it was written: made again.
-        return False
+class _QrelsGroup:
+    """The judgements of the queries that the recipe takes."""
+
+    def __init__(self, kitchen: Kitchen, subset: str) -> None:
+        kept = {query.id for query in kitchen.queries(subset)}
+        self._qrels = [qrel for qrel in kitchen.source.qrels(subset) if qrel.query_id in kept]
+        path = f"qrels/{subset}/{shard_name(0, 1)}"
+        self.plans = [ShardPlan(path, len(self._qrels), qrels_features().arrow_schema)]
+
+    def tables(self, missing: Sequence[ShardPlan], _: BlockEngine, __: Progress) -> Iterator[Sequence[pa.Table]]:
+        yield [qrels_table(self._qrels, missing[0].schema)]
 
 
-def _write(path: Path, plan: _Plan) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        temporary = Path(file.name)
-        try:
-            options: dict[str, Any] = {"compression": "zstd", "write_page_index": True}
-            if plan.clips:
-                # FLAC does not compress further.
-                leaves = [name for name in plan.schema.names if name != "audio"]
-                options["compression"] = {"audio.bytes": "none", "audio.path": "zstd"} | dict.fromkeys(leaves, "zstd")
-                options["use_dictionary"] = [name for name in leaves if name not in {"id", "text"}]
-            with pq.ParquetWriter(file, plan.schema, **options) as writer:
-                for table in plan.tables():
-                    writer.write_table(table)
-            file.close()
-            temporary.chmod(0o644)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+class _QueryGroup:
+    """The same queries under every condition: a query's speech is decoded, and its room convolved, once for all."""
 
+    def __init__(self, kitchen: Kitchen, folder: str, queries: list[Query], name: str) -> None:
+        self._kitchen, self._queries = kitchen, queries
+        schema = query_features().arrow_schema
+        self.plans = [
+            ShardPlan(f"{folder}/{condition}/{name}", len(queries), schema, condition)
+            for condition in kitchen.recipe.conditions
+        ]
 
-def _replace(path: Path, content: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        temporary = Path(file.name)
-        try:
-            file.write(content)
-            file.close()
-            temporary.chmod(0o644)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    def tables(
+        self, missing: Sequence[ShardPlan], engine: BlockEngine, report: Progress
+    ) -> Iterator[Sequence[pa.Table]]:
+        conditions = [parse_condition(plan.condition) for plan in missing]
+        blocks = list(batches(self._queries, ROWS_PER_TABLE))
+        for tables in engine(self._kitchen, conditions, blocks):
+            yield tables
+            report(sum(table.num_rows for table in tables))
 
 
 @contextmanager

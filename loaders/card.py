@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from .licences import OTHER, merge_licences
 from .manifest import Manifest
+
+REPOSITORY_PLACEHOLDER = "PATH OR ORG/NAME"
+"""Stands in a card for where the data set lies; `squtr push` puts the repository there."""
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 STATISTICS_COLUMNS = [
     "duration_s", "snr_db", "snr_active_db", "rt60_s", "noise_family", "voice", "tts_error_rate",
@@ -39,6 +46,9 @@ def dataset_card(manifest: Manifest, folder: Path) -> str:
         languages="\n".join(f"- {language}" for language in dict.fromkeys(subsets.values())),
         source=recipe["source"],
         source_version=recipe["source_version"],
+        licence="\n".join(_licence(recipe)),
+        pretty_name=json.dumps(f"Paired spoken queries from {recipe['source']}", ensure_ascii=False),
+        size=_size(sum(table.num_rows for table in tables.values())),
         licences="\n".join(_licences(recipe)),
         seed=recipe["seed"],
         level=recipe["level"],
@@ -82,6 +92,24 @@ def _configs(manifest: Manifest) -> list[str]:
         lines += [f"- config_name: {name}", "  data_files:", "  - split: test", "    path:"]
         lines += [f"    - {pattern}" for pattern in patterns]
     return lines
+
+
+def _licence(recipe: dict[str, Any]) -> list[str]:
+    """The `license:` of the metadata: the strictest of what the clips were made from."""
+    parts = [recipe["licence"], *(recipe[f"{part}_licence"] for part in ("noise", "rooms") if recipe[part])]
+    merged = merge_licences(parts)
+    if merged != OTHER:
+        return [f"license: {merged}"]
+    return [f"license: {OTHER}", "license_name: see-the-table-of-licences", "license_link: '#licences'"]
+
+
+def _size(clips: int) -> str:
+    """The Hub's size category.
+
+    >>> _size(999), _size(149_268), _size(2_000_000)
+    ('n<1K', '100K<n<1M', '1M<n<10M')
+    """
+    return next((name for limit, name in _SIZES if clips < limit), "1M<n<10M")
 
 
 def _licences(recipe: dict[str, Any]) -> list[str]:

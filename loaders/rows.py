@@ -6,10 +6,10 @@ Every way to a data set (built, on the fly, streamed) goes through `render_rows`
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -20,6 +20,9 @@ from .render import render
 
 if TYPE_CHECKING:
     import datasets
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 ROWS_PER_TABLE = 32
 """Rows held in memory at once, and the size of a row group: an average clip takes about 150 kB."""
@@ -109,26 +112,37 @@ def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield batch
 
 
+def render_query(kitchen: Kitchen, conditions: Sequence[Condition], query: Query) -> list[SpokenQuery]:
+    """One query under several conditions: its speech is read once."""
+    speech = kitchen.source.speech(query)
+    return [render(query, speech, condition, kitchen.air) for condition in conditions]
+
+
 def render_rows(
     kitchen: Kitchen, condition: Condition, queries: Iterable[Query], *, workers: int = 1
 ) -> Iterator[SpokenQuery]:
-    """Render `queries` under `condition`, in order.
+    """Render `queries` under one condition, in order."""
+    work = in_order(lambda query: render_query(kitchen, [condition], query), queries, workers=workers)
+    return (rows[0] for rows in work)
 
-    Threads suffice: soundfile and the FFT release the interpreter lock. At most 2 clips per worker are held.
+
+def in_order(
+    function: Callable[[Item], Made], items: Iterable[Item], *, workers: int, ahead: int = 0
+) -> Iterator[Made]:
+    """`map(function, items)` in threads, in order, holding at most `ahead` results (0: 2 per worker).
+
+    Threads suffice for rendering: soundfile and the FFT release the interpreter lock.
     """
-
-    def cook(query: Query) -> SpokenQuery:
-        return render(query, kitchen.source.speech(query), condition, kitchen.air)
-
     if workers <= 1:
-        yield from map(cook, queries)
+        yield from map(function, items)
         return
+    ahead = ahead or 2 * workers
     with ThreadPoolExecutor(max_workers=workers) as pool:
-        pending: deque[Future[SpokenQuery]] = deque()
+        pending: deque[Future[Made]] = deque()
         try:
-            for query in queries:
-                pending.append(pool.submit(cook, query))
-                if len(pending) >= 2 * workers:
+            for item in items:
+                pending.append(pool.submit(function, item))
+                if len(pending) >= ahead:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()

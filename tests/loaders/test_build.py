@@ -15,6 +15,7 @@ import pytest
 
 from squtr.errors import DataError, RecipeMismatchError, StorageError
 from squtr.loaders import build as build_module
+from squtr.loaders import engines as engines_module
 from squtr.loaders.audio import pcm_sha256
 from squtr.loaders.build import build, count_clips
 from squtr.loaders.manifest import MANIFEST_NAME, file_sha256, read_manifest
@@ -52,7 +53,7 @@ def test_the_folder(built: Path, kitchen: Kitchen) -> None:
     assert manifest.complete
     assert manifest.recipe_fingerprint == kitchen.recipe.fingerprint
     listed = {shard.path for shard in manifest.shards}
-    assert set(digests(built)) == listed | {"README.md", MANIFEST_NAME}
+    assert set(digests(built)) == listed | {"README.md", "eval.yaml", MANIFEST_NAME}
     assert "queries/zh/tiny-zh/reverb_snr_-5/test-00000-of-00001.parquet" in listed
     for shard in manifest.shards:
         assert file_sha256(built / shard.path) == shard.sha256
@@ -137,7 +138,7 @@ def test_finished_shards_are_kept(kitchen: Kitchen, built: Path, monkeypatch: py
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("a finished shard was rendered again")
 
-    monkeypatch.setattr(build_module, "render_rows", never)
+    monkeypatch.setattr(engines_module, "render_query", never)
     build(kitchen, built)
 
 

@@ -1,0 +1,56 @@
+"""`eval.yaml`: what makes a data set on the Hub a benchmark that `mteb` evaluates.
+
+The form is the Hub's (documentation of evaluation results: `name`, `description`, `evaluation_framework`, and `tasks`
+with `id`, `config`, `split`), the ids are built as mteb builds them: a task, and `<task>_<condition>_<split>`.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from string import Template
+
+from .manifest import Manifest
+
+EVALUATION_NAME = "eval.yaml"
+SPLIT = "test"
+
+_PUBLISHED = {
+    "fiqa": "FiQA", "hotpotqa": "HotpotQA", "nq": "NQ", "medicalretrieval": "MedicalRetrieval",
+    "duretrieval": "DuRetrieval", "t2retrieval": "T2Retrieval",
+}  # fmt: skip
+
+
+def task_name(subset: str) -> str:
+    """The name of the mteb task of a subset: unchanged capitals for the published ones, words joined for others.
+
+    >>> task_name("t2retrieval"), task_name("mini-zh")
+    ('SQuTRT2Retrieval', 'SQuTRMiniZh')
+    """
+    own = "".join(word[:1].upper() + word[1:] for word in subset.split("-"))
+    return f"SQuTR{_PUBLISHED.get(subset, own)}"
+
+
+def evaluation_file(manifest: Manifest) -> str:
+    """The content of `eval.yaml` for a built data set: each subset as a task, and each of its conditions."""
+    lines = []
+    for subset in manifest.subsets:
+        lines.append(f"- id: {json.dumps(task_name(subset))}")
+        for condition in manifest.conditions:
+            lines += [
+                f"- id: {json.dumps(f'{task_name(subset)}_{condition}_{SPLIT}')}",
+                f"  config: {json.dumps(f'{subset}_{condition}')}",
+                f"  split: {SPLIT}",
+            ]
+    languages = ", ".join(dict.fromkeys(manifest.subsets.values()))
+    description = (
+        f"Retrieval with spoken queries ({languages}) under the conditions {', '.join(manifest.conditions)}: how much"
+        " is lost when a query is spoken, in noise and in rooms? Main score: nDCG@10 per condition."
+    )
+    template = Template((files("squtr") / "dataset_cards" / "eval.yaml.template").read_text(encoding="utf-8"))
+    # A JSON string is a YAML string, whatever is in it.
+    return template.substitute(
+        name=json.dumps(f"SQuTR ({manifest.recipe['source']})", ensure_ascii=False),
+        description=json.dumps(description, ensure_ascii=False),
+        tasks="\n".join(lines),
+    )
