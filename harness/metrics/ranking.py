@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -90,6 +90,7 @@ def order_hits(query_id: str, hits: Hits) -> list[str]:
     """
     pairs: Iterable[tuple[Any, float]] = hits.items() if isinstance(hits, Mapping) else hits
     scores: dict[str, float] = {}
+    last, ordered = math.inf, True
     for document_id, score in pairs:
         if not math.isfinite(score):
             raise DataError(
@@ -97,6 +98,10 @@ def order_hits(query_id: str, hits: Hits) -> list[str]:
                 hint="Scores must be finite numbers.",
             )
         scores.setdefault(str(document_id), float(score))
+        ordered = ordered and score < last
+        last = score
+    if ordered:
+        return list(scores)
     # Two stable sorts: ids descending first, then scores descending.
     return sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
 
@@ -153,7 +158,7 @@ def score_ranking(
     hits_by_query = string_keys("run", run)
     per_query: dict[str, dict[str, float]] = {name: {} for name in parsed}
     missing = no_relevant = unjudged = 0
-    single = True
+    single: set[str] = set()
     for query_id, documents in judgements.items():
         table = string_keys(f"judgements of query {query_id!r}", documents)
         grades = {doc: parse_grade(query_id, doc, grade) for doc, grade in table.items()}
@@ -163,7 +168,8 @@ def score_ranking(
         if not judged:
             no_relevant += 1
             continue
-        single = single and len(judged) == 1
+        if len(judged) == 1:
+            single.add(query_id)
         missing += query_id not in hits_by_query
         ranked = order_hits(query_id, hits_by_query.get(query_id, ()))
         if ignore_identical_ids:
@@ -188,22 +194,22 @@ def score_ranking(
     )
 
 
-def check_invariants(per_query: Mapping[str, Mapping[str, float]], *, single_relevant: bool) -> None:
+def check_invariants(per_query: Mapping[str, Mapping[str, float]], *, single_relevant: Collection[str]) -> None:
     """Raise `IntegrityError` for a score outside [0, 1].
 
-    With one relevant document per query, also unless MRR ≤ nDCG ≤ Recall holds at each cut-off.
+    For the queries in `single_relevant`, which have one relevant document, also unless MRR ≤ nDCG ≤ Recall at each
+    cut-off.
     """
     for name, values in per_query.items():
         for query_id, value in values.items():
             if not -_TOLERANCE <= value <= 1 + _TOLERANCE:
                 raise IntegrityError(f"{name} of query {query_id!r} is {value}, outside [0, 1].")
-    if not single_relevant:
-        return
     for name, values in per_query.items():
         family, k = parse_metric(name)
         if family != "ndcg":
             continue
-        for query_id, value in values.items():
+        for query_id in single_relevant:
+            value = values[query_id]
             low = per_query.get(f"mrr_at_{k}", values)[query_id]
             high = per_query.get(f"recall_at_{k}", values)[query_id]
             if not low - _TOLERANCE <= value <= high + _TOLERANCE:

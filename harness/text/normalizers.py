@@ -39,6 +39,11 @@ class Normalizer:
     version: str
     language: str
     _apply: Callable[[str], str] = field(repr=False, compare=False)
+    _key: tuple[str, str, str, str] = field(repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Callable[..., Normalizer], tuple[str, str, str, str]]:
+        # Rules and their memory stay in the process; a copy loads them there.
+        return _load, self._key
 
     def __call__(self, text: str) -> str:
         """The normalised text; "" for a blank one."""
@@ -87,13 +92,15 @@ def load_normalizer(
 
 @lru_cache(maxsize=64)
 def _load(name: str, language: str, script: str, accents: str) -> Normalizer:
+    key = (name, language, script, accents)
     if name == "raw":
-        return Normalizer("raw", "1", language, str.strip)
+        return Normalizer("raw", "1", language, str.strip, key)
     if name == "whisper":
-        return _whisper(language)
+        apply, number = _whisper(language)
+        return Normalizer(name, f"transformers-{number}", language, apply, key)
     if name == "squtr-compat":
         apply, number = squtr_compat(language)
-        return Normalizer(name, f"WeTextProcessing-{number}", language, lru_cache(maxsize=_CACHE_SIZE)(apply))
+        return Normalizer(name, f"WeTextProcessing-{number}", language, lru_cache(maxsize=_CACHE_SIZE)(apply), key)
     step: Callable[[str], str] = base_step
     version = DEFAULT_VERSION
     if language == "en":
@@ -107,10 +114,10 @@ def _load(name: str, language: str, script: str, accents: str) -> Normalizer:
     elif language in CHINESE:
         step = partial(chinese_step, simplify=fold_script)
         version += "".join(f" {what}-{number}" for what, number in sorted(folding_versions().items()))
-    return Normalizer(name, version, language, lru_cache(maxsize=_CACHE_SIZE)(partial(to_fixpoint, step)))
+    return Normalizer(name, version, language, lru_cache(maxsize=_CACHE_SIZE)(partial(to_fixpoint, step)), key)
 
 
-def _whisper(language: str) -> Normalizer:
+def _whisper(language: str) -> tuple[Callable[[str], str], str]:
     """OpenAI's English or basic normaliser, without its table of British spellings, which comes with a model only."""
     try:
         import transformers
@@ -121,6 +128,4 @@ def _whisper(language: str) -> Normalizer:
     normalize: Callable[[str], str] = (
         EnglishTextNormalizer({}) if language == "en" else BasicTextNormalizer()  # type: ignore[no-untyped-call]
     )
-    return Normalizer(
-        "whisper", f"transformers-{transformers.__version__}", language, lambda text: normalize(text).strip()
-    )
+    return (lambda text: normalize(text).strip()), str(transformers.__version__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import unicodedata
 from importlib import resources
 
@@ -246,6 +247,14 @@ def test_names_and_versions() -> None:
     with pytest.raises(UnknownNameError, match="language 'klingon'"):
         load_normalizer("default", "klingon")
     assert {"en", "zh", "es", "yue"} <= KNOWN_LANGUAGES
+
+
+def test_normalizers_can_be_sent_to_other_processes() -> None:
+    for language, options in (("en", {}), ("zh", {"script": "strict"}), ("es", {"accents": "fold"})):
+        normalize = load_normalizer("default", language, **options)  # type: ignore[arg-type]
+        copy = pickle.loads(pickle.dumps(normalize))
+        assert copy == normalize
+        assert copy("臺 qué 21") == normalize("臺 qué 21")
 
 
 def test_raw_changes_nothing_inside() -> None:
