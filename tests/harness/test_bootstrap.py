@@ -71,6 +71,12 @@ def test_bca_of_a_ratio_agrees_with_scipy() -> None:
     assert abs(ours.high - theirs.high) < 0.02 * width
 
 
+def test_bca_of_symmetric_shares_is_symmetric() -> None:
+    # Many resamples tie with the estimate; ties must not count as bias.
+    interval = mean_interval([0.0] * 8 + [1.0] * 8, seed=0, resamples=20_000, method="bca")
+    assert interval.low + interval.high == pytest.approx(1.0, abs=0.01)
+
+
 def test_drawing_equal_rows_together_changes_nothing() -> None:
     few = np.repeat([[0.0], [1.0]], [300, 100], axis=0)
     many = few + np.linspace(0, 1e-9, 400)[:, None]

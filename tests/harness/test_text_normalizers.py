@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import UnknownNameError, UsageError
+from squtr.harness.text.base import to_fixpoint
 from squtr.harness.text.languages import KNOWN_LANGUAGES
 from squtr.harness.text.normalizers import load_normalizer
 
@@ -223,6 +224,17 @@ def test_the_base_deletes_no_letter_and_no_mark(text: str) -> None:
     if not any("\u180b" <= c <= "\u180f" for c in text):
         # Composition may still join a letter and a mark that a removed selector kept apart.
         assert unicodedata.normalize("NFKC", "".join(out.split())) == unicodedata.normalize("NFKC", "".join(kept))
+
+
+def test_decimals_stay_one_token() -> None:
+    assert load_normalizer("default", "en")("It is 3.14.") == "it is 3.14"
+    assert load_normalizer("default", "es")("Son 3,14.") == "son 3.14"
+    assert load_normalizer("default", "zh")("是３．１４。") == "是3.14"
+
+
+def test_a_circle_of_texts_has_one_end() -> None:
+    turn = {"a": "b", "b": "c", "c": "b"}
+    assert [to_fixpoint(turn.__getitem__, text) for text in "abc"] == ["b", "b", "b"]
 
 
 def test_options() -> None:
