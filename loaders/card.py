@@ -100,7 +100,7 @@ def _licence(recipe: dict[str, Any]) -> list[str]:
     merged = merge_licences(parts)
     if merged != OTHER:
         return [f"license: {merged}"]
-    return [f"license: {OTHER}", "license_name: see-the-table-of-licences", "license_link: '#licences'"]
+    return [f"license: {OTHER}", "license_name: see-the-table-of-licences"]
 
 
 def _size(clips: int) -> str:

@@ -30,6 +30,8 @@ COMMANDS = {
     for spec in (
         CommandSpec("demo", ".demo", "the whole way once, on real speech: build, recognise, retrieve, report"),
         CommandSpec("build", ".build", "build a paired clean/noisy/reverberant data set into a folder"),
+        CommandSpec("doctor", ".doctor", "check a built data set: files, ids, pairing, and SNR on a sample"),
+        CommandSpec("push", ".push", "publish a built data set on the Hugging Face Hub"),
         CommandSpec("evaluate", ".evaluate", "evaluate systems on a data set"),
         CommandSpec("report", ".report", "write one self-contained HTML page from results"),
     )

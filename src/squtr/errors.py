@@ -77,6 +77,10 @@ class ModelError(SqutrError):
     """Weights cannot be found or loaded, or a model returned something unusable."""
 
 
+class HubError(SqutrError):
+    """The Hub refused, or cannot be reached."""
+
+
 class StorageError(SqutrError, OSError):
     """The disk refused: no space, no permission."""
 

@@ -1,0 +1,306 @@
+"""Whether a built folder is whole: its files, its tables, the pairing of its conditions, and its sound on a sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ..errors import DataError, UsageError
+from .conditions import Condition, parse_condition
+from .listening import Heard, listen
+from .manifest import Manifest, Shard, read_manifest
+from .mixing import check_level
+from .rows import corpus_features, qrels_features, query_features
+from .shard_checks import Finding, Progress, check_shards
+
+SAMPLE = 8
+"""Queries per subset whose sound is checked under every condition, unless told otherwise."""
+ROWS_PER_GROUP = 100
+"""The largest row group that the Hub's viewer reads comfortably when rows hold sound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was looked at, and what is wrong.
+
+    `measured` noisy clips had their SNR measured again, `unmeasured` could not (their partner without noise was not
+    built, or the noise is below what 16 bits resolve); `largest_error_db` is NaN where none was measured.
+    """
+
+    folder: Path
+    fingerprint: str
+    shards: int
+    bytes: int
+    clips: int
+    decoded: int
+    measured: int
+    unmeasured: int
+    largest_error_db: float
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+
+def examine(folder: Path, *, sample: int = SAMPLE, progress: Progress | None = None) -> Diagnosis:
+    """Check `folder` against its manifest and itself. `sample` is the number of queries per subset whose sound is
+    decoded under every condition (0: none), drawn by a fixed key.
+
+    Raises `DataError` if there is no manifest to check against, `UsageError` for a negative sample.
+    """
+    if sample < 0:
+        raise UsageError(f"the sample is {sample}.", hint="Give a number of queries per subset, or 0 for none.")
+    if not folder.is_dir():
+        raise DataError(f"{folder} does not exist.", hint="Run `squtr build` first, or check the path.")
+    manifest = read_manifest(folder)
+    findings, sound = check_shards(folder, manifest, progress)
+    tables = _Tables(folder, manifest, list(sound))
+    heard = Heard()
+    for number, (subset, language) in enumerate(manifest.subsets.items()):
+        findings += tables.corpus_and_qrels(subset, language)
+        more, readable = tables.queries(subset, language)
+        findings += more
+        if sample and readable:
+            places = {c.name: f"queries/{language}/{subset}/{c.name}" for c in readable}
+            clips = {name: [folder / shard.path for shard in tables.shards(place)] for name, place in places.items()}
+            level = check_level(manifest.recipe["level"])
+            findings += listen(subset, readable, places=places, paths=clips, level=level, sample=sample, heard=heard)
+        if progress:
+            progress("checking subsets", number + 1, len(manifest.subsets))
+    return Diagnosis(
+        folder=folder,
+        fingerprint=manifest.recipe_fingerprint,
+        shards=len(manifest.shards),
+        bytes=sum(shard.bytes for shard in manifest.shards),
+        clips=sum(shard.rows for shard in manifest.shards if shard.path.startswith("queries/")),
+        decoded=heard.decoded,
+        measured=heard.measured,
+        unmeasured=heard.unmeasured,
+        largest_error_db=max(heard.errors_db, default=math.nan),
+        findings=tuple(findings),
+    )
+
+
+class _Tables:
+    """The tables of a folder, as far as their files are sound."""
+
+    def __init__(self, folder: Path, manifest: Manifest, sound: Sequence[Shard]) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.sound = sound
+        self.query_schema = query_features().arrow_schema
+        self.corpus_schema = corpus_features().arrow_schema
+        self.qrels_schema = qrels_features().arrow_schema
+        self.conditions = [parse_condition(name) for name in manifest.conditions]
+
+    def shards(self, place: str) -> list[Shard]:
+        """The sound shards under `place`; [] unless all of its shards are sound (what is wrong is known already)."""
+        listed = [s for s in self.manifest.shards if s.path.startswith(f"{place}/")]
+        whole = {s.path for s in self.sound}
+        return listed if all(s.path in whole for s in listed) else []
+
+    def read(self, place: str, schema: pa.Schema, skip: str = "") -> tuple[pa.Table | None, list[Finding]]:
+        """A table without the column `skip`, None if it cannot be read, and what is wrong with its form."""
+        findings: list[Finding] = []
+        pieces = []
+        for shard in self.shards(place):
+            try:
+                with pq.ParquetFile(self.folder / shard.path) as file:
+                    findings += self._form(file, shard, schema)
+                    if findings:
+                        return None, findings
+                    pieces.append(file.read(columns=[name for name in schema.names if name != skip]))
+            except (OSError, pa.ArrowException) as error:
+                return None, [Finding("unreadable", shard.path, f"{shard.path} cannot be read: {error}")]
+        if not pieces:
+            if not any(s.path.startswith(f"{place}/") for s in self.manifest.shards):
+                findings.append(Finding("missing", place, f"the manifest lists no file of {place}"))
+            return None, findings
+        table = pa.concat_tables(pieces)
+        findings += [
+            Finding("null", place, f"{place}: the column {name} has {column.null_count} empty cells")
+            for name, column in zip(table.column_names, table.columns, strict=True)
+            if column.null_count
+        ]
+        return (None if findings else table), findings
+
+    def _form(self, file: pq.ParquetFile, shard: Shard, schema: pa.Schema) -> Iterator[Finding]:
+        path, metadata = shard.path, file.metadata
+        if metadata.num_rows != shard.rows:
+            message = f"{path} has {metadata.num_rows} rows, the manifest says {shard.rows}"
+            yield Finding("rows", path, message)
+        there = file.schema_arrow
+        if there.names != schema.names or there.types != schema.types:
+            differing = sorted(set(map(str, there)) ^ set(map(str, schema))) or ["their order"]
+            yield Finding("columns", path, f"{path} has other columns than squtr writes: {', '.join(differing)}")
+        if not path.startswith("queries/"):
+            return
+        for index in range(metadata.num_row_groups):
+            group = metadata.row_group(index)
+            if group.num_rows > ROWS_PER_GROUP:
+                yield Finding("rows", path, f"{path} has a row group of {group.num_rows} rows, over {ROWS_PER_GROUP}")
+            for position in range(group.num_columns):
+                column = group.column(position)
+                if column.path_in_schema == "audio.bytes" and column.statistics and column.statistics.null_count:
+                    yield Finding("null", path, f"{path}: {column.statistics.null_count} clips have no sound")
+
+    def corpus_and_qrels(self, subset: str, language: str) -> list[Finding]:
+        """Check the corpus and the judgements of a subset."""
+        corpus, findings = self.read(f"corpus/{subset}", self.corpus_schema)
+        qrels, more = self.read(f"qrels/{subset}", self.qrels_schema)
+        findings += more
+        place = f"qrels/{subset}"
+        if corpus is not None:
+            findings += _repeated(corpus.column("id"), f"corpus/{subset}", "document")
+        if qrels is None:
+            return findings
+        pairs = qrels.group_by(["query-id", "corpus-id"]).aggregate([([], "count_all")])
+        twice = pairs.filter(pc.greater(pairs.column("count_all"), 1))
+        if twice.num_rows:
+            first = f"{twice.column('query-id')[0]} and {twice.column('corpus-id')[0]}"
+            findings.append(Finding("qrels", place, f"{place} judges {twice.num_rows} pairs twice, first {first}"))
+        lowest = pc.min(qrels.column("score")).as_py()
+        if lowest is not None and lowest < 0:
+            findings.append(Finding("qrels", place, f"{place} has a grade of {lowest}, below 0"))
+        if corpus is not None:
+            findings += _unknown(qrels.column("corpus-id"), corpus.column("id"), place, "document")
+        first_condition = self.manifest.conditions[0]
+        queries, _ = self.read(f"queries/{language}/{subset}/{first_condition}", self.query_schema, skip="audio")
+        if queries is not None:
+            findings += _unknown(qrels.column("query-id"), queries.column("id"), place, "query")
+        return findings
+
+    def queries(self, subset: str, language: str) -> tuple[list[Finding], list[Condition]]:
+        """Check the queries of a subset under each condition, and their pairing across conditions.
+
+        Also returns the conditions whose tables can be read.
+        """
+        findings: list[Finding] = []
+        readable = []
+        first: dict[str, tuple[str, pa.Table]] = {}
+        for condition in self.conditions:
+            place = f"queries/{language}/{subset}/{condition.name}"
+            table, more = self.read(place, self.query_schema, skip="audio")
+            findings += more
+            if table is None:
+                continue
+            readable.append(condition)
+            own = {"subset": subset, "language": language, "condition": condition.name}
+            findings += _constants(table, own, place)
+            findings += _values(table, condition, place)
+            findings += _repeated(table.column("id"), place, "query")
+            for group, columns in _paired_columns(condition).items():
+                if group not in first:
+                    first[group] = (place, table)
+                else:
+                    findings += _paired(*first[group], place, table, columns, told=group != "all")
+        return findings, readable
+
+
+def _paired_columns(condition: Condition) -> dict[str, tuple[str, ...]]:
+    """The groups of conditions to which one belongs, and what must be equal within each."""
+    groups: dict[str, tuple[str, ...]] = {"all": ("id", "text", "speaker", "voice", "seed")}
+    if condition.snr_db is not None:
+        groups["noise"] = ("noise_id", "noise_family", "noise_offset_s")
+    groups["room" if condition.reverb else "no room"] = ("rir_id", "onset_samples", "duration_s")
+    return groups
+
+
+def _repeated(ids: pa.ChunkedArray, place: str, what: str) -> list[Finding]:
+    counts = ids.value_counts()
+    twice = counts.filter(pc.greater(counts.field("counts"), 1))
+    findings = []
+    if len(twice):
+        first = twice[0]["values"].as_py()
+        findings.append(Finding("ids", place, f"{place}: {len(twice)} {what} ids occur twice, first {first!r}", first))
+    if pc.any(pc.equal(ids, "")).as_py():
+        findings.append(Finding("ids", place, f"{place}: a {what} has no id"))
+    return findings
+
+
+def _unknown(ids: pa.ChunkedArray, known: pa.ChunkedArray, place: str, what: str) -> list[Finding]:
+    missing = pc.unique(ids.filter(pc.invert(pc.is_in(ids, value_set=known.combine_chunks()))))
+    if not len(missing):
+        return []
+    first = missing[0].as_py()
+    return [Finding("qrels", place, f"{place} names {len(missing)} unknown {what} ids, first {first!r}", first)]
+
+
+def _constants(table: pa.Table, expected: dict[str, str], place: str) -> list[Finding]:
+    return [
+        Finding("value", place, f"{place}: the column {name} holds {found} instead of {value!r}")
+        for name, value in expected.items()
+        if table.num_rows and (found := pc.unique(table.column(name)).to_pylist()) != [value]
+    ]
+
+
+def _values(table: pa.Table, condition: Condition, place: str) -> list[Finding]:
+    """Durations, levels, and whether noise and room are named exactly where there are some."""
+    noisy, reverb = condition.snr_db is not None, condition.reverb
+    rules: dict[str, tuple[pa.ChunkedArray, str]] = {
+        "duration_s": (_positive(table.column("duration_s")), "is not a positive number"),
+        "gain_db": (pc.less_equal(table.column("gain_db"), 0.0), "is above 0 or not a number"),
+        "noise_id": (pc.equal(_named(table, "noise_id"), noisy), f"is {'missing' if noisy else 'given'}"),
+        "rir_id": (pc.equal(_named(table, "rir_id"), reverb), f"is {'missing' if reverb else 'given'}"),
+        "snr_db": (
+            pc.equal(table.column("snr_db"), condition.snr_db) if noisy else pc.is_nan(table.column("snr_db")),
+            f"is not {condition.snr_db:g}" if condition.snr_db is not None else "is given",
+        ),
+    }
+    findings = []
+    for name, (good, problem) in rules.items():
+        bad = table.filter(pc.invert(good))
+        if bad.num_rows:
+            first, value = bad.column("id")[0].as_py(), bad.column(name)[0].as_py()
+            message = f"{place}: {name} {problem} for {bad.num_rows} queries, first {first!r} ({value!r})"
+            findings.append(Finding("value", place, message, first))
+    return findings
+
+
+def _positive(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.and_(pc.is_finite(column), pc.greater(column, 0.0))
+
+
+def _named(table: pa.Table, name: str) -> pa.ChunkedArray:
+    return pc.not_equal(table.column(name), "")
+
+
+def _paired(
+    there: str, other: pa.Table, place: str, table: pa.Table, columns: Sequence[str], *, told: bool
+) -> list[Finding]:
+    """Row for row, the same queries with the same values in `columns`. `told`: other ids were reported already."""
+    if not table.column("id").equals(other.column("id")):
+        if told:
+            return []
+        ids, others = table.column("id").to_pylist(), other.column("id").to_pylist()
+        alone = sorted(set(ids) ^ set(others))
+        if alone:
+            side = place if alone[0] in set(ids) else there
+            message = f"{place} and {there} differ in {len(alone)} query ids, first {alone[0]!r}, only in {side}"
+        elif len(ids) == len(others):
+            at = next(index for index, pair in enumerate(zip(ids, others, strict=True)) if pair[0] != pair[1])
+            message = f"{place} and {there} have the same queries in another order, first at row {at} ({ids[at]!r})"
+        else:
+            message = f"{place} has {len(ids)} rows, {there} {len(others)}, of the same queries"
+        return [Finding("pairing", place, message, alone[0] if alone else "")]
+    findings = []
+    for name in columns:
+        ours, theirs = table.column(name), other.column(name)
+        if ours.equals(theirs):
+            continue
+        first, values = next(
+            (id_.as_py(), (a, b))
+            for id_, a, b in zip(table.column("id"), ours.to_pylist(), theirs.to_pylist(), strict=True)
+            if a != b
+        )
+        message = f"{place}: {name} of {first!r} is {values[0]!r}, in {there} {values[1]!r}"
+        findings.append(Finding("pairing", place, message, first))
+    return findings

@@ -1,0 +1,375 @@
+"""Publishing a built folder on the Hub: checked first, one commit where possible, and nothing that is there already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from ..errors import HubError, IntegrityError, UsageError
+from .card import REPOSITORY_PLACEHOLDER
+from .evaluation_file import EVALUATION_NAME
+from .hub_retry import Backoff, Result, Trouble, patiently
+from .manifest import MANIFEST_NAME, Manifest, read_manifest
+from .shard_checks import CARD_NAME, Progress, check_shards, is_shard_path
+
+if TYPE_CHECKING:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+    from huggingface_hub.hf_api import RepoFile
+
+FILES_PER_COMMIT = 2000
+"""More files than this go in several commits, the manifest in the last. Full SQuTR has about 100."""
+MAIN = "main"
+
+_REPOSITORY = re.compile(
+    r"(?!.*(?:--|\.\.|\.git$))[A-Za-z0-9_]+(?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?/\w(?:[\w.\-]*\w)?", re.ASCII
+)
+_REVISION = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$|[/.]$))[A-Za-z0-9_][A-Za-z0-9_./\-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class PushReport:
+    """What a push did. `commit` is the commit that holds the data set now, pushed or found; `""` is "none".
+
+    `uploaded` and `deleted` are paths; `unchanged` counts files that the Hub had already; `bytes` is the size of what
+    was uploaded; `commits` is 0 where nothing was to do.
+    """
+
+    repository: str
+    url: str
+    revision: str
+    commit: str
+    pull_request: str
+    tag: str
+    uploaded: tuple[str, ...]
+    deleted: tuple[str, ...]
+    unchanged: int
+    bytes: int
+    commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file to publish: its place in the repository, its content or path, its size and digests."""
+
+    path: str
+    content: bytes | Path
+    size: int
+    sha256: str
+
+    def git_blob(self) -> str:
+        """The id that git gives this content."""
+        from huggingface_hub.utils.sha import git_hash
+
+        return git_hash(self.content if isinstance(self.content, bytes) else self.content.read_bytes())
+
+    def is_at(self, remote: RepoFile | None) -> bool:
+        """Whether the Hub has this very content."""
+        if remote is None or remote.size != self.size:
+            return False
+        return remote.lfs.sha256 == self.sha256 if remote.lfs else remote.blob_id == self.git_blob()
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a revision lacks (in the order of upload), which shards it has too much, and its newest commit."""
+
+    add: tuple[_File, ...]
+    delete: tuple[str, ...]
+    head: str
+
+    @property
+    def empty(self) -> bool:
+        return not self.add and not self.delete
+
+
+def push(
+    folder: Path,
+    repo_id: str,
+    *,
+    private: bool = False,
+    create_pr: bool = False,
+    tag: str | None = None,
+    revision: str | None = None,
+    token: str | None = None,
+    endpoint: str | None = None,
+    backoff: Backoff | None = None,
+    progress: Progress | None = None,
+    waiting: Callable[[str], None] | None = None,
+) -> PushReport:
+    """Publish `folder` as the data set `repo_id` ("org/name") on the Hub.
+
+    Every shard is compared with the manifest before anything is sent. The repository is created if it does not exist
+    (`private`: for its members only) and the branch `revision` too; `create_pr` opens a pull request instead of
+    committing; `tag` names the commit. What the Hub has is not sent again, so a push that stopped continues and a
+    second one does nothing. Shards of an earlier push that the manifest no longer lists are removed in the same commit.
+
+    `token` and `endpoint` default to what the Hub's client is set up with (`hf auth login`, `HF_TOKEN`,
+    `HF_ENDPOINT`). The token is neither printed nor written, and cut out of what the server says.
+
+    Raises `UsageError` for a wrong name or contradicting options, `DataError` if the folder was not built by squtr,
+    `IntegrityError` if it is incomplete or changed, `HubError` if the Hub refuses or cannot be reached.
+    """
+    from huggingface_hub import HfApi, get_token
+
+    _check_names(repo_id, tag, revision, create_pr=create_pr)
+    manifest = read_manifest(folder)
+    secret = token or get_token()
+    if not secret:
+        raise HubError("you are not logged in to the Hub.", hint="Run `hf auth login`, or set HF_TOKEN.")
+    files = _files(folder, manifest, repo_id, progress)
+    api = HfApi(endpoint=endpoint, token=secret, library_name="squtr", library_version=__version__)
+    return _Push(
+        api=api,
+        token=secret,
+        repo_id=repo_id,
+        files={file.path: file for file in files},
+        title=f"Upload the squtr data set {manifest.recipe_fingerprint}",
+        backoff=backoff or Backoff(),
+        waiting=waiting,
+    ).run(revision or MAIN, private=private, create_pr=create_pr, tag=tag)
+
+
+def _check_names(repo_id: str, tag: str | None, revision: str | None, *, create_pr: bool) -> None:
+    if len(repo_id) > 96 or not _REPOSITORY.fullmatch(repo_id):
+        raise UsageError(
+            f"{repo_id!r} is not the name of a repository.",
+            hint="Write ORG/NAME: letters, digits, '-', '_' and '.', at most 96.",
+        )
+    for name, value in (("tag", tag), ("revision", revision)):
+        if value is not None and not _REVISION.fullmatch(value):
+            raise UsageError(f"{value!r} is not a {name} that git accepts.", hint="Use a name like v1.0.")
+    if create_pr and tag:
+        raise UsageError(
+            "a pull request cannot be tagged before it is merged.", hint="Leave --tag out, and tag after merging."
+        )
+    if create_pr and revision not in {None, MAIN}:
+        raise UsageError(f"a pull request goes to {MAIN}, not to {revision!r}.", hint="Leave --revision out.")
+
+
+def _files(folder: Path, manifest: Manifest, repo_id: str, progress: Progress | None) -> list[_File]:
+    """All files to publish, shards first and the manifest last, after comparing them with the manifest."""
+    import hashlib
+
+    findings, _ = check_shards(folder, manifest, progress)
+    # What is not in the manifest stays at home.
+    wrong = [finding for finding in findings if finding.kind != "extra"]
+    if wrong:
+        more = f" (and {len(wrong) - 1} more: see `squtr doctor {folder}`)" if len(wrong) > 1 else ""
+        raise IntegrityError(
+            f"{folder} is not complete: {wrong[0].message}{more}.", hint="Run the same `squtr build` again."
+        )
+    files = [_File(shard.path, folder / shard.path, shard.bytes, shard.sha256) for shard in manifest.shards]
+    for name in (CARD_NAME, EVALUATION_NAME, MANIFEST_NAME):
+        content = (folder / name).read_bytes()
+        if name == CARD_NAME:
+            content = content.replace(REPOSITORY_PLACEHOLDER.encode(), repo_id.encode())
+        files.append(_File(name, content, len(content), hashlib.sha256(content).hexdigest()))
+    return files
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where a commit goes: a revision, with a pull request still to open to it or the address of an open one."""
+
+    revision: str
+    to_open: bool = False
+    pull_request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Push:
+    """One push to one repository."""
+
+    api: HfApi
+    token: str = field(repr=False)
+    repo_id: str
+    files: Mapping[str, _File]
+    title: str
+    backoff: Backoff
+    waiting: Callable[[str], None] | None
+
+    def run(self, revision: str, *, private: bool, create_pr: bool, tag: str | None) -> PushReport:
+        """See `push`."""
+        self._prepare(revision, private=private, create_branch=not create_pr)
+        target = _Target(revision, to_open=create_pr)
+        uploaded: dict[str, int] = {}
+        deleted: dict[str, None] = {}
+        commits, most = 0, len(self.files) // FILES_PER_COMMIT + 3
+        while True:
+            # The last round finds nothing to do: everything has arrived.
+            target, plan, committed = self._patiently(partial(self._step, target), f"pushing to {self.repo_id}")
+            if not committed:
+                break
+            commits += 1
+            uploaded |= {file.path: file.size for file in plan.add}
+            deleted |= dict.fromkeys(plan.delete)
+            if commits > most:
+                raise HubError(
+                    f"after {commits} commits {self.repo_id} still lacks files, first {plan.add[0].path}.",
+                    hint="See whether someone else pushes to it at the same time.",
+                )
+        if tag:
+            self._tag(tag, plan.head)
+        return PushReport(
+            repository=self.repo_id,
+            url=f"{self.api.endpoint}/datasets/{self.repo_id}",
+            revision=target.revision,
+            commit=plan.head,
+            pull_request=target.pull_request,
+            tag=tag or "",
+            uploaded=tuple(uploaded),
+            deleted=tuple(deleted),
+            unchanged=len(self.files) - len(uploaded),
+            bytes=sum(uploaded.values()),
+            commits=commits,
+        )
+
+    def _patiently(self, action: Callable[[], Result], doing: str) -> Result:
+        return patiently(
+            action,
+            doing=doing,
+            token=self.token,
+            backoff=self.backoff,
+            explain=self._explain,
+            waiting=self.waiting,
+        )
+
+    def _explain(self, trouble: Trouble) -> HubError | None:
+        if trouble.status == 401:
+            return HubError(
+                "the Hub does not accept this token.", hint="Run `hf auth login`, or set HF_TOKEN to a valid one."
+            )
+        if trouble.status == 403:
+            return HubError(
+                f"this token may not write to {self.repo_id}.",
+                hint="Use one with write permission there, or offer a pull request with --create-pr.",
+            )
+        if trouble.status == 404:
+            return HubError(
+                f"{self.repo_id} or the revision does not exist, or this token may not see it.",
+                hint="Check the names, and the token's permissions.",
+            )
+        return None
+
+    def _prepare(self, revision: str, *, private: bool, create_branch: bool) -> None:
+        """Make sure that repository and branch exist."""
+        from huggingface_hub.errors import RepositoryNotFoundError
+
+        def seen() -> bool | None:
+            try:
+                return bool(self.api.repo_info(self.repo_id, repo_type="dataset").private)
+            except RepositoryNotFoundError as error:
+                if error.response.status_code == 401:
+                    raise
+                return None
+
+        is_private = self._patiently(seen, f"looking for {self.repo_id}")
+        if is_private is None:
+            self._patiently(
+                lambda: self.api.create_repo(self.repo_id, repo_type="dataset", private=private, exist_ok=True),
+                f"creating {self.repo_id}",
+            )
+        elif private and not is_private:
+            raise HubError(
+                f"{self.repo_id} exists and is public.", hint="Make it private in its settings, or choose another name."
+            )
+        if create_branch and revision != MAIN and not revision.startswith("refs/"):
+            self._patiently(
+                lambda: self.api.create_branch(self.repo_id, repo_type="dataset", branch=revision, exist_ok=True),
+                f"creating the branch {revision!r} of {self.repo_id}",
+            )
+
+    def _step(self, target: _Target) -> tuple[_Target, _Plan, bool]:
+        """Bring `target` nearer to `files` by one commit; returns where it went, what it did, and whether it did.
+
+        Planned anew at every attempt, because someone else may have committed, or our commit arrived and only the
+        answer was lost.
+        """
+        plan = self._compare(target.revision)
+        if target.to_open and not plan.empty:
+            found = self._find_pull_request()
+            if found:
+                target, plan = found
+        if plan.empty:
+            return target, plan, False
+        if len(plan.add) > FILES_PER_COMMIT:
+            # Card and manifest come last, so that no half pushed data set looks complete.
+            plan = _Plan(plan.add[:FILES_PER_COMMIT], (), plan.head)
+        info = self.api.create_commit(
+            self.repo_id,
+            [*_additions(plan.add), *_deletions(plan.delete)],
+            commit_message=self.title,
+            repo_type="dataset",
+            revision=target.revision,
+            create_pr=target.to_open,
+            parent_commit=plan.head,
+        )
+        if info.pr_url and info.pr_revision:
+            target = _Target(info.pr_revision, pull_request=info.pr_url)
+        return target, plan, True
+
+    def _compare(self, revision: str) -> _Plan:
+        """What `revision` lacks of the files, and which of its shards are not among them."""
+        from huggingface_hub.hf_api import RepoFile
+
+        head = self.api.repo_info(self.repo_id, repo_type="dataset", revision=revision).sha or ""
+        tree = self.api.list_repo_tree(self.repo_id, repo_type="dataset", revision=head or revision, recursive=True)
+        remote = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
+        stale = tuple(path for path in remote if is_shard_path(path) and path not in self.files)
+        if stale and MANIFEST_NAME not in remote:
+            raise HubError(
+                f"{self.repo_id} holds files that squtr did not write ({stale[0]}).",
+                hint="Choose another repository, or remove them: they would be loaded as part of the data set.",
+            )
+        return _Plan(tuple(f for path, f in self.files.items() if not f.is_at(remote.get(path))), stale, head)
+
+    def _find_pull_request(self) -> tuple[_Target, _Plan] | None:
+        """An open pull request with this content, which an earlier push or a lost answer left."""
+        requests = self.api.get_repo_discussions(
+            self.repo_id, repo_type="dataset", discussion_type="pull_request", discussion_status="open"
+        )
+        for request in requests:
+            if request.title == self.title and request.git_reference:
+                plan = self._compare(request.git_reference)
+                if plan.empty:
+                    return _Target(request.git_reference, pull_request=request.url), plan
+        return None
+
+    def _tag(self, tag: str, commit: str) -> None:
+        """Name `commit`; a tag that names it already is fine, one that names another is left alone."""
+
+        def attempt() -> str:
+            refs = self.api.list_repo_refs(self.repo_id, repo_type="dataset")
+            there = next((ref.target_commit for ref in refs.tags if ref.name == tag), "")
+            if not there:
+                self.api.create_tag(self.repo_id, repo_type="dataset", tag=tag, revision=commit)
+            return there or commit
+
+        there = self._patiently(attempt, f"tagging {self.repo_id}")
+        if there != commit:
+            raise HubError(
+                f"the tag {tag!r} of {self.repo_id} names another commit ({there[:8]}); the data set was pushed.",
+                hint="Choose another tag.",
+            )
+
+
+def _additions(files: Iterable[_File]) -> Iterable[CommitOperationAdd]:
+    from huggingface_hub import CommitOperationAdd
+
+    for file in files:
+        operation = CommitOperationAdd(file.path, file.content)
+        # Known already: spares the client a second reading of every shard.
+        operation.upload_info.sha256 = bytes.fromhex(file.sha256)
+        yield operation
+
+
+def _deletions(paths: Iterable[str]) -> Iterable[CommitOperationDelete]:
+    from huggingface_hub import CommitOperationDelete
+
+    for path in paths:
+        yield CommitOperationDelete(path, is_folder=False)
