@@ -51,7 +51,8 @@ def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None
         source = content if isinstance(content, Path) else io.BytesIO(content)
         data, rate = soundfile.read(source, dtype="float32", always_2d=True)
     except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
-        raise AudioError(f"{name} cannot be read as sound: {error}.", hint="Replace or remove it.") from error
+        reason = str(error).rstrip(".")
+        raise AudioError(f"{name} cannot be read as sound: {reason}.", hint="Replace or remove it.") from error
     channels = data.shape[1]
     if channel is None:
         if channels != 1:

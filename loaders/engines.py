@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from ..errors import unknown_name
 from .conditions import Condition
 from .recipe import Kitchen
 from .records import Query, SpokenQuery
@@ -47,3 +48,17 @@ class ThreadEngine:
         rows = in_order(lambda query: render_query(kitchen, conditions, query), queries, workers=self._workers)
         for batch in batches(rows, ROWS_PER_TABLE):
             yield block_tables(batch, schema)
+
+
+ENGINES = ("threads", "ray")
+
+
+def load_engine(name: str, *, workers: int = 0, ray_address: str | None = None) -> BlockEngine:
+    """The engine called `name`. Raises `UnknownNameError`, or `MissingExtraError` for ray without its extra."""
+    if name == "threads":
+        return ThreadEngine(workers)
+    if name == "ray":
+        from .ray_engine import RayEngine
+
+        return RayEngine(ray_address, num_cpus=workers or None)
+    raise unknown_name("engine", name, ENGINES)

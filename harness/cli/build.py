@@ -18,12 +18,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_recipe_options(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="the folder to write ($SQUTR_HOME/squtr)")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="threads; 0: one per core (0)")
+    parser.add_argument("--engine", default="threads", metavar="NAME", help="threads, or ray for a cluster (threads)")
+    parser.add_argument("--ray-address", metavar="ADDR", help="the Ray cluster (the running one, or a local one)")
     parser.add_argument("--json", action="store_true", help="print one JSON object about what was built")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Build, and say where it went."""
     from ...loaders.build import build, count_clips
+    from ...loaders.engines import load_engine
     from ...loaders.home import default_dataset_folder
     from ...loaders.recipe import open_kitchen
 
@@ -39,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         level=arguments.level,
         limit=arguments.limit,
     )
+    engine = load_engine(arguments.engine, workers=arguments.workers, ray_address=arguments.ray_address)
     out = arguments.out or default_dataset_folder()
     total = count_clips(kitchen)
     with bars() as show:
@@ -49,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
             done += n
             show("building clips", done, total)
 
-        manifest = build(kitchen, out, workers=arguments.workers, progress=progress)
+        manifest = build(kitchen, out, workers=arguments.workers, progress=progress, engine=engine)
     size = sum(shard.bytes for shard in manifest.shards)
     if arguments.json:
         say_json(

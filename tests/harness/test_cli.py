@@ -68,6 +68,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["build", "--conditions", "hihg_noise"], "Did you mean 'high_noise'?"),
         (["build", "--limit", "many"], "invalid int value: 'many'"),
         (["build", "--nosie", "x"], "unrecognized arguments: --nosie x"),
+        (["build", "--engine", "rai"], "unknown engine 'rai'. Did you mean 'ray'?"),
         (["evaluate"], "the following arguments are required"),
         (["build", "--noise", "pinkk"], "unknown noise bank 'pinkk'"),
     ],
