@@ -107,30 +107,21 @@ class _Tables:
         whole = {s.path for s in self.sound}
         return listed if all(s.path in whole for s in listed) else []
 
-    def read(self, place: str, schema: pa.Schema, skip: str = "") -> tuple[pa.Table | None, list[Finding]]:
-        """A table without the column `skip`, None if it cannot be read, and what is wrong with its form."""
+    def read(self, place: str, schema: pa.Schema, columns: Sequence[str]) -> tuple[pa.Table | None, list[Finding]]:
+        """Some columns of a table, None if it cannot be used, and what is wrong with its form."""
         findings: list[Finding] = []
         pieces = []
         for shard in self.shards(place):
             try:
                 with pq.ParquetFile(self.folder / shard.path) as file:
                     findings += self._form(file, shard, schema)
-                    if findings:
-                        return None, findings
-                    pieces.append(file.read(columns=[name for name in schema.names if name != skip]))
+                    if not findings:
+                        pieces.append(file.read(columns=list(columns)))
             except (OSError, pa.ArrowException) as error:
-                return None, [Finding("unreadable", shard.path, f"{shard.path} cannot be read: {error}")]
-        if not pieces:
-            if not any(s.path.startswith(f"{place}/") for s in self.manifest.shards):
-                findings.append(Finding("missing", place, f"the manifest lists no file of {place}"))
-            return None, findings
-        table = pa.concat_tables(pieces)
-        findings += [
-            Finding("null", place, f"{place}: the column {name} has {column.null_count} empty cells")
-            for name, column in zip(table.column_names, table.columns, strict=True)
-            if column.null_count
-        ]
-        return (None if findings else table), findings
+                findings.append(Finding("unreadable", shard.path, f"{shard.path} cannot be read: {error}"))
+        if not any(s.path.startswith(f"{place}/") for s in self.manifest.shards):
+            findings.append(Finding("missing", place, f"the manifest lists no file of {place}"))
+        return (pa.concat_tables(pieces) if pieces and not findings else None), findings
 
     def _form(self, file: pq.ParquetFile, shard: Shard, schema: pa.Schema) -> Iterator[Finding]:
         path, metadata = shard.path, file.metadata
@@ -141,21 +132,19 @@ class _Tables:
         if there.names != schema.names or there.types != schema.types:
             differing = sorted(set(map(str, there)) ^ set(map(str, schema))) or ["their order"]
             yield Finding("columns", path, f"{path} has other columns than squtr writes: {', '.join(differing)}")
-        if not path.startswith("queries/"):
             return
-        for index in range(metadata.num_row_groups):
-            group = metadata.row_group(index)
-            if group.num_rows > ROWS_PER_GROUP:
-                yield Finding("rows", path, f"{path} has a row group of {group.num_rows} rows, over {ROWS_PER_GROUP}")
-            for position in range(group.num_columns):
-                column = group.column(position)
-                if column.path_in_schema == "audio.bytes" and column.statistics and column.statistics.null_count:
-                    yield Finding("null", path, f"{path}: {column.statistics.null_count} clips have no sound")
+        for name in schema.names:
+            nulls = _nulls(file, "audio.bytes" if name == "audio" else name)
+            if nulls:
+                yield Finding("null", path, f"{path}: {nulls} cells of the column {name} are empty")
+        largest = max((metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)), default=0)
+        if path.startswith("queries/") and largest > ROWS_PER_GROUP:
+            yield Finding("rows", path, f"{path} has a row group of {largest} rows, over {ROWS_PER_GROUP}")
 
     def corpus_and_qrels(self, subset: str, language: str) -> list[Finding]:
         """Check the corpus and the judgements of a subset."""
-        corpus, findings = self.read(f"corpus/{subset}", self.corpus_schema)
-        qrels, more = self.read(f"qrels/{subset}", self.qrels_schema)
+        corpus, findings = self.read(f"corpus/{subset}", self.corpus_schema, ["id"])
+        qrels, more = self.read(f"qrels/{subset}", self.qrels_schema, self.qrels_schema.names)
         findings += more
         place = f"qrels/{subset}"
         if corpus is not None:
@@ -173,7 +162,7 @@ class _Tables:
         if corpus is not None:
             findings += _unknown(qrels.column("corpus-id"), corpus.column("id"), place, "document")
         first_condition = self.manifest.conditions[0]
-        queries, _ = self.read(f"queries/{language}/{subset}/{first_condition}", self.query_schema, skip="audio")
+        queries, _ = self.read(f"queries/{language}/{subset}/{first_condition}", self.query_schema, ["id"])
         if queries is not None:
             findings += _unknown(qrels.column("query-id"), queries.column("id"), place, "query")
         return findings
@@ -188,7 +177,7 @@ class _Tables:
         first: dict[str, tuple[str, pa.Table]] = {}
         for condition in self.conditions:
             place = f"queries/{language}/{subset}/{condition.name}"
-            table, more = self.read(place, self.query_schema, skip="audio")
+            table, more = self.read(place, self.query_schema, [n for n in self.query_schema.names if n != "audio"])
             findings += more
             if table is None:
                 continue
@@ -212,6 +201,22 @@ def _paired_columns(condition: Condition) -> dict[str, tuple[str, ...]]:
         groups["noise"] = ("noise_id", "noise_family", "noise_offset_s")
     groups["room" if condition.reverb else "no room"] = ("rir_id", "onset_samples", "duration_s")
     return groups
+
+
+def _nulls(file: pq.ParquetFile, leaf: str) -> int:
+    """Empty cells of a column, from its statistics; a column without them is read."""
+    metadata, nulls = file.metadata, 0
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        for column in (group.column(position) for position in range(group.num_columns)):
+            if column.path_in_schema != leaf:
+                continue
+            if column.statistics is None or not column.statistics.has_null_count:
+                cells = file.read_row_group(index, columns=[leaf]).flatten().column(0)
+                nulls += cells.null_count
+            else:
+                nulls += column.statistics.null_count
+    return nulls
 
 
 def _repeated(ids: pa.ChunkedArray, place: str, what: str) -> list[Finding]:

@@ -173,6 +173,19 @@ def test_tables_and_sound(folder: Path, path: str, change: Callable[[Any], Any],
     assert kinds(folder) == expected
 
 
+@pytest.mark.parametrize("column", ["voice", "audio"])
+def test_nulls_without_statistics(folder: Path, column: str) -> None:
+    def empty(rows: list[dict[str, Any]]) -> None:
+        if column == "audio":
+            rows[1]["audio"]["bytes"] = None
+        else:
+            rows[1][column] = None
+
+    rewrite(folder, HIGH, empty, write_statistics=False)
+    (finding,) = examine(folder, sample=1).findings
+    assert finding.message == f"{HIGH}: 1 cells of the column {column} are empty"
+
+
 def test_form_of_a_table(folder: Path) -> None:
     rewrite(folder, QRELS, lambda rows: None, schema=pa.schema({"query-id": pa.string(), "corpus-id": pa.string()}))
     (finding,) = examine(folder, sample=0).findings
