@@ -67,7 +67,7 @@ class FasterWhisperTranscriber:
         compute_type: str = "int8",
         device: str = "auto",
         threads: int = 0,
-        batch_size: int = 8,
+        batch_size: int = 4,
         beam_size: int = 1,
         max_tokens: int = MAX_TOKENS,
     ) -> None:
