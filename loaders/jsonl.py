@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..errors import DataError
 
@@ -17,22 +18,32 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     not a JSON object.
     """
     try:
-        # utf-8-sig takes a byte order mark if there is one.
-        with path.open(encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    value = json.loads(line)
-                except json.JSONDecodeError as error:
-                    raise DataError(f"{path}, line {number}: not JSON ({error.msg}).", hint="Mend the line.") from error
-                if not isinstance(value, dict):
-                    raise DataError(f"{path}, line {number}: a JSON object is expected.", hint="Mend the line.")
-                yield number, value
+        with path.open("rb") as stream:
+            yield from read_json_lines(stream, str(path))
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist.", hint="Check the folder's layout.") from error
+
+
+def read_json_lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The same from an open stream of bytes, which stays open; `name` is what errors call it."""
+    # utf-8-sig takes a byte order mark if there is one.
+    lines = io.TextIOWrapper(stream, encoding="utf-8-sig")
+    try:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise DataError(f"{name}, line {number}: not JSON ({error.msg}).", hint="Mend the line.") from error
+            if not isinstance(value, dict):
+                raise DataError(f"{name}, line {number}: a JSON object is expected.", hint="Mend the line.")
+            yield number, value
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 ({error.reason}).", hint="Convert it to UTF-8.") from error
+        raise DataError(f"{name} is not UTF-8 ({error.reason}).", hint="Convert it to UTF-8.") from error
+    finally:
+        if not stream.closed:
+            lines.detach()
 
 
 def text_field(row: Mapping[str, Any], key: str, place: str, *, default: str | None = None) -> str:

@@ -1,0 +1,83 @@
+"""Recordings that lie beside a table: which file a row names, and reading it as clean speech."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import AudioError
+from ..audio import check_samples, decode_audio, resample
+from ..jsonl import text_field
+from ..records import NAN, CleanSpeech, Query
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A recording; `file` is relative to the folder of recordings, with forward slashes."""
+
+    file: str
+    voice: str = ""
+    speaker: str = ""
+    tts_error_rate: float = NAN
+
+
+def clip_of(row: Mapping[str, Any], place: str, *, file_key: str = "file", speaker_key: str = "speaker") -> Clip:
+    """The clip that a row of an index names. A missing or unusable `tts_error_rate` is NaN."""
+    return Clip(
+        text_field(row, file_key, place),
+        optional_text(row, "voice", place),
+        optional_text(row, speaker_key, place),
+        _rate(row.get("tts_error_rate")),
+    )
+
+
+def optional_text(row: Mapping[str, Any], key: str, place: str) -> str:
+    """The text `row[key]`, "" where it is missing or null."""
+    return "" if row.get(key) is None else text_field(row, key, place)
+
+
+def _rate(value: object) -> float:
+    # Tables of text (CSV, TSV) hold numbers as text.
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return NAN
+    try:
+        rate = float(value)
+    except ValueError:
+        return NAN
+    return rate if math.isfinite(rate) else NAN
+
+
+def inside(file: str) -> bool:
+    """Whether a written path stays inside its folder.
+
+    >>> inside("en/q1.wav"), inside("../q1.wav"), inside("/q1.wav")
+    (True, False, False)
+    """
+    return not Path(file).is_absolute() and ".." not in Path(file).parts
+
+
+def clip_path(folder: Path, file: str, name: str) -> Path:
+    """The path of a recording. Raises `AudioError` calling it `name` if it lies outside `folder` or does not exist."""
+    path = folder / file
+    # Links inside the folder may lead anywhere (the cache of a Hub is made of them); the written path may not.
+    if not inside(file):
+        raise AudioError(f"{name} lies outside {folder}.", hint="Use a path inside the folder.")
+    if not path.is_file():
+        raise AudioError(f"{name} does not exist in {folder}.", hint="Restore the file, or leave the query out.")
+    return path
+
+
+def read_clip(folder: Path, clip: Clip, query: Query) -> CleanSpeech:
+    """The recording of `query`, resampled to 24 kHz. Raises `AudioError` naming query and file."""
+    name = f"the recording {clip.file} of query {query.id!r}"
+    return clean_speech(clip_path(folder, clip.file, name), clip, name)
+
+
+def clean_speech(content: bytes | Path, clip: Clip, name: str) -> CleanSpeech:
+    """A recording (a file's content or its path) as clean speech. Raises `AudioError` if it cannot be used."""
+    samples, rate = decode_audio(content, name)
+    samples = resample(check_samples(samples, name), rate)
+    return CleanSpeech(samples, clip.speaker, clip.voice, clip.tts_error_rate)

@@ -1,0 +1,110 @@
+"""Digests of large files, kept between runs so that gigabytes are read once and not at every start.
+
+A kept digest counts while the file's size, times and inode are the same, as in git's index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO
+
+from ...errors import DataError
+from ..home import squtr_home
+
+_PIECE = 1 << 20
+_SETTLED_NS = 2_000_000_000
+"""A file that changed within the last 2 s could change again without its time stamp showing it: not kept."""
+
+
+def stream_sha256(stream: IO[bytes]) -> str:
+    """The sha256 of what is left in a stream, as hex digits."""
+    digest = hashlib.sha256()
+    while piece := stream.read(_PIECE):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def stream_crc32(stream: IO[bytes]) -> str:
+    """The CRC-32 of what is left in a stream, as 8 hex digits: the checksum that a zip holds for each member."""
+    value = 0
+    while piece := stream.read(_PIECE):
+        value = zlib.crc32(piece, value)
+    return f"{value:08x}"
+
+
+class KeptDigests:
+    """The kept digests of the files of one source, in `$SQUTR_HOME/digests`.
+
+    Where that folder cannot be written, digests are computed every time.
+    """
+
+    def __init__(self, root: Path) -> None:
+        key = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]
+        self._path = squtr_home() / "digests" / f"{key}.json"
+        self._kept: dict[str, list[str]] = {}
+        self._changed = False
+        try:
+            kept = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return
+        if isinstance(kept, dict):
+            self._kept = kept
+
+    def get(self, name: str, path: Path, kind: str, make: Callable[[], str]) -> str:
+        """The digest of `name`, a part of the file `path`, or what `make()` returns, which is kept then."""
+        stamp = self._stamp(path)
+        held = self._kept.get(f"{kind}:{name}")
+        if isinstance(held, list) and len(held) == 2 and held[0] == stamp:
+            return str(held[1])
+        digest = make()
+        if self._stamp(path) != stamp:
+            raise DataError(f"{path} changed while it was read.", hint="Try again when nothing writes to it.")
+        status = path.stat()
+        if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _SETTLED_NS:
+            self._kept[f"{kind}:{name}"] = [stamp, digest]
+            self._changed = True
+        return digest
+
+    @staticmethod
+    def _stamp(path: Path) -> str:
+        try:
+            status = path.stat()
+        except FileNotFoundError as error:
+            raise DataError(f"{path} does not exist.", hint="Check the folder's layout.") from error
+        return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ctime_ns}-{status.st_ino}"
+
+    def save(self) -> None:
+        """Write what was added."""
+        if not self._changed:
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self._path.parent, delete=False) as file:
+                json.dump(self._kept, file)
+            Path(file.name).replace(self._path)
+        except OSError:
+            # Only time is lost.
+            return
+        self._changed = False
+
+
+def files_version(root: Path, names: Iterable[str], *, choices: str = "") -> str:
+    """The first 12 hex digits of the sha256 over `choices` and name and content of files below `root`."""
+    kept = KeptDigests(root)
+    digest = hashlib.sha256(f"{choices}\n".encode())
+    for name in sorted(set(names)):
+        path = root / name
+
+        def make(path: Path = path) -> str:
+            with path.open("rb") as stream:
+                return stream_sha256(stream)
+
+        digest.update(f"{len(name)}:{name}={kept.get(name, path, 'sha256', make)}\n".encode())
+    kept.save()
+    return digest.hexdigest()[:12]
