@@ -1,4 +1,4 @@
-"""The table of sources: where texts and clean speech come from."""
+"""The table of sources: where texts and clean speech come from. How a source is written: see `names`."""
 
 from __future__ import annotations
 
@@ -9,37 +9,100 @@ from typing import cast
 
 from ...errors import UsageError, unknown_name
 from ..records import Source
+from .names import SourceName, parse_source_name
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """A row of the table: what the user types, and the class behind it."""
+    """A row of the table: the kind that the user types, the function behind it, and the options that it takes.
+
+    Every kind also takes `speech` (a folder of recordings) and `missing` (see `with_recordings`).
+    """
 
     name: str
     target: str
     summary: str
+    place: str
+    options: tuple[str, ...] = ()
 
+
+SPEECH_OPTIONS = ("speech", "missing")
 
 SOURCES = {
     spec.name: spec
-    for spec in (SourceSpec("mini", ".collection:mini", "the embedded collection: en, zh and es, with its own speech"),)
-}
+    for spec in (
+        SourceSpec("mini", ".collection:open_mini", "the embedded collection: en, zh and es, with its own speech", ""),
+        SourceSpec("collection", ".collection:open_collection", "a folder laid out as mini is", "PATH"),
+        SourceSpec(
+            "beir",
+            ".beir:open_beir",
+            "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv",
+            "PATH",
+            ("language", "split", "subset", "licence"),
+        ),
+        SourceSpec(
+            "mteb",
+            ".mteb_collection:open_mteb",
+            "retrieval data on the Hub; without a place the six published subsets",
+            "ORG/NAME@COMMIT",
+            ("language", "split", "subset", "licence"),
+        ),
+        SourceSpec(
+            "release", ".release:open_release", "the published SQuTR: folder, zip or Hub", "PATH or ORG/NAME@COMMIT",
+            ("file",),
+        ),
+        SourceSpec(
+            "recorded",
+            ".recorded:open_recorded",
+            "recordings with transcripts, without a corpus",
+            "PATH",
+            ("language", "subset", "licence"),
+        ),
+    )
+}  # fmt: skip
 
 
 def load_source(name: str) -> Source:
-    """The source called `name`, or the collection folder at that path.
+    """The source called `name` (see `names` for how it is written), or the collection folder at that path.
 
     A path is anything that contains a path separator or names an existing folder; its layout is that of
-    `CollectionSource`. Raises `UnknownNameError`, or `DataError` if the folder cannot be read.
-    """
-    spec = SOURCES.get(name)
-    if spec is None:
-        if "/" in name or Path(name).is_dir():
-            from .collection import CollectionSource
+    `CollectionSource`. With the option `speech`, its clean speech comes from that folder of recordings.
 
-            return CollectionSource(Path(name))
-        if not name:
-            raise UsageError("the source has no name.", hint=f"Known: {', '.join(SOURCES)}, or a folder.")
-        raise unknown_name("source", name, SOURCES)
+    Raises `UnknownNameError` for an unknown kind or option, `UsageError` for a name that misses something, and
+    `DataError` if the source cannot be read.
+
+    >>> dict(load_source("mini").subsets)
+    {'mini-en': 'en', 'mini-zh': 'zh', 'mini-es': 'es'}
+    """
+    parsed = _parse(name)
+    spec = SOURCES[parsed.kind]
+    for option in parsed.options:
+        if option not in (*spec.options, *SPEECH_OPTIONS):
+            raise unknown_name(f"option of the source {spec.name}:", option, (*spec.options, *SPEECH_OPTIONS))
+    if parsed.place and not spec.place:
+        raise UsageError(f"the source {spec.name!r} takes no place, {parsed.place!r}.", hint=f"Write {spec.name}.")
     module, _, attribute = spec.target.partition(":")
-    return cast("Source", getattr(importlib.import_module(module, __name__), attribute)())
+    opened = cast("Source", getattr(importlib.import_module(module, __name__), attribute)(parsed))
+    if "speech" not in parsed.options:
+        if "missing" in parsed.options:
+            raise UsageError(
+                f"the source {name!r} says what to do with missing recordings, but has none.", hint="Add speech=DIR."
+            )
+        return opened
+    from .recorded import Recordings
+    from .spoken import with_recordings
+
+    return with_recordings(
+        opened, Recordings(Path(parsed.option("speech")).expanduser()), missing=parsed.option("missing", "refuse")
+    )
+
+
+def _parse(name: str) -> SourceName:
+    if not name:
+        raise UsageError("the source has no name.", hint=f"Known: {', '.join(SOURCES)}, or a folder.")
+    kind = name.partition("?")[0].partition(":")[0]
+    if kind in SOURCES:
+        return parse_source_name(name)
+    if "/" in kind or Path(name).is_dir():
+        return SourceName(name, "collection", name)
+    raise unknown_name("source", kind, SOURCES)

@@ -14,28 +14,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from ...errors import AudioError, DataError, UnknownNameError, nearest
-from ..audio import check_samples, decode_audio, resample
-from ..jsonl import integer_field, read_jsonl, text_field
-from ..records import NAN, CleanSpeech, Document, Qrel, Query
+from ..jsonl import text_field
+from ..records import CleanSpeech, Document, Qrel, Query
+from .clips import Clip, clip_of, read_clip
+from .names import SourceName
+from .tables import Table, check_judged, jsonl_table, read_qrels, read_queries, stream_documents
 
 TABLES = ("corpus", "queries", "qrels", "speech")
-
-
-@dataclass(frozen=True, slots=True)
-class _Clip:
-    file: str
-    voice: str
-    speaker: str
-    tts_error_rate: float
 
 
 class CollectionSource:
@@ -45,7 +37,7 @@ class CollectionSource:
         self.root = root
         self._queries: dict[str, list[Query]] = {}
         self._documents: dict[str, list[Document]] = {}
-        self._clips: dict[str, dict[str, _Clip]] = {}
+        self._clips: dict[str, dict[str, Clip]] = {}
         about = self._about
         self._name = text_field(about, "name", str(root / "about.json"))
         self._licence = text_field(about, "licence", str(root / "about.json"))
@@ -106,114 +98,62 @@ class CollectionSource:
             )
         return str(language)
 
+    def _checked(self, table: str, subset: str) -> Table:
+        return jsonl_table(self._table(table, subset))
+
     def queries(self, subset: str) -> Sequence[Query]:
         """All queries in file order. Raises `DataError` for a duplicate id or an empty text."""
         if subset not in self._queries:
-            path, language = self._table("queries", subset), self._language(subset)
-            found: dict[str, Query] = {}
-            for number, row in read_jsonl(path):
-                place = f"{path}, line {number}"
-                id_ = text_field(row, "_id", place)
-                query = Query(
-                    id_,
-                    subset,
-                    language,
-                    text_field(row, "text", place).strip(),
-                    text_field(row, "domain", place, default=""),
-                )
-                if id_ in found:
-                    raise DataError(f"{place}: the query id {id_!r} occurs twice.", hint="Ids must be unique.")
-                if not query.text:
-                    raise DataError(f"{place}: query {id_!r} has no text.", hint="Give it a text or remove it.")
-                found[id_] = query
-            if not found:
-                raise DataError(f"{path} holds no queries.", hint="Add at least one.")
-            self._queries[subset] = list(found.values())
+            table = self._checked("queries", subset)
+            self._queries[subset] = read_queries(table, subset, self._language(subset))
         return self._queries[subset]
 
     def documents(self, subset: str) -> Sequence[Document]:
         """All documents in file order. Raises `DataError` for a duplicate id or an empty corpus."""
         if subset not in self._documents:
-            path = self._table("corpus", subset)
-            found: dict[str, Document] = {}
-            for number, row in read_jsonl(path):
-                place = f"{path}, line {number}"
-                id_ = text_field(row, "_id", place)
-                if id_ in found:
-                    raise DataError(f"{place}: the document id {id_!r} occurs twice.", hint="Ids must be unique.")
-                title, text = (text_field(row, "title", place, default=""), text_field(row, "text", place))
-                found[id_] = Document(id_, title, text)
-            if not found:
-                raise DataError(f"{path} holds no documents.", hint="Add at least one.")
-            self._documents[subset] = list(found.values())
+            self._documents[subset] = list(stream_documents(self._checked("corpus", subset)))
         return self._documents[subset]
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
         """All judgements. Raises `DataError` where one names an unknown query or document, or judges a pair twice."""
-        path = self._table("qrels", subset)
-        query_ids = {query.id for query in self.queries(subset)}
-        document_ids = {document.id for document in self.documents(subset)}
-        found: dict[tuple[str, str], Qrel] = {}
-        for number, row in read_jsonl(path):
-            place = f"{path}, line {number}"
-            qrel = Qrel(
-                text_field(row, "query-id", place),
-                text_field(row, "corpus-id", place),
-                integer_field(row, "score", place),
-            )
-            if qrel.query_id not in query_ids:
-                raise DataError(f"{place}: the query {qrel.query_id!r} is not in queries.", hint="Mend the id.")
-            if qrel.document_id not in document_ids:
-                raise DataError(
-                    f"{place}: the document {qrel.document_id!r} is not in the corpus.", hint="Mend the id."
-                )
-            if found.setdefault((qrel.query_id, qrel.document_id), qrel) is not qrel:
-                raise DataError(
-                    f"{place}: query {qrel.query_id!r} and document {qrel.document_id!r} are judged twice.",
-                    hint="Keep one line.",
-                )
-        if not found:
-            raise DataError(f"{path} holds no judgements.", hint="Add at least one.")
-        return list(found.values())
+        table = self._checked("qrels", subset)
+        found = read_qrels(table)
+        check_judged(table, found, self.queries(subset), self.documents(subset))
+        return list(found)
 
-    def _clip(self, query: Query) -> _Clip:
+    def _clip(self, query: Query) -> Clip:
+        table = self._checked("speech", query.subset)
         if query.subset not in self._clips:
-            path = self._table("speech", query.subset)
-            clips: dict[str, _Clip] = {}
-            for number, row in read_jsonl(path):
-                place = f"{path}, line {number}"
-                rate = row.get("tts_error_rate")
-                rate = float(rate) if isinstance(rate, int | float) and math.isfinite(rate) else NAN
-                clips[text_field(row, "_id", place)] = _Clip(
-                    text_field(row, "file", place),
-                    text_field(row, "voice", place, default=""),
-                    text_field(row, "speaker", place, default=""),
-                    rate,
-                )
+            clips: dict[str, Clip] = {}
+            for number, row in table.rows():
+                place = table.place(number)
+                clips[text_field(row, "_id", place)] = clip_of(row, place)
             self._clips[query.subset] = clips
         clip = self._clips[query.subset].get(query.id)
         if clip is None:
             raise AudioError(
-                f"query {query.id!r} has no recording in {self._table('speech', query.subset)}.",
-                hint="Record it, or leave the query out.",
+                f"query {query.id!r} has no recording in {table.name}.", hint="Record it, or leave the query out."
             )
         return clip
 
     def speech(self, query: Query) -> CleanSpeech:
         """The clean recording of `query`, resampled to 24 kHz. Raises `AudioError` naming query and file."""
-        clip = self._clip(query)
-        speech = (self.root / "speech").resolve()
-        path = (speech / clip.file).resolve()
-        name = f"the recording {clip.file} of query {query.id!r}"
-        if not path.is_relative_to(speech):
-            raise AudioError(f"{name} lies outside {speech}.", hint="Use a path inside the folder.")
-        if not path.is_file():
-            raise AudioError(f"{name} does not exist in {speech}.", hint="Restore the file, or leave the query out.")
-        samples, rate = decode_audio(path, name)
-        samples = resample(check_samples(samples, name), rate)
-        return CleanSpeech(samples, clip.speaker, clip.voice, clip.tts_error_rate)
+        return read_clip(self.root / "speech", self._clip(query), query)
 
 
-def mini() -> CollectionSource:
+def open_mini(_: SourceName) -> CollectionSource:
     """The embedded collection."""
     return CollectionSource(Path(__file__).resolve().parent.parent / "data" / "mini")
+
+
+def open_collection(name: SourceName) -> CollectionSource:
+    """The collection folder that `name` places. Raises `DataError` that says how to write another layout."""
+    folder = name.folder()
+    for kind, sign in (("beir", "qrels"), ("release", "source_data")):
+        if (folder / sign).is_dir() and not (folder / "about.json").exists():
+            end = "?language=en" if kind == "beir" else ""
+            raise DataError(
+                f"{folder} is not a collection folder: it holds {sign}/ and no about.json.",
+                hint=f"Write {kind}:{folder}{end}.",
+            )
+    return CollectionSource(folder)

@@ -1,0 +1,231 @@
+"""Retrieval data in the form that the Hub's `mteb` organisation uses: configs corpus, queries and qrels. Texts only.
+
+It is plain parquet, read with `datasets.load_dataset`; the package mteb is not needed. The config of the judgements is
+called `default` or `qrels`, that of the queries `queries` or `query`; ids are `_id` or `id`. A config's split is the
+one asked for, or its only one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ...errors import DataError, UsageError, unknown_name
+from ..records import CleanSpeech, Document, Qrel, Query
+from .digests import files_version
+from .names import COMMIT, SourceName, check_language, hub_place
+from .spoken import no_speech
+from .tables import Row, Table, check_judged, read_qrels, read_queries, stream_documents, subset_name
+
+if TYPE_CHECKING:
+    import datasets
+
+CORPUS_CONFIGS = ("corpus",)
+QUERY_CONFIGS = ("queries", "query")
+QRELS_CONFIGS = ("default", "qrels")
+_ROWS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MtebCollection:
+    """One repository (or folder of the same form) as a subset. `revision` is "" for a folder."""
+
+    subset: str
+    language: str
+    repository: str
+    revision: str
+    split: str
+    licence: str = "unknown"
+
+
+PUBLISHED = (
+    MtebCollection("fiqa", "en", "mteb/fiqa", "27a168819829fe9bcd655c2df245fb19452e8e06", "test"),
+    MtebCollection("hotpotqa", "en", "mteb/hotpotqa", "ab518f4d6fcca38d87c25209f94beba119d02014", "test",
+                   "CC-BY-SA-4.0"),
+    MtebCollection("nq", "en", "mteb/nq", "b774495ed302d8c44a3a7ea25c90dbce03968f31", "test", "CC-BY-NC-SA-3.0"),
+    MtebCollection("medicalretrieval", "zh", "mteb/MedicalRetrieval", "023ae3b2c6b96f583c4ff9b3f9239c93f7885c20",
+                   "dev"),
+    MtebCollection("duretrieval", "zh", "mteb/DuRetrieval", "313c81b51311893c8fd09ca432f96b841ed0ebb3", "dev",
+                   "Apache-2.0"),
+    MtebCollection("t2retrieval", "zh", "mteb/T2Retrieval", "cf778c0ea4168ec5174a34d888d6453e4cde9222", "dev",
+                   "Apache-2.0"),
+)  # fmt: skip
+"""The six subsets of SQuTR (arXiv 2602.12783). Commit, split and licence as in mteb 2.26.24's task metadata."""
+
+
+class MtebSource:
+    """One or several such collections as a source. Documents are streamed, never held together."""
+
+    def __init__(self, collections: Sequence[MtebCollection], *, name: str = "") -> None:
+        self._collections = {collection.subset: collection for collection in collections}
+        if len(self._collections) != len(collections) or not collections:
+            raise UsageError("the collections have no distinct subset names.", hint="Give each its own.")
+        for collection in collections:
+            check_language(collection.language)
+            if not Path(collection.repository).exists() and not COMMIT.fullmatch(collection.revision):
+                raise UsageError(
+                    f"{collection.repository} has the revision {collection.revision!r}.",
+                    hint="Give the 40 digits of a commit: a branch may move and does not identify the content.",
+                )
+        self._name = (
+            name or f"mteb:{collections[0].subset if not collections[0].revision else collections[0].repository}"
+        )
+        self._queries: dict[str, list[Query]] = {}
+        self._judgements: dict[str, dict[Qrel, int]] = {}
+        self._checked: dict[str, list[Qrel]] = {}
+
+    @property
+    def name(self) -> str:
+        """`mteb` for the six published subsets, `mteb:` and the repository's or folder's name otherwise."""
+        return self._name
+
+    @cached_property
+    def version(self) -> str:
+        """The commit of a repository; for a folder the first 12 hex digits of the sha256 over its files.
+
+        Of several, the first 12 hex digits of the sha256 over theirs.
+        """
+        versions = [_version(collection) for collection in self._collections.values()]
+        if len(versions) == 1:
+            return versions[0]
+        return hashlib.sha256("\n".join(versions).encode()).hexdigest()[:12]
+
+    @property
+    def licence(self) -> str:
+        """All licences."""
+        return " AND ".join(sorted({collection.licence for collection in self._collections.values()}))
+
+    @property
+    def subsets(self) -> Mapping[str, str]:
+        """Subset name to language."""
+        return MappingProxyType({c.subset: c.language for c in self._collections.values()})
+
+    def _of(self, subset: str) -> MtebCollection:
+        if subset not in self._collections:
+            raise unknown_name(f"subset of {self.name}:", subset, self._collections)
+        return self._collections[subset]
+
+    def _judged(self, subset: str) -> dict[Qrel, int]:
+        if subset not in self._judgements:
+            self._judgements[subset] = read_qrels(_table(self._of(subset), QRELS_CONFIGS))
+        return self._judgements[subset]
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The queries that the split judges, in the table's order."""
+        if subset not in self._queries:
+            collection = self._of(subset)
+            judged = {qrel.query_id for qrel in self._judged(subset)}
+            table = _table(collection, QUERY_CONFIGS)
+            self._queries[subset] = read_queries(table, subset, collection.language, only=judged)
+        return self._queries[subset]
+
+    def documents(self, subset: str) -> Iterator[Document]:
+        """All documents in order, one at a time. Duplicate ids raise `DataError` after the last one."""
+        return stream_documents(_table(self._of(subset), CORPUS_CONFIGS))
+
+    def qrels(self, subset: str) -> Sequence[Qrel]:
+        """All judgements of the split, checked against queries and corpus when first asked for."""
+        if subset not in self._checked:
+            judged = self._judged(subset)
+            table = _table(self._of(subset), QRELS_CONFIGS)
+            check_judged(table, judged, self.queries(subset), self.documents(subset))
+            self._checked[subset] = list(judged)
+        return self._checked[subset]
+
+    def speech(self, query: Query) -> CleanSpeech:
+        """Raises `AudioError` that says how to give the queries a voice."""
+        raise no_speech(self.name, query)
+
+
+def _version(collection: MtebCollection) -> str:
+    choices = f"{collection.subset} {collection.language} {collection.split}"
+    if not collection.revision:
+        root = Path(collection.repository)
+        files = (p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file())
+        return files_version(root, (f for f in files if not f.startswith(".")), choices=choices)
+    published = next((p for p in PUBLISHED if p.repository == collection.repository), None)
+    defaults = None if published is None else f"{published.subset} {published.language} {published.split}"
+    # Choices that the commit does not tell are added to it.
+    return collection.revision if choices == defaults else f"{collection.revision} ({choices})"
+
+
+def _table(collection: MtebCollection, configs: tuple[str, ...]) -> Table:
+    name = f"{collection.repository}@{collection.revision[:8]}" if collection.revision else collection.repository
+
+    def rows() -> Iterator[Row]:
+        number = 0
+        for batch in _load(collection, configs).iter(batch_size=_ROWS_AT_ONCE):
+            keys = list(batch)
+            for values in zip(*batch.values(), strict=True):
+                number += 1
+                yield number, dict(zip(keys, values, strict=True))
+
+    return Table(f"{name}, config {configs[0]}", rows, "row")
+
+
+def _load(collection: MtebCollection, configs: tuple[str, ...]) -> datasets.Dataset:
+    """The table in the first of `configs` that exists, memory-mapped. Raises `DataError` that says what is missing."""
+    import datasets
+    from datasets.exceptions import DatasetsError
+
+    place, options = collection.repository, {"revision": collection.revision or None}
+    if collection.revision and Path(place).exists():
+        # `datasets` would read it in place of the repository.
+        raise DataError(f"a path {place} exists here and hides the repository.", hint="Run from another folder.")
+    try:
+        known = datasets.get_dataset_config_names(place, **options)
+        config = next((config for config in configs if config in known), None)
+        if config is None:
+            raise DataError(
+                f"{place} has no config {' or '.join(configs)}.", hint=f"It has: {', '.join(known)}. Choose another."
+            )
+        splits = datasets.get_dataset_split_names(place, config, **options)
+        split = collection.split if collection.split in splits else splits[0]
+        if split != collection.split and len(splits) > 1:
+            raise DataError(
+                f"{place} has no split {collection.split!r} in its config {config}.",
+                hint=f"Choose one with ?split=…: {', '.join(splits)}.",
+            )
+        columns: Any = datasets.load_dataset(place, config, split=split, **options)
+    except DataError:
+        raise
+    except (DatasetsError, OSError, ValueError) as error:
+        revision = f" at {collection.revision}" if collection.revision else ""
+        raise DataError(
+            f"{place}{revision} cannot be loaded: {error}".rstrip(".") + ".",
+            hint="Check name, commit and network.",
+        ) from error
+    return columns
+
+
+def open_mteb(name: SourceName) -> MtebSource:
+    """The source `mteb`, `mteb:ORG/NAME@COMMIT` or `mteb:FOLDER`, with `language`, `split`, `subset` and `licence`."""
+    if not name.place:
+        if name.options.keys() - {"speech", "missing"}:
+            raise UsageError(
+                f"the source {name.text!r} has options but no repository.", hint="Write mteb:org/name@<commit>?…."
+            )
+        return MtebSource(PUBLISHED, name="mteb")
+    place, revision = hub_place(name, {collection.repository: collection.revision for collection in PUBLISHED})
+    if revision is None:
+        published = None
+        subset = subset_name(name.option("subset") or Path(place).resolve().name)
+    else:
+        published = next((c for c in PUBLISHED if c.repository == place), None)
+        subset = name.option("subset") or (published.subset if published else str(place).partition("/")[2])
+        subset = subset_name(subset)
+    language = name.option("language") or (published.language if published else "")
+    collection = MtebCollection(
+        subset=subset,
+        language=language or name.language(f"{place}"),
+        repository=str(place),
+        revision=revision or "",
+        split=name.option("split") or (published.split if published else "test"),
+        licence=name.option("licence") or (published.licence if published else "unknown"),
+    )
+    return MtebSource([collection])

@@ -1,0 +1,319 @@
+"""Recordings with a table that says what they are: the user's own voices, or clips that were synthesised before.
+
+    my-voice/
+      manifest.jsonl     or manifest.tsv, manifest.csv, speech.jsonl, metadata.jsonl, metadata.csv
+      q1.wav  …          any format that libsndfile reads, one channel, at any rate
+
+A row needs `file` (relative to the table) and `id` or `text`. It may have `language`, `speaker`, `voice`, `subset`,
+`licence` and `tts_error_rate`. TSV and CSV have a first line with these names.
+
+Such a folder is used in two ways. `Recordings` gives the clean speech of another source's queries. `RecordedSource` is
+a source of its own: each recording is a query, its transcript the text; there is no corpus and nothing is judged, so
+it serves recognition only.
+"""
+
+from __future__ import annotations
+
+import csv
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+
+from ...errors import AudioError, DataError, unknown_name
+from ..records import CleanSpeech, Document, Qrel, Query
+from .clips import Clip, clip_of, inside, optional_text, read_clip
+from .digests import files_version
+from .names import SourceName, check_language
+from .tables import Row, Table, aliased, jsonl_table, subset_name
+
+MANIFESTS = (
+    "manifest.jsonl", "manifest.tsv", "manifest.csv", "speech.jsonl", "speech.tsv", "speech.csv",
+    "metadata.jsonl", "metadata.tsv", "metadata.csv",
+)  # fmt: skip
+FILE_KEYS = ("file", "file_name", "path", "audio")
+ID_KEYS = ("_id", "id", "query-id", "query_id")
+TEXT_KEYS = ("text", "transcript", "transcription", "sentence")
+LANGUAGE_KEYS = ("language", "lang")
+SPEAKER_KEYS = ("speaker", "speaker_id")
+LICENCE_KEYS = ("licence", "license")
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A row of the table; `id` and `text` are "" where the table does not give them."""
+
+    clip: Clip
+    id: str
+    text: str
+    language: str
+    subset: str
+    licence: str
+    place: str
+
+
+def match_key(text: str) -> str:
+    """What two texts share that read the same: letters and digits only, width and case folded.
+
+    >>> match_key("What’s the Time?") == match_key("what's the time")
+    True
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(c for c in folded if c.isalnum() or unicodedata.category(c)[0] == "M")
+
+
+def delimited_table(path: Path) -> Table:
+    """A TSV or CSV file (UTF-8, names in the first line) as a table; what is empty is left out of a row."""
+
+    def rows() -> Iterator[Row]:
+        tab = path.suffix.lower() == ".tsv"
+        try:
+            with path.open(encoding="utf-8-sig", newline="") as lines:
+                reader = csv.reader(
+                    lines, delimiter="\t" if tab else ",", quoting=csv.QUOTE_NONE if tab else csv.QUOTE_MINIMAL
+                )
+                names = [name.strip() for name in next(reader, [])]
+                for values in reader:
+                    if not any(values):
+                        continue
+                    if len(values) != len(names):
+                        raise DataError(
+                            f"{path}, line {reader.line_num}: {len(values)} values where the first line names "
+                            f"{len(names)}.",
+                            hint="Mend the line.",
+                        )
+                    yield reader.line_num, {n: v for n, v in zip(names, values, strict=True) if v != ""}
+        except FileNotFoundError as error:
+            raise DataError(f"{path} does not exist.", hint="Check the path.") from error
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path} is not UTF-8 ({error.reason}).", hint="Convert it to UTF-8.") from error
+        except csv.Error as error:
+            raise DataError(f"{path} is no table: {error}.", hint="Mend the file.") from error
+
+    return Table(str(path), rows)
+
+
+def _find_manifest(path: Path) -> Path:
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise DataError(f"the folder of recordings {path} does not exist.", hint="Check the path.")
+    found = [path / name for name in MANIFESTS if (path / name).is_file()]
+    if not found:
+        raise DataError(
+            f"{path} has no table of its recordings.",
+            hint='Write manifest.jsonl with a line {"file": "q1.wav", "text": "…"} per recording.',
+        )
+    if len(found) > 1:
+        raise DataError(
+            f"{path} has several tables of its recordings: {', '.join(p.name for p in found)}.",
+            hint=f"Name one: {found[0]}.",
+        )
+    return found[0]
+
+
+class Recordings:
+    """A folder of recordings with its table (or the path of the table). Sound is read on demand."""
+
+    def __init__(self, path: Path, *, licence: str = "") -> None:
+        self.manifest = _find_manifest(path)
+        self.folder = self.manifest.parent
+        self._licence = licence
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_reopen, (self.manifest, self._licence))
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.resolve().name
+
+    @cached_property
+    def version(self) -> str:
+        """The first 12 hex digits of the sha256 over the table and every recording."""
+        files = (f for f in (row.clip.file for row in self.rows) if inside(f) and (self.folder / f).is_file())
+        return files_version(self.folder, (self.manifest.name, *files))
+
+    @cached_property
+    def licence(self) -> str:
+        """What was given, else all that the table names, else "unknown"."""
+        named = sorted({row.licence for row in self.rows if row.licence})
+        return self._licence or " AND ".join(named) or "unknown"
+
+    @cached_property
+    def rows(self) -> tuple[Recording, ...]:
+        """All rows in order. Raises `DataError` for a row without file, or with neither id nor text."""
+        jsonl = self.manifest.suffix.lower() == ".jsonl"
+        table = jsonl_table(self.manifest) if jsonl else delimited_table(self.manifest)
+        found = []
+        for number, row in table.rows():
+            place = table.place(number)
+            clip = clip_of(row, place, file_key=aliased(row, FILE_KEYS), speaker_key=aliased(row, SPEAKER_KEYS))
+            language = optional_text(row, aliased(row, LANGUAGE_KEYS), place)
+            recording = Recording(
+                clip,
+                optional_text(row, aliased(row, ID_KEYS), place),
+                optional_text(row, aliased(row, TEXT_KEYS), place).strip(),
+                check_language(language) if language else "",
+                optional_text(row, "subset", place),
+                optional_text(row, aliased(row, LICENCE_KEYS), place),
+                place,
+            )
+            if not (recording.id or recording.text):
+                raise DataError(f"{place}: {clip.file!r} has neither id nor text.", hint="Give it one of them.")
+            found.append(recording)
+        if not found:
+            raise DataError(f"{self.manifest} names no recordings.", hint="Add at least one.")
+        return tuple(found)
+
+    @cached_property
+    def _by_id(self) -> dict[tuple[str, str], Recording]:
+        found: dict[tuple[str, str], Recording] = {}
+        for row in self.rows:
+            if row.id and found.setdefault((row.subset, row.id), row) is not row:
+                raise DataError(
+                    f"{row.place}: the id {row.id!r} occurs twice.",
+                    hint="Keep one recording per query; put other speakers into folders of their own.",
+                )
+        return found
+
+    @cached_property
+    def _by_text(self) -> dict[tuple[str, str], Recording]:
+        found: dict[tuple[str, str], Recording] = {}
+        for row in self.rows:
+            key = match_key(row.text)
+            if not row.id and key:
+                found.setdefault((row.subset, key), row)
+        return found
+
+    def find(self, query: Query) -> Recording | None:
+        """The recording of `query`: by id, or by text where a row has no id (the first of several).
+
+        A row that names a subset serves that subset alone. Raises `AudioError` where a recording has the query's id
+        but says something else, so that foreign ids cannot pair by chance.
+        """
+        text = match_key(query.text)
+        for subset in (query.subset, ""):
+            row = self._by_id.get((subset, query.id))
+            if row is None:
+                continue
+            if row.text and match_key(row.text) != text:
+                raise AudioError(
+                    f"{row.place}: the recording of id {query.id!r} says {row.text!r}, but that query of "
+                    f"{query.subset} is {query.text!r}.",
+                    hint="Mend the id, or leave the column text out.",
+                )
+            return row
+        return self._by_text.get((query.subset, text)) or self._by_text.get(("", text))
+
+    def speech(self, query: Query) -> CleanSpeech:
+        """The clean recording of `query`. Raises `AudioError` naming query and file if missing or unusable."""
+        row = self.find(query)
+        if row is None:
+            raise AudioError(
+                f"query {query.id!r} of {query.subset} has no recording in {self.manifest}.",
+                hint="Record or synthesise it, or take only the recorded queries with missing=skip.",
+            )
+        return read_clip(self.folder, row.clip, query)
+
+
+def _reopen(manifest: Path, licence: str) -> Recordings:
+    return Recordings(manifest, licence=licence)
+
+
+class RecordedSource:
+    """Recordings as a source of their own: every recording is a query, without corpus and judgements.
+
+    One subset per language, named `subset` (by default after the folder), with the language behind it where there are
+    several. A query's id is the row's, else the file's path without its suffix; its group is the speaker.
+    """
+
+    def __init__(self, recordings: Recordings, *, language: str = "", subset: str = "") -> None:
+        self.recordings = recordings
+        self._language = check_language(language) if language else ""
+        self._subset = subset_name(subset or recordings.name)
+
+    @property
+    def name(self) -> str:
+        """`recorded:` and the folder's name."""
+        return f"recorded:{self.recordings.name}"
+
+    @property
+    def version(self) -> str:
+        """The version of the recordings, and the language where it was given."""
+        return self.recordings.version + (f"-{self._language}" if self._language else "")
+
+    @property
+    def licence(self) -> str:
+        """That of the recordings."""
+        return self.recordings.licence
+
+    @property
+    def subsets(self) -> Mapping[str, str]:
+        """Subset name to language."""
+        return MappingProxyType({subset: queries[0].language for subset, queries in self._queries.items()})
+
+    @cached_property
+    def _queries(self) -> dict[str, list[Query]]:
+        by_language: dict[str, dict[str, Query]] = {}
+        for row in self.recordings.rows:
+            language = row.language or self._language
+            if not language:
+                raise DataError(
+                    f"{row.place}: {row.clip.file!r} has no language.",
+                    hint="Add a column language, or ?language=en to the source's name.",
+                )
+            if not row.text:
+                raise DataError(f"{row.place}: {row.clip.file!r} has no text.", hint="Add its transcript.")
+            id_ = row.id or PurePosixPath(row.clip.file).with_suffix("").as_posix()
+            queries = by_language.setdefault(language, {})
+            if id_ in queries:
+                raise DataError(f"{row.place}: the id {id_!r} occurs twice.", hint="Ids must be unique.")
+            queries[id_] = Query(id_, "", language, row.text, row.clip.speaker)
+        several = len(by_language) > 1
+        names = {lang: f"{self._subset}-{lang.lower()}" if several else self._subset for lang in by_language}
+        return {
+            names[lang]: [replace(query, subset=names[lang]) for query in queries.values()]
+            for lang, queries in by_language.items()
+        }
+
+    @cached_property
+    def _clips(self) -> dict[tuple[str, str], Clip]:
+        ids = ((row.language or self._language, row) for row in self.recordings.rows)
+        return {
+            (lang, row.id or PurePosixPath(row.clip.file).with_suffix("").as_posix()): row.clip for lang, row in ids
+        }
+
+    def _check(self, subset: str) -> str:
+        if subset not in self._queries:
+            raise unknown_name(f"subset of {self.name}:", subset, self._queries)
+        return subset
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """One query per recording, in the table's order."""
+        return self._queries[self._check(subset)]
+
+    def documents(self, subset: str) -> Sequence[Document]:
+        """None."""
+        self._check(subset)
+        return []
+
+    def qrels(self, subset: str) -> Sequence[Qrel]:
+        """None."""
+        self._check(subset)
+        return []
+
+    def speech(self, query: Query) -> CleanSpeech:
+        """The recording of `query`."""
+        clip = self._clips.get((query.language, query.id))
+        if clip is None:
+            raise AudioError(f"{self.name} has no query {query.id!r}.", hint="Ask for one of its own queries.")
+        return read_clip(self.recordings.folder, clip, query)
+
+
+def open_recorded(name: SourceName) -> RecordedSource:
+    """The source `recorded:PATH`, with the options `language`, `subset` and `licence`."""
+    recordings = Recordings(name.folder(), licence=name.option("licence"))
+    return RecordedSource(recordings, language=name.option("language"), subset=name.option("subset"))

@@ -1,0 +1,162 @@
+"""The release as it was published, its own noisy sound included, in the form that the harness evaluates."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from ...errors import AudioError, DataError, UsageError, unknown_name
+from ..audio import decode_audio, encode_flac, resample
+from ..conditions import NAMED_LEVELS_DB
+from ..mixing import limit_peak
+from ..recipe import choose_queries, choose_subsets
+from ..records import NAN, SAMPLE_RATE, Document, Query, SpokenQuery
+from .archive import read_recording
+from .release import CLEAN, ReleaseSource, parse_noise_id
+
+_HIGHEST = 32767 / 32768
+"""The highest sample of 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sound:
+    audio: bytes = b""
+    duration_s: float = 0.0
+    gain_db: float = 0.0
+
+
+class ReleaseData:
+    """`PairedData` over a release. Conditions are those that every chosen subset has recordings of.
+
+    The published sound is passed on as it is, without loss where it has 16 bits at 24 kHz: nothing is mixed, levelled
+    or checked for silence (only what 16 bits cannot hold is turned down, see `gain_db`). A clip that is missing comes
+    as a row without audio (`b""`, 0 s) and one that cannot be decoded as the bytes that it has, so that an evaluation
+    counts both as failures and the pairing holds. `limit` queries per subset are drawn by the keyed rule (0: all).
+    """
+
+    manifest_sha256 = ""
+
+    def __init__(
+        self,
+        source: ReleaseSource,
+        *,
+        languages: Sequence[str] | None = None,
+        subsets: Sequence[str] | None = None,
+        limit: int = 0,
+        seed: int = 0,
+    ) -> None:
+        if limit < 0:
+            raise UsageError(f"the limit is {limit}.", hint="Give the number of queries per subset, or 0 for all.")
+        self.source = source
+        self._limit = limit
+        self._seed = seed
+        self.subsets: Mapping[str, str] = MappingProxyType(choose_subsets(source, languages, subsets))
+        if not self.subsets:
+            raise UsageError("no subset of the release is chosen.", hint="Leave languages or subsets out.")
+        self._arms = self._common_arms()
+        self.conditions: Sequence[str] = tuple(self._arms)
+
+    def _common_arms(self) -> dict[str, str]:
+        """Condition to arm."""
+        every = [self.source.arms(subset) for subset in self.subsets]
+        names = {f"noise_snr_{level:g}": name for name, level in NAMED_LEVELS_DB.items()}
+        shared = {
+            CLEAN if level is None else names.get(arm, f"snr_{level:g}"): arm
+            for arm, level in every[0].items()
+            if all(arm in arms for arms in every)
+        }
+        if not shared:
+            raise DataError(
+                f"{self.source.tree.label} has no condition that all of {', '.join(self.subsets)} share.",
+                hint="Choose fewer subsets, or complete the release.",
+            )
+        return shared
+
+    @cached_property
+    def recipe(self) -> Mapping[str, Any]:
+        """What decides the data, as JSON object. Of a folder, every file is read the first time."""
+        return {
+            "source": self.source.name,
+            "source_version": self.source.fingerprint(tuple(self._arms.values()))[:12],
+            "licence": self.source.licence,
+            "subsets": dict(self.subsets),
+            "conditions": list(self.conditions),
+            "noise": "as published",
+            "rooms": "",
+            "limit": self._limit,
+            "seed": self._seed,
+        }
+
+    @cached_property
+    def revision(self) -> str:
+        """The first 16 hex digits of the sha256 of the recipe's canonical JSON."""
+        canonical = json.dumps(self.recipe, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+    def _check(self, subset: str) -> None:
+        if subset not in self.subsets:
+            raise unknown_name("subset", subset, self.subsets)
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The typed queries that are taken."""
+        self._check(subset)
+        return choose_queries(self.source.queries(subset), self._limit, self._seed)
+
+    def documents(self, subset: str) -> Sequence[Document]:
+        """The corpus."""
+        self._check(subset)
+        return list(self.source.documents(subset))
+
+    def qrels(self, subset: str) -> dict[str, dict[str, int]]:
+        """The grades of the queries that are taken."""
+        grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
+        for qrel in self.source.qrels(subset):
+            if qrel.query_id in grades:
+                grades[qrel.query_id][qrel.document_id] = qrel.score
+        return grades
+
+    def spoken(self, subset: str, condition: str) -> Iterator[SpokenQuery]:
+        """The published clips in the order of `queries`, as 24 kHz FLAC."""
+        self._check(subset)
+        if condition not in self._arms:
+            raise unknown_name("condition of the release:", condition, self._arms)
+        arm = self._arms[condition]
+        level = self.source.arms(subset)[arm]
+        clips = self.source.clips(subset, arm)
+        for query in self.queries(subset):
+            clip = clips.get(query.id)
+            file = None if clip is None else self.source.recording(subset, arm, clip)
+            sound = _Sound() if file is None else self._sound(file, query)
+            noise_id = "" if clip is None or level is None else clip.noise_id
+            yield SpokenQuery(
+                id=query.id,
+                subset=subset,
+                language=query.language,
+                text=query.text,
+                audio=sound.audio,
+                duration_s=sound.duration_s,
+                condition=condition,
+                snr_db=NAN if level is None else level,
+                noise_id=noise_id,
+                noise_family=parse_noise_id(noise_id).family,
+                gain_db=sound.gain_db,
+                seed=self._seed,
+            )
+
+    def _sound(self, file: str, query: Query) -> _Sound:
+        name = f"the recording {file} of query {query.id!r}"
+        content = read_recording(self.source.tree, file)
+        try:
+            samples, rate = decode_audio(content, name)
+        except AudioError:
+            # The harness fails on the same bytes in the same way, and counts it.
+            return _Sound(content)
+        samples, gain_db = resample(samples, rate), 0.0
+        if samples.size and (samples.max() > _HIGHEST or samples.min() < -1.0):
+            samples, gain_db = limit_peak(samples, _HIGHEST)
+        return _Sound(encode_flac(samples, name), samples.size / SAMPLE_RATE, gain_db)

@@ -1,0 +1,65 @@
+"""What is wrong with published data, counted, with examples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """How often something is wrong, and where, for the first few."""
+
+    count: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """The counts of a subset, and its defects by kind (empty if none was found)."""
+
+    subset: str
+    queries: int
+    documents: int
+    qrels: int
+    defects: Mapping[str, Defect]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON object."""
+        return {
+            "subset": self.subset,
+            "queries": self.queries,
+            "documents": self.documents,
+            "qrels": self.qrels,
+            "defects": {k: {"count": d.count, "examples": list(d.examples)} for k, d in self.defects.items()},
+        }
+
+    def __str__(self) -> str:
+        """One line with the counts, then one per kind of defect."""
+        lines = [f"{self.subset}: {self.queries:,} queries, {self.documents:,} documents, {self.qrels:,} judgements"]
+        for kind, defect in self.defects.items():
+            more = ", …" if defect.count > len(defect.examples) else ""
+            lines.append(f"  {kind.replace('_', ' ')}: {defect.count:,} ({', '.join(defect.examples)}{more})")
+        return "\n".join(lines)
+
+
+@dataclass(slots=True)
+class DefectCounter:
+    """Counts defects and keeps the first examples."""
+
+    _counts: dict[str, int] = field(default_factory=dict)
+    _examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, kind: str, example: str) -> None:
+        """Count one more of `kind`."""
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        examples = self._examples.setdefault(kind, [])
+        if len(examples) < EXAMPLES:
+            examples.append(example)
+
+    def found(self) -> dict[str, Defect]:
+        """All kinds that were found, sorted."""
+        return {kind: Defect(count, tuple(self._examples[kind])) for kind, count in sorted(self._counts.items())}

@@ -1,0 +1,116 @@
+"""Texts from one source, speech from recordings: how a text-only source becomes one that can be built."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Literal
+
+from ...errors import AudioError, DataError, unknown_name
+from ..records import CleanSpeech, Document, Qrel, Query, Source
+from .recorded import Recordings
+
+Missing = Literal["refuse", "skip"]
+MISSING: tuple[Missing, ...] = ("refuse", "skip")
+
+
+class SpokenSource:
+    """`texts` spoken by `recordings`. With `missing="skip"`, queries without a recording are left out."""
+
+    def __init__(self, texts: Source, recordings: Recordings, missing: Missing = "refuse") -> None:
+        self.texts = texts
+        self.recordings = recordings
+        self._missing = missing
+        self._queries: dict[str, list[Query]] = {}
+        known = set(texts.subsets)
+        for row in recordings.rows:
+            if row.subset and row.subset not in known:
+                raise DataError(
+                    f"{row.place}: {texts.name} has no subset {row.subset!r}.", hint=f"Known: {', '.join(known)}."
+                )
+            if not row.subset and row.id and len(known) > 1:
+                raise DataError(
+                    f"{row.place}: {texts.name} has several subsets, and the id {row.id!r} does not say of which "
+                    "it is.",
+                    hint=f"Add a column subset ({', '.join(texts.subsets)}).",
+                )
+
+    @property
+    def name(self) -> str:
+        """Both names, joined by "+"."""
+        return f"{self.texts.name}+{self.recordings.name}"
+
+    @cached_property
+    def version(self) -> str:
+        """The first 12 hex digits of the sha256 over both versions and the rule for missing recordings."""
+        parts = f"{self.texts.version}\n{self.recordings.version}\n{self._missing}"
+        return hashlib.sha256(parts.encode()).hexdigest()[:12]
+
+    @property
+    def licence(self) -> str:
+        """Both licences."""
+        return " AND ".join(dict.fromkeys((self.texts.licence, self.recordings.licence)))
+
+    @property
+    def subsets(self) -> Mapping[str, str]:
+        """Those of the texts."""
+        return self.texts.subsets
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The queries of the texts, or with `missing="skip"` those with a recording.
+
+        Raises `DataError` if then none is left.
+        """
+        if self._missing == "refuse":
+            return self.texts.queries(subset)
+        if subset not in self._queries:
+            kept = [query for query in self.texts.queries(subset) if self.recordings.find(query) is not None]
+            if not kept:
+                raise DataError(
+                    f"no query of {subset} has a recording in {self.recordings.manifest}.",
+                    hint="Check the ids and texts there.",
+                )
+            self._queries[subset] = kept
+        return self._queries[subset]
+
+    def unrecorded(self, subset: str) -> list[Query]:
+        """The queries that have no recording, in order."""
+        return [query for query in self.texts.queries(subset) if self.recordings.find(query) is None]
+
+    def documents(self, subset: str) -> Iterable[Document]:
+        """Those of the texts."""
+        return self.texts.documents(subset)
+
+    def qrels(self, subset: str) -> Sequence[Qrel]:
+        """Those of the texts, for the queries that are taken."""
+        qrels = self.texts.qrels(subset)
+        if self._missing == "refuse":
+            return qrels
+        kept = {query.id for query in self.queries(subset)}
+        return [qrel for qrel in qrels if qrel.query_id in kept]
+
+    def speech(self, query: Query) -> CleanSpeech:
+        """The recording of `query`. Raises `AudioError` naming query and file if missing or unusable."""
+        return self.recordings.speech(query)
+
+
+def with_recordings(texts: Source, recordings: Recordings, *, missing: str = "refuse") -> SpokenSource:
+    """`texts` spoken by `recordings`: the user's own voices, or a folder of clips synthesised before.
+
+    A recording is found by the query's id, or by its text (see `Recordings.find`). Where a query has none, `speech`
+    raises `AudioError`; with `missing="skip"` such queries are left out of the source. Raises `DataError` where a
+    recording names a subset that `texts` lacks, or an id without its subset though `texts` has several.
+    """
+    if missing not in MISSING:
+        raise unknown_name("value of missing", missing, MISSING)
+    return SpokenSource(texts, recordings, missing)
+
+
+def no_speech(source: str, query: Query) -> AudioError:
+    """The error of a source that has texts only."""
+    return AudioError(
+        f"{source} has texts only, so query {query.id!r} of {query.subset} has no recording.",
+        hint="Record or synthesise the queries into a folder with a manifest.jsonl, and add it to the source's name: "
+        "?speech=DIR (or &speech=DIR behind another option).",
+    )
