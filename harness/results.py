@@ -128,7 +128,7 @@ class SystemInfo(_Model):
 
 
 class Failures(_Model):
-    """Counts of what went wrong; no failure is turned into text."""
+    """Counts of what went wrong; no failure is turned into text. `missing`: queries that found nothing, scored 0."""
 
     undecodable: int
     loops: int

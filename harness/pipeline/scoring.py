@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from ...loaders.records import NAN, Query, SpokenQuery
-from ..metrics.error_counts import ErrorCounts, default_unit, score_transcripts
+from ..metrics.error_counts import ErrorCounts, default_unit, score_transcripts, tokens
+from ..metrics.flags import UtteranceFlags, flag_utterance
 from ..metrics.ranking import RankingScores, score_ranking
 from ..metrics.statistics import Interval, corpus_rate_interval, mean_interval
 from ..metrics.stratified import unweighted_loss, unweighted_mean, unweighted_mean_interval
@@ -19,6 +20,7 @@ from ..results import Loss, Score
 from ..text.normalizers import load_normalizer
 
 RANKING_METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10")
+NO_FLAGS = UtteranceFlags(loop=False, hallucination=False, empty=False, truncated=False)
 DOCUMENTS_KEPT = 10
 """How many retrieved documents a per-query record names."""
 
@@ -70,12 +72,21 @@ def score_subset(
         if not (unit == "word" and default_unit(language) == "char")
     }
     words, characters = counts.get("word", {}), counts["char"]
-    empty = {id_ for id_, text in hypotheses.items() if not normalizer(text).strip()}
-    silent = {id_ for id_, text in references.items() if not normalizer(text).strip()}
+    unit = default_unit(language)
+    flags = {
+        id_: flag_utterance(
+            tokens(normalizer(references[id_]), unit, language),
+            tokens(normalizer(hypotheses[id_]), unit, language),
+            loop=transcript.loop,
+            truncated=transcript.truncated,
+        )
+        for id_, s in heard.items()
+        if (transcript := s.transcript) is not None
+    }
     scored = SubsetScores([], ranking, words, characters)
     for s in searched:
-        flags = {"empty": s.query.id in empty, "hallucination": s.query.id in silent and s.query.id not in empty}
-        scored.rows.append(_row(s, qrels.get(s.query.id, {}), scored) | {"condition": condition} | flags)
+        row = _row(s, qrels.get(s.query.id, {}), scored) | {"condition": condition}
+        scored.rows.append(row | asdict(flags.get(s.query.id, NO_FLAGS)))
     return scored
 
 
@@ -92,8 +103,6 @@ def _row(searched: Searched, grades: Mapping[str, int], scored: SubsetScores) ->
         "text": query.text,
         "transcript": searched.search_text,
         "error": transcript.error if transcript else "",
-        "loop": transcript.loop if transcript else False,
-        "truncated": transcript.truncated if transcript else False,
         "word_errors": float(word.errors) if word else NAN,
         "word_reference_length": float(word.reference_length) if word else NAN,
         "char_errors": float(character.errors) if character else NAN,
