@@ -81,6 +81,10 @@ class HubError(SqutrError):
     """The Hub refused, or cannot be reached."""
 
 
+class FetchError(SqutrError):
+    """A download failed: there is no network, or a server refused or broke off."""
+
+
 class StorageError(SqutrError, OSError):
     """The disk refused: no space, no permission."""
 
