@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ...errors import AudioError, DataError, unknown_name
 from ..audio import check_samples, decode_audio, resample
+from ..home import squtr_home
 from ..lru import LruCache
 from ..mixing import remove_dc
 from ..records import Samples
+from ..sources.digests import KeptDigests, stream_sha256
+from .decoded import DecodedSounds, memory_cost
 from .protocols import NoiseInfo
 
 SUFFIXES = frozenset(
@@ -52,12 +55,11 @@ SUFFIXES = frozenset(
 )
 """What counts as a sound file; everything else in the folder (a licence, a table) is passed over."""
 
+_PREPARED = 1
+"""Version of what is done to decoded sound before it is kept."""
+
 CACHE_BYTES = 128 * 2**20
-"""Decoded sound that one bank keeps in memory: 23 minutes."""
-
-
-def _size(samples: Samples) -> int:
-    return int(samples.nbytes)
+"""Decoded sound that one bank keeps in memory: 23 minutes. Long recordings are kept on disk and not counted."""
 
 
 class SoundFolder:
@@ -65,7 +67,8 @@ class SoundFolder:
 
     The id is the path below the folder without its suffix, with "/" between its parts (`cafe/monday`). Hidden files and
     folders are passed over. `channel` (from 0) is taken from files with several channels; those with one need none and
-    take none. Files are read when they are asked for and resampled to 24 kHz; what was used last is kept in memory.
+    take none. Files are read when they are asked for and resampled to 24 kHz; what was used last is kept in memory, and
+    what is long is kept decoded in `$SQUTR_HOME/decoded`.
     """
 
     def __init__(self, folder: Path, kind: str, channel: int | None = None) -> None:
@@ -74,7 +77,7 @@ class SoundFolder:
         self._channel = channel
         self._files: dict[str, Path] | None = None
         self._version = ""
-        self._read: LruCache[str, Samples] = LruCache(CACHE_BYTES, _size)
+        self._read: LruCache[str, Samples] = LruCache(CACHE_BYTES, memory_cost)
 
     @property
     def name(self) -> str:
@@ -83,16 +86,20 @@ class SoundFolder:
 
     @property
     def version(self) -> str:
-        """The first 16 hex digits of the sha256 over ids, file contents and the channel. Reads every file once."""
+        """The first 16 hex digits of the sha256 over ids, file contents and the channel.
+
+        Reads every file once; the digests are kept in `$SQUTR_HOME/digests`, for as long as the files do not change.
+        """
         if not self._version:
             digest = hashlib.sha256(f"{self._channel}\n".encode())
+            kept = KeptDigests(self._folder)
             for sound_id, path in self.files().items():
                 try:
-                    with path.open("rb") as stream:
-                        content = hashlib.file_digest(stream, "sha256").hexdigest()
+                    content = kept.get(path.relative_to(self._folder).as_posix(), path, "sha256", _reader(path))
                 except OSError as error:
                     raise AudioError(f"{self._kind} {path} cannot be read: {error}.") from error
                 digest.update(f"{len(sound_id)}:{sound_id}={content}\n".encode())
+            kept.save()
             self._version = digest.hexdigest()[:16]
         return self._version
 
@@ -107,7 +114,7 @@ class SoundFolder:
         if not self._folder.is_dir():
             raise DataError(f"the {self._kind} folder {self._folder} does not exist.", hint="Check the path.")
         found: dict[str, Path] = {}
-        for path in _walk(self._folder):
+        for path in walk_sounds(self._folder):
             sound_id = path.relative_to(self._folder).with_suffix("").as_posix()
             if sound_id in found:
                 raise DataError(
@@ -136,11 +143,22 @@ class SoundFolder:
         if path is None:
             raise unknown_name(self._kind, sound_id, self.files())
         name = f"{self._kind} {path}"
-        samples, rate = decode_audio(path, name, channel=self._chosen(path, name))
-        samples = resample(check_samples(samples, name), rate)
-        samples = self._prepare(check_samples(samples, name))
-        samples.flags.writeable = False
-        return samples
+
+        def make() -> Samples:
+            samples, rate = self._decode(path, name)
+            samples = resample(check_samples(samples, name), rate)
+            samples = self._prepare(check_samples(samples, name))
+            samples.flags.writeable = False
+            return samples
+
+        try:
+            key = _decoding_key(path, self._kind, self._channel)
+        except OSError as error:
+            raise AudioError(f"{name} cannot be read: {error}.", hint="Replace or remove it.") from error
+        return DecodedSounds(squtr_home() / "decoded").get(key, make)
+
+    def _decode(self, path: Path, name: str) -> tuple[Samples, int]:
+        return decode_audio(path, name, channel=self._chosen(path, name))
 
     def _chosen(self, path: Path, name: str) -> int | None:
         if self._channel is None:
@@ -194,7 +212,32 @@ class FolderRooms(SoundFolder):
         return self._ids
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _reader(path: Path) -> Callable[[], str]:
+    def read() -> str:
+        with path.open("rb") as stream:
+            return stream_sha256(stream)
+
+    return read
+
+
+def _decoding_key(path: Path, kind: str, channel: int | None) -> str:
+    """Everything that decides the decoded samples: the file as it is now, what is taken from it, the libraries."""
+    import soundfile
+    import soxr
+
+    status = path.stat()
+    return repr(
+        (
+            str(path.resolve()),
+            (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino),
+            (kind, channel, _PREPARED),
+            (soundfile.__libsndfile_version__, soxr.__version__),
+        )
+    )
+
+
+def walk_sounds(folder: Path) -> Iterator[Path]:
+    """The sound files below `folder`, sorted; hidden files and folders are passed over."""
     for parent, folders, names in os.walk(folder, followlinks=True):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
