@@ -1,22 +1,61 @@
-"""Where noise and rooms come from: embedded banks by name, and folders of the user's own recordings."""
+"""Where noise and rooms come from: banks by name, folders of the user's own recordings, and data sets on the Hub.
+
+How a bank is written:
+
+    synthetic, simulated          embedded, made by code
+    demand, noisex, musan         noise, and
+    rir_mega                      rooms, fetched into $SQUTR_HOME/banks
+    demand:DIR                    the same, fetched elsewhere
+    rir_mega?split=train          with an option
+    hub:org/name@<commit>         a data set with an audio column
+    DIR                           a folder of recordings
+    demand+noisex                 several as one
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from ...errors import DataError, unknown_name
+from ...errors import DataError, UsageError, unknown_name
+from ..sources.names import SourceName, parse_source_name
+from .catalogue import CATALOGUE, Kind, bank_folder
 from .protocols import NoiseBank, NoiseInfo, RoomBank
 
 __all__ = ["NOISE_BANKS", "ROOM_BANKS", "NoiseBank", "NoiseInfo", "RoomBank", "load_noise_bank", "load_room_bank"]
 
 NOISE_BANKS = {"synthetic": "synthetic:SyntheticNoises"}
-"""Name of a noise bank to module and class in this package."""
+"""Name of an embedded noise bank to module and class in this package; those to be fetched are in the catalogue."""
 ROOM_BANKS = {"simulated": "simulated:SimulatedRooms"}
-"""Name of a room bank to module and class in this package."""
+"""Name of an embedded room bank to module and class in this package."""
+
+BANK_OPTIONS = {"rir_mega": ("split",)}
+"""Options that a catalogued bank takes."""
+HUB = "hub"
+
+
+@dataclass(frozen=True, slots=True)
+class _Openers:
+    """What opens the banks of one kind: embedded ones, a folder, a data set, several as one."""
+
+    kind: Kind
+    label: str
+    embedded: dict[str, str]
+    folder: str
+    hub: str
+    joined: str
+
+    @property
+    def known(self) -> list[str]:
+        return [*self.embedded, *(name for name, spec in CATALOGUE.items() if spec.kind == self.kind)]
+
+
+_NOISES = _Openers("noise", "noise bank", NOISE_BANKS, "folder:FolderNoises", "hub:HubNoises", "joined:JoinedNoises")
+_ROOMS = _Openers("rooms", "room bank", ROOM_BANKS, "folder:FolderRooms", "hub:HubRooms", "joined:JoinedRooms")
 
 
 def load_noise_bank(name: str | Path, channel: int | None = None) -> NoiseBank:
@@ -24,18 +63,13 @@ def load_noise_bank(name: str | Path, channel: int | None = None) -> NoiseBank:
 
     A known name wins over a folder of the same name (write `./synthetic` for the folder). `channel` (from 0) is taken
     from recordings with several channels; an embedded bank has one channel and needs none. Raises `UnknownNameError`
-    that suggests the nearest name, and `DataError` for a folder that is missing or holds no sound.
+    that suggests the nearest name, and `DataError` for a folder that is missing or holds no sound, or a bank that has
+    not been fetched.
 
     >>> load_noise_bank("synthetic").noises()[0].family
     'babble'
     """
-    if isinstance(name, str) and name in NOISE_BANKS:
-        return cast("NoiseBank", _named(NOISE_BANKS[name])())
-    from .folder import FolderNoises
-
-    bank = FolderNoises(_folder(name, "noise bank", NOISE_BANKS), channel)
-    bank.files()
-    return bank
+    return cast("NoiseBank", _open(name, channel, _NOISES))
 
 
 def load_room_bank(name: str | Path, channel: int | None = None) -> RoomBank:
@@ -44,30 +78,63 @@ def load_room_bank(name: str | Path, channel: int | None = None) -> RoomBank:
     >>> len(load_room_bank("simulated").rooms())
     24
     """
-    if isinstance(name, str) and name in ROOM_BANKS:
-        return cast("RoomBank", _named(ROOM_BANKS[name])())
-    from .folder import FolderRooms
+    return cast("RoomBank", _open(name, channel, _ROOMS))
 
-    bank = FolderRooms(_folder(name, "room bank", ROOM_BANKS), channel)
+
+def _open(name: str | Path, channel: int | None, openers: _Openers) -> Any:
+    if isinstance(name, str):
+        if name in openers.embedded:
+            return _named(openers.embedded[name])()
+        kind = name.partition("?")[0].partition(":")[0]
+        if kind == HUB:
+            return _named(openers.hub)(_parse(name, openers), channel)
+        if "+" in name and not Path(name).exists():
+            return _named(openers.joined)([_open(part, channel, openers) for part in name.split("+")])
+        if kind in CATALOGUE:
+            return _catalogued(_parse(name, openers), channel, openers)
+    bank = _named(openers.folder)(_folder(name, openers), channel)
     bank.files()
     return bank
 
 
-def _named(spec: str) -> Callable[[], Any]:
+def _catalogued(name: SourceName, channel: int | None, openers: _Openers) -> Any:
+    spec = CATALOGUE[name.kind]
+    if spec.kind != openers.kind:
+        raise unknown_name(openers.label, name.kind, openers.known)
+    known = BANK_OPTIONS.get(spec.name, ())
+    for option in name.options:
+        if option not in known:
+            raise unknown_name(f"option of the bank {spec.name}:", option, known)
+    folder = Path(name.place).expanduser() if name.place else bank_folder(spec.name)
+    bank = _named(spec.target)(folder, channel, **name.options)
+    bank.files()
+    return bank
+
+
+def _parse(name: str, openers: _Openers) -> SourceName:
+    try:
+        return parse_source_name(name)
+    except UsageError as error:
+        raise UsageError(f"the {openers.label} {name!r} is not written as it should be.", hint=error.hint) from error
+
+
+def _named(spec: str) -> Callable[..., Any]:
     module, _, attribute = spec.partition(":")
-    return cast("Callable[[], Any]", getattr(import_module(f".{module}", __name__), attribute))
+    return cast("Callable[..., Any]", getattr(import_module(f".{module}", __name__), attribute))
 
 
-def _folder(name: str | Path, kind: str, known: dict[str, str]) -> Path:
+def _folder(name: str | Path, openers: _Openers) -> Path:
+    kind = openers.label
     if name == "":
-        raise unknown_name(kind, name, known)
+        raise unknown_name(kind, name, openers.known)
     path = Path(name).expanduser()
     if path.is_dir():
         return path
     looks_like_path = isinstance(name, Path) or os.sep in name or name.startswith((".", "~")) or path.exists()
     if not looks_like_path:
-        raise unknown_name(kind, str(name), known)
+        raise unknown_name(kind, str(name), openers.known)
     what = "is a file, not a folder" if path.exists() else "does not exist"
     raise DataError(
-        f"the {kind} {name} {what}.", hint=f"Give a folder of recordings, or one of: {', '.join(sorted(known))}."
+        f"the {kind} {name} {what}.",
+        hint=f"Give a folder of recordings, or one of: {', '.join(sorted(openers.known))}.",
     )

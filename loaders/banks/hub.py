@@ -1,0 +1,219 @@
+"""Any data set with an audio column as a bank: `hub:org/name@<commit>`, or `hub:./folder`.
+
+Options: `audio`, `id` and `family` (columns), `config`, `split`, `licence`. Rows are read from the memory-mapped table
+when they are asked for; nothing needs an audio decoder but libsndfile.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import AudioError, DataError, HubError, UsageError, unknown_name
+from ..audio import check_samples, decode_audio, resample
+from ..lru import LruCache
+from ..mixing import remove_dc
+from ..records import Samples
+from ..sources.digests import files_version
+from ..sources.names import SourceName, hub_place, parse_source_name
+from .decoded import memory_cost
+from .folder import CACHE_BYTES
+from .protocols import NoiseInfo
+
+if TYPE_CHECKING:
+    import datasets
+
+OPTIONS = ("audio", "id", "family", "config", "split", "licence")
+ID_COLUMNS = ("id", "_id", "file_name", "name")
+FAMILY_COLUMNS = ("family", "noise_type", "category", "label")
+
+
+class HubSounds:
+    """The sounds of a data set by id; what both kinds of bank share.
+
+    The id is the column `id` (or `_id`, `file_name`, `name`), else the audio's file name without suffix, else the row
+    number. `channel` (from 0) is taken from sounds with several channels.
+    """
+
+    kind = "sound"
+
+    def __init__(self, name: SourceName, channel: int | None = None) -> None:
+        for option in name.options:
+            if option not in OPTIONS:
+                raise unknown_name("option of a bank on the Hub:", option, OPTIONS)
+        place, revision = hub_place(name, {})
+        self._place: Path | str = place
+        self._revision: str | None = revision
+        self._spelled = name
+        self._channel = channel
+        self._columns: datasets.Dataset | None = None
+        self._audio = ""
+        self._ids: dict[str, int] = {}
+        self._read: LruCache[str, Samples] = LruCache(CACHE_BYTES, memory_cost)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_reopen, (type(self), self._spelled.text, self._channel))
+
+    @property
+    def name(self) -> str:
+        """`hub:` and the repository's or folder's name."""
+        place = self._place.resolve().name if isinstance(self._place, Path) else self._place
+        return f"hub:{place}"
+
+    @property
+    def version(self) -> str:
+        """The commit (of a folder: digits of its files' sha256), with the choices that it does not tell."""
+        choices = "&".join(f"{key}={value}" for key, value in sorted(self._spelled.options.items()) if key != "licence")
+        if self._channel is not None:
+            choices = "&".join(filter(None, (choices, f"channel={self._channel}")))
+        if isinstance(self._place, Path):
+            root = self._place
+            paths = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+            visible = (path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
+            return files_version(root, visible, choices=choices)
+        return f"{self._revision}?{choices}" if choices else str(self._revision)
+
+    @property
+    def licence(self) -> str:
+        """The option `licence`, else what the data set says, else "unknown"."""
+        return self._spelled.option("licence") or str(self._rows().info.license or "unknown")
+
+    def ids(self) -> dict[str, int]:
+        """Id to row, sorted by id. Raises `DataError` for a data set without sounds or with an id twice."""
+        if not self._ids:
+            found: dict[str, int] = {}
+            for number, sound_id in enumerate(self._all_ids()):
+                if sound_id in found:
+                    raise DataError(
+                        f"{self.name} has the id {sound_id!r} in rows {found[sound_id]} and {number}.",
+                        hint="Choose another column with ?id=….",
+                    )
+                found[sound_id] = number
+            if not found:
+                raise DataError(f"{self.name} has no rows.", hint="Choose another split with ?split=….")
+            self._ids = dict(sorted(found.items()))
+        return self._ids
+
+    def read(self, sound_id: str) -> Samples:
+        """The sound, (T,) float32 at 24 kHz, read-only. Raises `UnknownNameError`, and `AudioError` naming the id."""
+        return self._read.get(sound_id, lambda: self._load(sound_id))
+
+    def _load(self, sound_id: str) -> Samples:
+        row = self.ids().get(sound_id)
+        if row is None:
+            raise unknown_name(self.kind, sound_id, self.ids())
+        stored = self._rows()[row][self._audio]
+        name = f"{self.kind} {sound_id!r} of {self.name}"
+        content: bytes | Path | None = stored.get("bytes") or (Path(stored["path"]) if stored.get("path") else None)
+        if content is None:
+            raise AudioError(f"{name} has no sound.", hint="Remove the row.")
+        samples, rate = decode_audio(content, name, channel=self._chosen(content, name))
+        samples = self._prepare(check_samples(resample(check_samples(samples, name), rate), name))
+        samples.flags.writeable = False
+        return samples
+
+    def _chosen(self, content: bytes | Path, name: str) -> int | None:
+        if self._channel is None:
+            return None
+        import soundfile
+
+        try:
+            info = soundfile.info(content if isinstance(content, Path) else io.BytesIO(content))
+        except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
+            raise AudioError(f"{name} cannot be read as sound: {error}.", hint="Remove the row.") from error
+        return None if info.channels == 1 else self._channel
+
+    def _prepare(self, samples: Samples) -> Samples:
+        return samples
+
+    def _rows(self) -> datasets.Dataset:
+        if self._columns is None:
+            import datasets
+
+            columns = _load_rows(self._place, self._revision, self._spelled)
+            audio = [key for key, feature in columns.features.items() if isinstance(feature, datasets.Audio)]
+            wanted = self._spelled.option("audio")
+            if wanted and wanted not in audio:
+                raise unknown_name(f"audio column of {self.name}:", wanted, audio)
+            if not wanted and len(audio) != 1:
+                raise UsageError(
+                    f"{self.name} has {len(audio)} audio columns{': ' + ', '.join(audio) if audio else ''}.",
+                    hint="Choose one with ?audio=…." if audio else "Choose another data set.",
+                )
+            self._audio = wanted or audio[0]
+            self._columns = columns.cast_column(self._audio, datasets.Audio(decode=False))
+        return self._columns
+
+    def _all_ids(self) -> list[str]:
+        rows = self._rows()
+        column = self._column("id", ID_COLUMNS)
+        if column:
+            return [str(value) for value in rows[column]]
+        names = [Path(sound["path"] or "").stem for sound in rows[self._audio]]
+        if len(set(names)) == len(names) and all(names):
+            return names
+        return [f"{number:06d}" for number in range(len(names))]
+
+    def _column(self, option: str, usual: tuple[str, ...]) -> str:
+        """The column asked for, else the first usual one that there is, else ""."""
+        known = self._rows().column_names
+        wanted = self._spelled.option(option)
+        if wanted and wanted not in known:
+            raise unknown_name(f"column of {self.name}:", wanted, known)
+        return wanted or next((column for column in usual if column in known), "")
+
+
+class HubNoises(HubSounds):
+    """Noises. The family is the column `family` (or `noise_type`, `category`, `label`), else all are one family."""
+
+    kind = "noise"
+
+    def noises(self) -> tuple[NoiseInfo, ...]:
+        """All noises, sorted by id. Raises `DataError`, `HubError`."""
+        rows = self._rows()
+        column = self._column("family", FAMILY_COLUMNS)
+        if not column:
+            return tuple(
+                NoiseInfo(noise_id, self.name.rpartition("/")[2].removeprefix("hub:")) for noise_id in self.ids()
+            )
+        feature = rows.features[column]
+        values = rows[column]
+        spelled = getattr(feature, "int2str", str)
+        return tuple(NoiseInfo(noise_id, str(spelled(values[row]))) for noise_id, row in self.ids().items())
+
+    def _prepare(self, samples: Samples) -> Samples:
+        return remove_dc(samples)
+
+
+class HubRooms(HubSounds):
+    """Impulse responses."""
+
+    kind = "impulse response"
+
+    def rooms(self) -> tuple[str, ...]:
+        """All ids, sorted. Raises `DataError`, `HubError`."""
+        return tuple(self.ids())
+
+
+def _reopen(kind: type[HubSounds], text: str, channel: int | None) -> HubSounds:
+    return kind(parse_source_name(text), channel)
+
+
+def _load_rows(place: Path | str, revision: str | None, name: SourceName) -> datasets.Dataset:
+    import datasets
+    from datasets.exceptions import DatasetsError
+
+    try:
+        loaded: Any = datasets.load_dataset(
+            str(place), name.option("config") or None, split=name.option("split") or None, revision=revision
+        )
+    except (DatasetsError, OSError, ValueError) as error:
+        raise HubError(
+            f"{name.text} cannot be loaded: {error}".rstrip(".") + ".", hint="Check name, commit, split and network."
+        ) from error
+    if isinstance(loaded, datasets.DatasetDict):
+        if len(loaded) != 1:
+            raise UsageError(f"{name.text} has the splits {', '.join(loaded)}.", hint="Choose one with ?split=….")
+        loaded = next(iter(loaded.values()))
+    return loaded

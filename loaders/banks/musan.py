@@ -1,0 +1,34 @@
+"""The noise part of MUSAN (D. Snyder, G. Chen and D. Povey, arXiv 1510.08484): short technical and ambient sounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .catalogue import CATALOGUE, not_fetched
+from .folder import FolderNoises, walk_sounds
+from .protocols import NoiseInfo
+
+
+class MusanNoises(FolderNoises):
+    """The bank `musan`: ids such as `musan_noise-free-sound-0000`.
+
+    They are one family, `MUSAN`: its folders say where a sound was collected and not what it is.
+    """
+
+    name = "musan"
+
+    def __init__(self, folder: Path, channel: int | None = None) -> None:
+        super().__init__(folder, channel, CATALOGUE[self.name].licence)
+
+    def _find(self) -> dict[str, Path]:
+        # Speech and music lie beside the noise where the whole corpus was unpacked.
+        found = {f"musan_{p.stem}": p for p in walk_sounds(self._folder) if p.stem.startswith("noise-")}
+        if not found:
+            raise not_fetched(CATALOGUE[self.name], self._folder, "")
+        return dict(sorted(found.items()))
+
+    def noises(self) -> tuple[NoiseInfo, ...]:
+        """All noises, sorted by id. Raises `DataError` that says how to fetch them."""
+        if not self._infos:
+            self._infos = tuple(NoiseInfo(noise_id, "MUSAN") for noise_id in self.files())
+        return self._infos
