@@ -1,0 +1,197 @@
+"""One clip at a time: the arithmetic of a data set's build for a single file, and what was done in numbers.
+
+Files are read, checked and resampled as the banks do it, mixed and reverberated as `render` does it. The noise begins
+where the keyed rule of `render` puts it for this seed; names of files decide nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import soundfile
+
+from ..errors import StorageError, UsageError
+from .audio import check_samples, decode_audio, encode_flac, resample, to_pcm16
+from .mixing import Level, level_noise, level_speech, limit_peak, mean_square, mix, noise_segment, remove_dc
+from .records import SAMPLE_RATE, Query, Samples
+from .render import draw_offset
+from .reverb import prepare_room, reverberate
+from .room_measures import RoomMeasures, measure_room
+
+FORMATS = (".wav", ".flac")
+"""Suffixes of files that are written: 16-bit PCM, one channel."""
+LOWEST_RATE, HIGHEST_RATE = 4_000, 192_000
+_NO_QUERY = Query("", "", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A file as it is used: `samples` (T,) float32 at `rate` Hz; `own_rate` is the file's, `path` its name."""
+
+    path: Path
+    samples: Samples
+    rate: int
+    own_rate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """Speech in noise, (T,) float32 at `rate` Hz with a peak of at most 0.9, and what was done.
+
+    `snr_db` and `snr_active_db` are measured, over the whole clip and over the active part of the speech, which runs
+    from `active_start_s` to `active_stop_s`. `noise_gain` is the factor on the noise before the joint gain.
+    `noise_offset_s` is where in the noise the clip begins; `noise_wraps` says whether the noise was too short and
+    starts again.
+    """
+
+    samples: Samples
+    rate: int
+    snr_db: float
+    snr_active_db: float
+    noise_gain: float
+    gain_db: float
+    noise_offset_s: float
+    noise_wraps: bool
+    active_start_s: float
+    active_stop_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reverberated:
+    """Speech in a room, (T,) float32 at `rate` Hz with a peak of at most 0.9, aligned with the dry speech."""
+
+    samples: Samples
+    rate: int
+    gain_db: float
+    measures: RoomMeasures
+
+
+def read_sound(path: Path, kind: str, *, rate: int = SAMPLE_RATE, channel: int | None = None) -> Sound:
+    """The sound file at `path`, resampled to `rate` Hz (0: its own).
+
+    `channel` (from 0) is taken from a file with several channels; a file with one needs none. Raises `AudioError`
+    naming `kind` and path if it is unreadable, silent, constant, not finite or empty, or has several channels and none
+    was chosen; `UsageError` for a rate that no sound has.
+    """
+    if rate and not LOWEST_RATE <= rate <= HIGHEST_RATE:
+        raise UsageError(
+            f"the rate {rate} Hz is out of range.", hint=f"Give {LOWEST_RATE} to {HIGHEST_RATE} Hz, or keep."
+        )
+    name = f"the {kind} {path}"
+    if channel is not None and _channels(path) == 1:
+        channel = None
+    samples, own_rate = decode_audio(path, name, channel=channel)
+    target = rate or own_rate
+    samples = check_samples(resample(check_samples(samples, name), own_rate, target), name)
+    return Sound(path, samples, target, own_rate)
+
+
+def mix_sounds(
+    speech: Sound,
+    noise: Sound,
+    snr_db: float,
+    *,
+    level: Level = "whole",
+    seed: int = 0,
+    offset_s: float | None = None,
+) -> Mixed:
+    """Add `noise` to `speech` at `snr_db`; both have the same rate.
+
+    The noise begins at `offset_s`, or where the keyed rule puts it for `seed`. It is cropped, or wraps round if it is
+    too short, before its level is measured. Raises `AudioError` naming the file that is silent where the level is
+    measured, or too weak for 16 bits; `UsageError` for an offset outside of the noise.
+    """
+    if speech.rate != noise.rate:
+        raise UsageError(f"the speech has {speech.rate} Hz, the noise {noise.rate} Hz.", hint="Read both at one rate.")
+    noise_name = f"the noise {noise.path}"
+    levelled = level_speech(remove_dc(speech.samples), speech.rate)
+    long = remove_dc(noise.samples)
+    if offset_s is None:
+        offset = draw_offset(_NO_QUERY, long, mean_square(long), levelled, seed)
+    else:
+        offset = round(offset_s * noise.rate)
+        if not 0 <= offset < long.size:
+            raise UsageError(
+                f"the offset {offset_s:g} s lies outside of {noise_name}, which lasts {long.size / noise.rate:.3f} s."
+            )
+    size = levelled.samples.size
+    made = mix(
+        levelled,
+        level_noise(noise_segment(long, offset, size), levelled),
+        snr_db,
+        level=level,
+        speech_name=f"the speech {speech.path}",
+        noise_name=f"{noise_name} from {offset / noise.rate:.3f} s",
+    )
+    return Mixed(
+        samples=made.samples,
+        rate=speech.rate,
+        snr_db=made.snr_db,
+        snr_active_db=made.snr_active_db,
+        noise_gain=made.noise_gain,
+        gain_db=made.gain_db,
+        noise_offset_s=offset / noise.rate,
+        noise_wraps=offset + size > long.size,
+        active_start_s=levelled.start / speech.rate,
+        active_stop_s=levelled.stop / speech.rate,
+    )
+
+
+def reverberate_sound(speech: Sound, rir: Sound, *, keep_tail: bool = True) -> Reverberated:
+    """Put `speech` into the room of `rir`, with its tail or as long as the dry speech; both have the same rate.
+
+    Raises `AudioError` naming the response or the speech if they cannot be used.
+    """
+    if speech.rate != rir.rate:
+        raise UsageError(f"the speech has {speech.rate} Hz, the room {rir.rate} Hz.", hint="Read both at one rate.")
+    room = prepare_room(rir.samples, str(rir.path))
+    wet = reverberate(remove_dc(speech.samples), room, keep_tail=keep_tail)
+    name = f"the speech {speech.path} in the room {rir.path}"
+    samples, gain_db = limit_peak(check_samples(wet, name))
+    return Reverberated(samples, speech.rate, gain_db, measure_room(rir.samples, str(rir.path), rir.rate))
+
+
+def check_output(path: Path, *inputs: Path) -> Path:
+    """`path`, if it can be written: its suffix is one of `FORMATS`, and it is none of the inputs.
+
+    Raises `UsageError`.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise UsageError(f"{path} has no known suffix.", hint=f"Give a file that ends in {' or '.join(FORMATS)}.")
+    for source in inputs:
+        if path.exists() and source.exists() and path.samefile(source):
+            raise UsageError(f"{path} is one of the inputs.", hint="Give another file.")
+    return path
+
+
+def write_sound(path: Path, samples: Samples, rate: int) -> None:
+    """Write (T,) float32 at `rate` Hz as 16-bit WAV or FLAC by suffix; the file appears when it is complete.
+
+    Raises `AudioError` where it would clip, `StorageError` for a disk that refuses.
+    """
+    name = str(check_output(path))
+    if path.suffix.lower() == ".flac":
+        content = encode_flac(samples, name, rate)
+    else:
+        buffer = io.BytesIO()
+        soundfile.write(buffer, to_pcm16(samples, name), rate, format="WAV", subtype="PCM_16")
+        content = buffer.getvalue()
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StorageError(f"{path} cannot be written: {error}.", hint="Check space and permissions.") from error
+
+
+def _channels(path: Path) -> int:
+    """The number of channels; 0 if the file cannot be read, which decoding then says better."""
+    try:
+        return int(soundfile.info(path).channels)
+    except (soundfile.LibsndfileError, OSError, RuntimeError):
+        return 0
