@@ -34,6 +34,10 @@ COMMANDS = {
         CommandSpec("push", ".push", "publish a built data set on the Hugging Face Hub"),
         CommandSpec("evaluate", ".evaluate", "evaluate systems on a data set"),
         CommandSpec("report", ".report", "write one self-contained HTML page from results"),
+        CommandSpec("fetch", ".fetch", "fetch recorded noise or rooms, or say where to get them"),
+        CommandSpec("mix", ".mix", "add noise to one recording at an exact level"),
+        CommandSpec("reverb", ".reverb", "put one recording into a room"),
+        CommandSpec("room", ".room", "measure a room from its impulse response"),
     )
 }
 
