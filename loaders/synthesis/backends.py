@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 from ...errors import UsageError, unknown_name
 from .protocol import Synthesizer
@@ -12,13 +12,19 @@ from .protocol import Synthesizer
 
 @dataclass(frozen=True, slots=True)
 class SynthesizerBackend:
-    """One engine: `path` is `module:class` within this package, `extra` what to install, `languages` what it speaks."""
+    """One engine: `path` is `module:class` within this package, `languages` what it speaks.
+
+    `install` says how to get it. `candidates` is how many takes of a query are compared by default, `vary` what makes
+    takes differ: the seed where the engine draws from it, else the voice.
+    """
 
     name: str
     path: str
-    extra: str
+    install: str
     languages: tuple[str, ...]
     description: str
+    candidates: int = 1
+    vary: Literal["seed", "voice"] = "voice"
 
 
 SYNTHESIZERS = {
@@ -27,16 +33,27 @@ SYNTHESIZERS = {
         SynthesizerBackend(
             "espeak",
             ".espeak:EspeakSynthesizer",
-            "espeak",
+            "pip install 'squtr[espeak]'",
             ("en", "es"),
             "espeak-ng: small, fast, formant speech; no weights to fetch",
         ),
         SynthesizerBackend(
             "kokoro",
             ".kokoro:KokoroSynthesizer",
-            "kokoro",
+            "pip install 'squtr[kokoro]'",
             ("en", "es", "zh"),
             "Kokoro-82M: neural speech, 39 voices in three languages, with onnxruntime",
+            candidates=3,
+        ),
+        SynthesizerBackend(
+            "cosyvoice",
+            ".cosyvoice:CosyVoiceSynthesizer",
+            "git clone --recursive https://github.com/FunAudioLLM/CosyVoice, install its requirements.txt, and give "
+            "checkout=PATH",
+            ("de", "en", "es", "fr", "it", "ja", "ko", "ru", "zh"),
+            "CosyVoice 3: voices cloned from reference clips, the published engine; wants a GPU",
+            candidates=3,
+            vary="seed",
         ),
     )
 }
@@ -75,5 +92,5 @@ def check_language(engine: str, language: str) -> None:
     use = others[0]
     raise UsageError(
         f"the synthesizer {engine!r} does not speak {language!r} intelligibly.",
-        hint=f"Use the synthesizer {use!r} (pip install 'squtr[{SYNTHESIZERS[use].extra}]').",
+        hint=f"Use the synthesizer {use!r} ({SYNTHESIZERS[use].install}).",
     )

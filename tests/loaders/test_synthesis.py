@@ -50,7 +50,8 @@ def test_every_backend_can_be_built_and_names_its_languages() -> None:
     for name, backend in SYNTHESIZERS.items():
         engine: Synthesizer = load_synthesizer(name)
         assert engine.languages == backend.languages
-        assert all(len(set(engine.voices(language))) >= 3 for language in engine.languages)
+        if name != "cosyvoice":  # whose voices are the user's
+            assert all(len(set(engine.voices(language))) >= 3 for language in engine.languages)
 
 
 def test_unknown_engine_suggests_the_nearest() -> None:
