@@ -1,0 +1,171 @@
+"""Several takes of a query, and the one that a recogniser understands best (SQuTR, arXiv 2602.12783, section 3.2).
+
+A take is a voice and a seed. Engines that draw from a seed give takes of one voice; for engines that do not, takes
+differ in their voice: the keyed voice first, then the others in a keyed order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ...errors import AudioError, ModelError, SynthesisError, UsageError
+from ..audio import resample
+from ..keyed import keyed_seed
+from ..records import NAN, SAMPLE_RATE, Query, Samples
+from .protocol import Synthesizer
+from .speaking import choose_voice, finish_speech
+
+Vary = Literal["seed", "voice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a recogniser made of one clip; `error` is set, and `text` empty, if it could not decode it."""
+
+    text: str
+    error: str = ""
+
+
+class Recogniser(Protocol):
+    """Speech to text, as much of it as rating takes needs."""
+
+    @property
+    def name(self) -> str:
+        """What is stored as the origin of the rates."""
+        ...
+
+    @property
+    def sample_rate(self) -> int:
+        """The rate in Hz at which `hear` wants sound."""
+        ...
+
+    def hear(self, clips: Sequence[Samples], *, language: str) -> Sequence[Heard]:
+        """One result per clip ((T,) float32 at `sample_rate`), in order."""
+        ...
+
+
+ErrorRate = Callable[[str, str, str], float]
+"""(reference, heard, language) to the error rate of one clip: WER, or CER where words are not separated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """How takes are rated: a recogniser and an error rate."""
+
+    recogniser: Recogniser
+    error_rate: ErrorRate
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """One spoken candidate, finished: (T,) float32 at `SAMPLE_RATE`."""
+
+    voice: str
+    seed: int
+    samples: Samples
+
+
+@dataclass(frozen=True, slots=True)
+class RatedTake:
+    """A take with its error rate: NaN if it was not rated or could not be heard (`error` says why)."""
+
+    take: Take
+    error_rate: float = NAN
+    heard: str = ""
+    error: str = ""
+
+
+def plan_takes(query: Query, voices: Sequence[str], n: int, *, vary: Vary, seed: int = 0) -> list[tuple[str, int]]:
+    """Voice and seed of `n` takes of `query`; fewer if takes differ in voice and there are fewer voices.
+
+    The first voice is that of `choose_voice`, so `n` = 1 is the plain draw. Raises `UsageError` for `n` below 1 or
+    without voices.
+
+    >>> query = Query("q1", "mini-en", "en", "When?")
+    >>> [voice for voice, _ in plan_takes(query, ["a"], 3, vary="seed")], len(plan_takes(query, ["a"], 3, vary="voice"))
+    (['a', 'a', 'a'], 1)
+    """
+    if n < 1:
+        raise UsageError(f"the number of candidates is {n}.", hint="Give 1 or more.")
+    first = choose_voice(query, voices, seed)
+    seeds = [keyed_seed(seed, "take", query.subset, query.id, str(number)) % (1 << 31) for number in range(n)]
+    if vary == "seed":
+        return [(first, take_seed) for take_seed in seeds]
+    others = sorted(
+        {voice for voice in voices if voice != first},
+        key=lambda voice: keyed_seed(seed, "voice order", query.subset, query.id, voice),
+    )
+    return [(voice, seeds[0]) for voice in [first, *others][:n]]
+
+
+def speak_takes(synthesizer: Synthesizer, query: Query, text: str, plan: Sequence[tuple[str, int]]) -> list[Take]:
+    """`text` (what is said for `query`) spoken by each voice and seed of `plan`, finished by `finish_speech`.
+
+    A take that fails or repeats an earlier one sample by sample is left out. Raises `SynthesisError` that names the
+    query if none is left.
+    """
+    takes: list[Take] = []
+    failures: list[str] = []
+    for voice, seed in plan:
+        name = f"query {query.id!r} of {query.subset!r}"
+        try:
+            spoken = synthesizer.synthesize(text, voice=voice, language=query.language, seed=seed)
+            samples = finish_speech(spoken, f"{name}, spoken by {voice!r},")
+        except (SynthesisError, AudioError) as error:
+            failures.append(error.message)
+            continue
+        if not any(take.samples.shape == samples.shape and (take.samples == samples).all() for take in takes):
+            takes.append(Take(voice, seed, samples))
+    if not takes:
+        raise SynthesisError(
+            f"query {query.id!r} of {query.subset!r} cannot be spoken: {failures[0]}",
+            hint="Change its text or choose other voices.",
+        )
+    return takes
+
+
+def rate_takes(
+    takes: Sequence[Sequence[Take]], references: Sequence[Sequence[str]], language: str, rating: Rating
+) -> list[list[RatedTake]]:
+    """All takes of several queries rated in one call of the recogniser.
+
+    `references` holds, per query, the texts that count as right (as written, and as it is said); the lowest of their
+    rates is the take's, because a recogniser may write either. Raises `ModelError` if the recogniser answers with
+    another number of texts than it was given clips.
+    """
+    flat = [take for of_query in takes for take in of_query]
+    clips = [resample(take.samples, SAMPLE_RATE, rating.recogniser.sample_rate) for take in flat]
+    heard = list(rating.recogniser.hear(clips, language=language)) if clips else []
+    if len(heard) != len(flat):
+        raise ModelError(f"{rating.recogniser.name} answered {len(heard)} times for {len(flat)} clips.")
+    answers = iter(heard)
+    out = []
+    for of_query, texts in zip(takes, references, strict=True):
+        rated = []
+        for take in of_query:
+            answer = next(answers)
+            if answer.error:
+                rated.append(RatedTake(take, error=answer.error))
+                continue
+            rate = min((rating.error_rate(text, answer.text, language) for text in texts), key=_nan_last)
+            rated.append(RatedTake(take, rate, answer.text))
+        out.append(rated)
+    return out
+
+
+def best_take(rated: Sequence[RatedTake]) -> int:
+    """The position of the lowest error rate; ties go to the first, what has no rate comes last.
+
+    >>> import numpy as np
+    >>> take = Take("a", 0, np.zeros(1, dtype=np.float32))
+    >>> best_take([RatedTake(take), RatedTake(take, 0.2), RatedTake(take, 0.1), RatedTake(take, 0.1)])
+    2
+    """
+    return min(range(len(rated)), key=lambda position: _nan_last(rated[position].error_rate))
+
+
+def _nan_last(rate: float) -> float:
+    return math.inf if math.isnan(rate) else rate

@@ -1,0 +1,264 @@
+"""Takes, ratings, and the folder that they go to."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from squtr.errors import (
+    AudioError,
+    DataError,
+    ModelError,
+    RecipeMismatchError,
+    SynthesisError,
+    UnknownNameError,
+    UsageError,
+)
+from squtr.loaders.audio import decode_audio, pcm_sha256
+from squtr.loaders.records import SAMPLE_RATE, Query
+from squtr.loaders.synthesis.candidates import (
+    Heard,
+    RatedTake,
+    Rating,
+    Take,
+    best_take,
+    plan_takes,
+    rate_takes,
+    speak_takes,
+)
+from squtr.loaders.synthesis.speaking import choose_voice
+from squtr.loaders.synthesis.speech_folder import SpeechFolder, SpeechRow, _file_name
+from squtr.loaders.synthesis.synthesising import Speaking, choose_voices, synthesise
+
+from .speech_for_tests import HummingSynthesizer, ListRecogniser, queries, rating, word_rate
+
+QUERY = Query("q1", "tiny", "en", "what is the answer")
+
+
+def take(value: float = 0.1) -> Take:
+    return Take("a", 0, np.full(10, value, dtype=np.float32))
+
+
+def test_plan_by_seed_keeps_the_voice() -> None:
+    plan = plan_takes(QUERY, ["b", "a", "c"], 3, vary="seed", seed=1)
+    assert {voice for voice, _ in plan} == {choose_voice(QUERY, ["a", "b", "c"], 1)}
+    assert len({seed for _, seed in plan}) == 3
+    assert plan == plan_takes(QUERY, ["c", "b", "a"], 3, vary="seed", seed=1)
+    # Fewer takes are the first of more, so raising the number keeps what was there.
+    assert plan[:2] == plan_takes(QUERY, ["a", "b", "c"], 2, vary="seed", seed=1)
+    assert plan != plan_takes(QUERY, ["a", "b", "c"], 3, vary="seed", seed=2)
+
+
+def test_plan_by_voice_starts_with_the_keyed_voice() -> None:
+    plan = plan_takes(QUERY, ["a", "b", "c", "d"], 3, vary="voice")
+    assert plan[0][0] == choose_voice(QUERY, ["a", "b", "c", "d"])
+    assert len({voice for voice, _ in plan}) == 3
+    assert len(plan_takes(QUERY, ["a", "b"], 3, vary="voice")) == 2
+    with pytest.raises(UsageError, match="number of candidates is 0"):
+        plan_takes(QUERY, ["a"], 0, vary="seed")
+    with pytest.raises(UsageError, match="no voice"):
+        plan_takes(QUERY, [], 1, vary="voice")
+
+
+def test_first_voice_is_uniform() -> None:
+    voices = list("abcd")
+    drawn = Counter(plan_takes(Query(f"q{i}", "s", "en", "?"), voices, 1, vary="voice")[0][0] for i in range(2000))
+    # 500 each; five standard deviations of a binomial are 97.
+    assert all(abs(drawn[voice] - 500) < 97 for voice in voices)
+
+
+@given(st.lists(st.one_of(st.just(math.nan), st.floats(0, 2)), min_size=1, max_size=6))
+def test_best_take_is_the_first_of_the_lowest(rates: list[float]) -> None:
+    best = best_take([RatedTake(take(), rate) for rate in rates])
+    known = [rate for rate in rates if not math.isnan(rate)]
+    if known:
+        assert rates[best] == min(known)
+        assert min(known) not in rates[:best]
+    else:
+        assert best == 0
+
+
+def test_takes_that_fail_or_repeat_are_left_out() -> None:
+    engine = HummingSynthesizer()
+    takes = speak_takes(engine, QUERY, QUERY.text, [("a", 1), ("a", 1), ("b", 1)])
+    assert [t.voice for t in takes] == ["a", "b"]
+    assert all(abs(np.abs(t.samples).max() - 0.7) < 1e-6 for t in takes)
+    with pytest.raises(SynthesisError, match=r"query 'q1' of 'tiny' cannot be spoken.*unspeakable"):
+        speak_takes(engine, QUERY, "unspeakable", [("a", 1), ("b", 1)])
+
+
+def test_rates_of_several_queries_in_one_call() -> None:
+    hearing = ListRecogniser(["one two", "one three", Heard("", "out of memory"), "5 pounds"])
+    rated = rate_takes(
+        [[take(0.1), take(0.2)], [], [take(0.3), take(0.4)]],
+        [("one two",), ("nothing",), ("£5", "5 pounds")],
+        "en",
+        Rating(hearing, word_rate),
+    )
+    assert hearing.calls == [4]
+    assert [[r.error_rate for r in row] for row in rated[:2]] == [[0.0, 0.5], []]
+    assert math.isnan(rated[2][0].error_rate)
+    assert rated[2][0].error == "out of memory"
+    # What is written or what is said: the lower rate counts.
+    assert rated[2][1].error_rate == 0.0
+
+
+def test_a_recogniser_that_loses_clips_is_an_error() -> None:
+    class Lossy(ListRecogniser):
+        def hear(self, clips: object, *, language: str) -> list[Heard]:
+            return []
+
+    with pytest.raises(ModelError, match="answered 0 times for 1 clips"):
+        rate_takes([[take()]], [("a",)], "en", Rating(Lossy([]), word_rate))
+
+
+def speaking(*answers: str | Heard, n: int = 3, engine: HummingSynthesizer | None = None) -> Speaking:
+    return Speaking(engine or HummingSynthesizer(), rating(*answers) if answers else None, {}, n, "seed")
+
+
+def test_the_lowest_rate_is_kept_and_stored(tmp_path: Path) -> None:
+    (query,) = queries(1)
+    wrong, right = "something else", query.text
+    engine = HummingSynthesizer()
+    (row,) = synthesise([query], SpeechFolder(tmp_path), speaking(wrong, right, right, engine=engine))
+    assert row.rates == [1.0, 0.0, 0.0]
+    assert row.tts_error_rate == 0.0
+    assert row.seed == engine.asked[1][2]
+    assert row.transcriber == "list"
+    content = (tmp_path / row.file).read_bytes()
+    samples, rate = decode_audio(content, "clip")
+    assert rate == SAMPLE_RATE
+    assert samples.size / rate == pytest.approx(row.duration_s, abs=1e-3)
+    assert row.sha256 == pcm_sha256(content, "clip")
+
+
+def test_without_a_recogniser_one_take_is_made(tmp_path: Path) -> None:
+    engine = HummingSynthesizer()
+    (row,) = synthesise(queries(1), SpeechFolder(tmp_path), speaking(engine=engine))
+    assert (len(engine.asked), row.tts_error_rate, row.transcriber, row.candidates) == (1, None, "", 1)
+
+
+def test_spoken_form_is_given_and_stored(tmp_path: Path) -> None:
+    pytest.importorskip("num2words")
+    query = Query("q1", "tiny", "en", "Is 5 kg heavy?")
+    engine = HummingSynthesizer()
+    (row,) = synthesise([query], SpeechFolder(tmp_path / "words"), speaking(engine=engine))
+    assert row.text == "Is 5 kg heavy?"
+    assert engine.asked[0][0] == row.spoken_text == "Is five kilograms heavy?"
+    as_written = Speaking(engine, in_words=False)
+    (row,) = synthesise([query], SpeechFolder(tmp_path / "written"), as_written)
+    assert engine.asked[-1][0] == row.spoken_text == "Is 5 kg heavy?"
+
+
+def test_what_cannot_be_spoken_or_heard_has_a_row(tmp_path: Path) -> None:
+    spoken = [
+        Query("mute", "tiny", "en", "?!"),
+        Query("bad", "tiny", "en", "unspeakable words"),
+        Query("deaf", "tiny", "en", "some words"),
+    ]
+    rows = synthesise(spoken, SpeechFolder(tmp_path), speaking(Heard("", "broken"), n=1))
+    assert "nothing to say in '?!'" in rows[0].failure
+    assert "unspeakable" in rows[1].failure
+    assert (rows[2].failure, rows[2].tts_error_rate, rows[2].hearing_error) == ("", None, "broken")
+
+
+def test_a_stopped_run_continues_to_the_same_bytes(tmp_path: Path) -> None:
+    wanted = queries(10)
+    whole = SpeechFolder(tmp_path / "whole")
+    synthesise(wanted, whole, speaking())
+
+    class Stops(HummingSynthesizer):
+        def synthesize(self, text: str, *, voice: str, language: str, seed: int = 0):  # type: ignore[no-untyped-def]
+            if len(self.asked) == 6:
+                raise KeyboardInterrupt
+            return super().synthesize(text, voice=voice, language=language, seed=seed)
+
+    with pytest.raises(KeyboardInterrupt):
+        synthesise(wanted, SpeechFolder(tmp_path / "stopped"), speaking(engine=Stops()))
+    journal = tmp_path / "stopped" / "journal.jsonl"
+    # Killed while it wrote a line, too.
+    journal.write_bytes(journal.read_bytes() + b'{"_id": "q4", "subs')
+    rest = HummingSynthesizer()
+    told: list[int] = []
+    synthesise(wanted, SpeechFolder(tmp_path / "stopped"), speaking(engine=rest), told.append)
+    assert len(rest.asked) == 6
+    assert sum(told) == 10
+    for path in sorted(p.relative_to(whole.root) for p in whole.root.rglob("*") if p.is_file()):
+        assert (whole.root / path).read_bytes() == (tmp_path / "stopped" / path).read_bytes(), path
+
+
+def test_only_what_changed_is_spoken_again(tmp_path: Path) -> None:
+    first = queries(3)
+    synthesise(first, SpeechFolder(tmp_path), speaking())
+    changed = [first[0], Query("q1", "tiny", "en", "another text"), first[2]]
+    (tmp_path / SpeechFolder(tmp_path).rows()["tiny", "q2"].file).unlink()
+    engine = HummingSynthesizer()
+    rows = synthesise(changed, SpeechFolder(tmp_path), speaking(engine=engine))
+    assert [text for text, _, _ in engine.asked] == ["another text", first[2].text]
+    assert [row.text for row in rows] == [query.text for query in changed]
+    assert SpeechFolder(tmp_path).rows()["tiny", "q1"].text == "another text"
+
+
+def test_other_settings_need_another_folder(tmp_path: Path) -> None:
+    synthesise(queries(1), SpeechFolder(tmp_path), speaking())
+    with pytest.raises(RecipeMismatchError, match="synthesizer"):
+        synthesise(queries(1), SpeechFolder(tmp_path), speaking(engine=HummingSynthesizer("2")))
+    with pytest.raises(RecipeMismatchError, match="seed = 0, now it is 1"):
+        synthesise(
+            queries(1), SpeechFolder(tmp_path), Speaking(HummingSynthesizer(), candidates=3, vary="seed", seed=1)
+        )
+    with pytest.raises(RecipeMismatchError, match="en = "):
+        synthesise(queries(1), SpeechFolder(tmp_path), Speaking(HummingSynthesizer(), None, {"en": ["a"]}, 3, "seed"))
+    # Another language is no other setting.
+    synthesise(queries(1, "es", "otra"), SpeechFolder(tmp_path), speaking())
+    assert len(SpeechFolder(tmp_path).rows()) == 2
+
+
+def test_broken_journals_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no synthesised speech"):
+        SpeechFolder(tmp_path).rows()
+    synthesise(queries(1), SpeechFolder(tmp_path), speaking())
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text("{}\n" + journal.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(DataError, match=r"journal.jsonl, line 1: Field required"):
+        SpeechFolder(tmp_path).rows()
+    (tmp_path / "synthesis.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(DataError, match=r"synthesis.json is no JSON object"):
+        synthesise(queries(1), SpeechFolder(tmp_path), speaking())
+
+
+def test_a_clip_outside_the_folder_is_refused(tmp_path: Path) -> None:
+    row = SpeechRow(_id="q", subset="s", language="en", text="t", spoken_text="t", file="../x.flac")
+    with pytest.raises(AudioError, match="outside"):
+        SpeechFolder(tmp_path).clip(row)
+
+
+@given(st.lists(st.text(max_size=130), unique=True, max_size=20))
+def test_file_names_are_safe_and_differ(ids: list[str]) -> None:
+    names = [_file_name(text) for text in ids]
+    # Also where the file system does not tell capitals apart.
+    assert len({name.lower() for name in names}) == len(ids)
+    assert all(name and "/" not in name and "." not in name and len(name.encode()) <= 100 for name in names)
+
+
+def test_voices_are_picked_by_name() -> None:
+    engine = HummingSynthesizer()
+    assert choose_voices(engine, [], ["en"]) == {"en": ["a", "b", "c"]}
+    assert choose_voices(engine, ["c", "a"], ["en", "es"]) == {"en": ["a", "c"], "es": ["a", "c"]}
+    with pytest.raises(UnknownNameError, match="unknown voice of hum for en: 'aa'"):
+        choose_voices(engine, ["aa"], ["en"])
+
+
+def test_the_index_names_files_that_json_can_carry(tmp_path: Path) -> None:
+    odd = Query("../ä/ B", "tiny", "en", "what is it")
+    (row,) = synthesise([odd], SpeechFolder(tmp_path), speaking())
+    assert json.loads(row.line())["_id"] == "../ä/ B"
+    assert (tmp_path / row.file).is_file()
+    assert (tmp_path / row.file).resolve().is_relative_to(tmp_path.resolve())
