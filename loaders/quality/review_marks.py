@@ -1,0 +1,74 @@
+"""What people decided after listening: marks, as the review page saves them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...errors import DataError
+from ..synthesis.speech_folder import SpeechRow, write_text
+
+MARKS = "review.json"
+SCHEMA = "squtr-review/1"
+
+
+class Mark(BaseModel):
+    """One person's mark on one clip. `mark` is "" for a comment alone; `sha256` is that of the clip that was heard."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    id: str = Field(alias="_id")
+    subset: str
+    sha256: str
+    mark: Literal["accept", "reject", ""]
+    comment: str = ""
+
+
+class _File(BaseModel):
+    schema_: Literal["squtr-review/1"] = Field(alias="schema")
+    marks: list[Mark]
+
+
+def read_marks_file(path: Path) -> list[Mark]:
+    """The marks in a file that the review page saved. Raises `DataError` for anything else."""
+    try:
+        return _File.model_validate_json(path.read_bytes()).marks
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.", hint="Save the marks from the review page first.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise DataError(
+            f"{path} is no file of marks ({place}: {first['msg']}).", hint="Give the file that the review page saved."
+        ) from error
+
+
+def read_marks(root: Path) -> dict[tuple[str, str], Mark]:
+    """The marks that were applied to the folder, by subset and id."""
+    path = root / MARKS
+    return {(mark.subset, mark.id): mark for mark in read_marks_file(path)} if path.is_file() else {}
+
+
+def add_marks(
+    root: Path, marks: Iterable[Mark], rows: Mapping[tuple[str, str], SpeechRow]
+) -> tuple[list[Mark], list[Mark]]:
+    """Keep `marks` in the folder; those for the same query replace earlier ones. Returns (kept, stale).
+
+    Stale marks are for a query or a clip that the folder no longer has; they are not kept.
+    """
+    kept, stale = [], []
+    together = read_marks(root)
+    for mark in marks:
+        row = rows.get((mark.subset, mark.id))
+        if row is None or row.sha256 != mark.sha256 or not row.sha256:
+            stale.append(mark)
+            continue
+        kept.append(mark)
+        together[mark.subset, mark.id] = mark
+    content = {"schema": SCHEMA, "marks": [mark.model_dump(by_alias=True) for mark in together.values()]}
+    write_text(root / MARKS, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    return kept, stale
