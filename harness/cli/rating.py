@@ -1,0 +1,107 @@
+"""What the synthesis commands share: engines from options, a transcriber that rates takes, words for the result."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import UsageError
+from ...loaders.records import Samples
+from ...loaders.synthesis import SYNTHESIZERS, Synthesizer, load_synthesizer
+from ...loaders.synthesis.candidates import Heard, Rating
+from ..protocols import Transcriber
+
+NONE = "none"
+
+
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """The options that choose and set up an engine, and how its takes are rated."""
+    parser.add_argument(
+        "--engine", default="kokoro", metavar="NAME", help=f"{', '.join(SYNTHESIZERS)} (kokoro)"
+    )  # fmt: skip
+    parser.add_argument(
+        "--engine-option",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="options of the engine, for example voices=DIR speed=0.9 (kokoro), model=DIR speakers=DIR (cosyvoice)",
+    )
+    parser.add_argument("--no-spoken-form", action="store_true", help="give the engine the text as it is written")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of voices and takes (0)")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="recogniser threads; 0: all cores (0)")
+
+
+def engine_from(arguments: argparse.Namespace) -> Synthesizer:
+    """The engine that the options describe. Raises `UsageError`."""
+    options: dict[str, object] = {}
+    for pair in arguments.engine_option:
+        key, separator, value = pair.partition("=")
+        if not key or not separator:
+            raise UsageError(f"the engine's option is written {pair!r}.", hint="Write KEY=VALUE.")
+        options[key] = _value(value)
+    return load_synthesizer(arguments.engine, **options)
+
+
+def _value(text: str) -> object:
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return str(Path(text).expanduser()) if text.startswith("~") else text
+
+
+@dataclass(frozen=True, slots=True)
+class TranscribingRecogniser:
+    """A transcriber as the recogniser that rates takes."""
+
+    transcriber: Transcriber
+
+    @property
+    def name(self) -> str:
+        """Backend and name, and the fingerprint of all that decides its transcripts."""
+        spec = self.transcriber.spec
+        return f"{spec.backend}:{spec.name}@{spec.fingerprint}"
+
+    @property
+    def sample_rate(self) -> int:
+        """The transcriber's."""
+        return self.transcriber.sample_rate
+
+    def hear(self, clips: Sequence[Samples], *, language: str) -> list[Heard]:
+        """What it wrote; a transcript that loops or was cut off is kept, and its rate shows it."""
+        transcripts = self.transcriber.transcribe(clips, language=language)
+        return [Heard("" if t.error else t.text.strip(), t.error) for t in transcripts]
+
+
+def rate_of(reference: str, heard: str, language: str) -> float:
+    """WER (CER for languages written without spaces) under the `default` normaliser; NaN for an empty reference."""
+    from ..metrics.error_counts import count_errors, default_unit, tokens
+    from ..text.normalizers import load_normalizer
+
+    normalize, unit = load_normalizer("default", language), default_unit(language)
+    return count_errors(tokens(normalize(reference), unit, language), tokens(normalize(heard), unit, language)).rate
+
+
+def rating_from(name: str, threads: int, languages: Sequence[str]) -> Rating | None:
+    """How takes are rated by the transcriber `name`; None for "none".
+
+    Raises `UsageError` for a language that the transcriber was not made for.
+    """
+    if name == NONE:
+        return None
+    from ..backends import load_transcriber
+
+    options = {"threads": threads} if threads else {}
+    transcriber = load_transcriber(name, **options)
+    for language in languages:
+        if not transcriber.supports(language):
+            raise UsageError(
+                f"the transcriber {name!r} was not made for {language!r}.",
+                hint="Choose another, or --transcriber none.",
+            )
+    return Rating(TranscribingRecogniser(transcriber), rate_of)

@@ -1,0 +1,134 @@
+"""Speak all queries of a source into a folder, check their quality, and write the index that sources read.
+
+A stopped run continues: run the same command again. What fails quality control stays out of the index and is listed
+with its reasons.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .common import bars, note, say, say_json
+from .rating import NONE, add_engine_options, engine_from, rating_from
+
+EXAMPLE = """example:
+  squtr synthesize --source 'beir:data/fiqa?language=en' --engine espeak --out clips
+  squtr build --source 'beir:data/fiqa?language=en&speech=clips&missing=skip' --out data
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("--source", required=True, metavar="NAME", help="a source of texts, for example beir:PATH")
+    parser.add_argument("--languages", nargs="+", metavar="LANG", help="languages to take (all)")
+    parser.add_argument("--subsets", nargs="+", metavar="SUBSET", help="subsets to take (all)")
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="queries per subset, stratified; 0: all (0)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
+    add_engine_options(parser)
+    parser.add_argument("--voices", nargs="+", default=[], metavar="NAME", help="voices to draw from (all)")
+    parser.add_argument(
+        "--candidates", type=int, metavar="N", help="takes per query to compare (3 for neural engines, else 1)"
+    )
+    parser.add_argument(
+        "--transcriber", default="whisper-base", metavar="NAME", help="rates the takes; none: no rating (whisper-base)"
+    )
+    parser.add_argument(
+        "--max-error-rate", type=float, default=0.30, metavar="R", help="higher error rates are rejected (0.30)"
+    )
+    parser.add_argument(
+        "--judges",
+        nargs="+",
+        default=[],
+        metavar="MODEL[,URL[,VARIABLE]]",
+        help="listening models at OpenAI-compatible APIs; VARIABLE is the environment variable with the key",
+    )
+    parser.add_argument("--workers", type=int, default=4, metavar="N", help="clips judged at a time (4)")
+    parser.add_argument("--json", action="store_true", help="print the quality report as one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Speak, check, write; exit 1 if nothing was accepted."""
+    import json
+
+    from ...errors import UsageError
+    from ...loaders.home import squtr_home
+    from ...loaders.quality.decisions import QualityLimits, decide, write_decisions
+    from ...loaders.quality.judges import ChatJudge, parse_judge
+    from ...loaders.quality.report import REPORT, quality_report, quality_table
+    from ...loaders.recipe import choose_queries, choose_subsets
+    from ...loaders.sources import load_source
+    from ...loaders.synthesis.backends import SYNTHESIZERS
+    from ...loaders.synthesis.speech_folder import SpeechFolder, write_text
+    from ...loaders.synthesis.synthesising import Speaking, choose_voices, synthesise
+
+    if arguments.limit < 0:
+        raise UsageError(f"the limit is {arguments.limit}.", hint="Give the number of queries per subset, or 0.")
+    if not arguments.max_error_rate >= 0:
+        raise UsageError(f"the highest error rate is {arguments.max_error_rate}.", hint="Give 0 or more.")
+    engine = engine_from(arguments)
+    backend = SYNTHESIZERS[arguments.engine]
+    candidates = backend.candidates if arguments.candidates is None else arguments.candidates
+    if candidates < 1:
+        raise UsageError(f"the number of candidates is {candidates}.", hint="Give 1 or more.")
+    if arguments.candidates is not None and candidates > 1 and arguments.transcriber == NONE:
+        raise UsageError("several takes cannot be compared without a transcriber.", hint="Choose one.")
+    judges = [ChatJudge(parse_judge(text), cache=squtr_home() / "judges") for text in arguments.judges]
+    source = load_source(arguments.source)
+    subsets = choose_subsets(source, arguments.languages, arguments.subsets)
+    queries = [
+        query for subset in subsets for query in choose_queries(source.queries(subset), arguments.limit, arguments.seed)
+    ]
+    if not queries:
+        raise UsageError(f"no query of {arguments.source!r} is chosen.", hint="Leave an option out.")
+    languages = list(dict.fromkeys(subsets.values()))
+    speaking = Speaking(
+        engine,
+        rating_from(arguments.transcriber, arguments.threads, languages),
+        choose_voices(engine, arguments.voices, languages),
+        candidates,
+        backend.vary,
+        not arguments.no_spoken_form,
+        arguments.seed,
+    )
+    folder = SpeechFolder(arguments.out)
+    limits = QualityLimits(error_rate=arguments.max_error_rate)
+    with bars() as show:
+        spoken = 0
+
+        def tell_spoken(n: int) -> None:
+            nonlocal spoken
+            spoken += n
+            show("speaking", spoken, len(queries))
+
+        synthesise(queries, folder, speaking, tell_spoken)
+        # All that the folder holds, also from runs over other subsets: the index is of the folder.
+        total, checked = len(folder.rows()), 0
+
+        def tell_checked(n: int) -> None:
+            nonlocal checked
+            checked += n
+            show("checking", checked, total)
+
+        decisions = decide(
+            folder,
+            judges=judges,
+            limits=limits,
+            workers=arguments.workers,
+            progress=tell_checked,
+        )
+    write_decisions(folder, decisions)
+    report = quality_report(decisions, limits)
+    write_text(arguments.out / REPORT, json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    accepted = report["total"]["accepted"]
+    if arguments.json:
+        say_json({"folder": str(arguments.out), **report})
+    else:
+        say(quality_table(report))
+        joint = "&" if "?" in arguments.source else "?"
+        say(f"Wrote {accepted:,} of {total:,} queries into {arguments.out}.")
+        say(f"Build: squtr build --source '{arguments.source}{joint}speech={arguments.out}&missing=skip'")
+        say(f"Listen: squtr review {arguments.out}")
+    if not accepted:
+        note("squtr: no query was accepted; the reasons are in rejected.jsonl.")
+    return 0 if accepted else 1
