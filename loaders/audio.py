@@ -103,7 +103,8 @@ def to_pcm16(samples: Samples, name: str) -> NDArray[np.int16]:
         raise AudioError(f"{name} holds NaN or infinity and cannot be stored.")
     if highest > 32767 or lowest < -32768:
         raise AudioError(f"{name} peaks at {float(np.abs(samples).max()):.4f} and would clip.", hint="Lower its gain.")
-    return scaled.astype(np.int16)
+    whole: NDArray[np.int16] = scaled.astype(np.int16)
+    return whole
 
 
 def encode_flac(samples: Samples, name: str, rate: int = SAMPLE_RATE) -> bytes:

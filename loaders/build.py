@@ -133,8 +133,11 @@ class _Group(Protocol):
 
 def _groups(kitchen: Kitchen) -> Iterator[_Group]:
     for subset, _ in kitchen.recipe.subsets:
+        # Recordings alone have neither corpus nor judgements: a file without rows would break `load_dataset`.
         yield from _CorpusGroup.all_of(kitchen, subset)
-        yield _QrelsGroup(kitchen, subset)
+        qrels = _QrelsGroup(kitchen, subset)
+        if qrels.plans[0].rows:
+            yield qrels
     for subset, language in kitchen.recipe.subsets:
         pieces = list(batches(kitchen.queries(subset), QUERIES_PER_SHARD))
         for index, piece in enumerate(pieces):

@@ -81,8 +81,10 @@ def config_patterns(manifest: Manifest) -> dict[str, list[str]]:
         for condition in manifest.conditions:
             patterns[f"{subset}_{condition}"] = [f"queries/{language}/{subset}/{condition}/*.parquet"]
     for subset in subsets:
-        patterns[f"{subset}-corpus"] = [f"corpus/{subset}/*.parquet"]
-        patterns[f"{subset}-qrels"] = [f"qrels/{subset}/*.parquet"]
+        for table in ("corpus", "qrels"):
+            # Recordings alone have neither.
+            if _shards(manifest, f"{table}/{subset}/"):
+                patterns[f"{subset}-{table}"] = [f"{table}/{subset}/*.parquet"]
     return patterns
 
 

@@ -21,6 +21,7 @@ from .conditions import QueryConfig, TableConfig, parse_config
 from .home import default_dataset_folder
 from .manifest import MANIFEST_NAME, Manifest, read_manifest
 from .recipe import Kitchen, open_kitchen
+from .records import Source
 from .rows import (
     ROWS_PER_TABLE,
     batches,
@@ -36,6 +37,9 @@ from .sources import SOURCES, load_source
 
 QUERIES_PER_BLOCK = 32
 """What one process takes at a time; streaming gives its first rows after one such block."""
+
+
+_OPENED = "_opened"
 
 
 @dataclass
@@ -67,24 +71,31 @@ class SqutrConfig(datasets.BuilderConfig):
             return read_default_manifest(self.name).recipe_fingerprint
         config = self.parsed()
         if isinstance(config, TableConfig):
-            return f"{self.source_fingerprint()}-{self.limit}-{self.seed}"
+            return f"{self.opened().version}-{self.limit}-{self.seed}"
         return self.kitchen(config).recipe.fingerprint
 
-    def source_fingerprint(self) -> str:
-        """The version of the source's content."""
-        return load_source(self.source or "").version
+    def opened(self) -> Source:
+        """The source, opened once: a large one takes seconds."""
+        kept: Source | None = self.__dict__.get(_OPENED)
+        if kept is None:
+            kept = self.__dict__[_OPENED] = load_source(self.source or "")
+        return kept
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the opened source: every process opens its own."""
+        return {key: value for key, value in self.__dict__.items() if key != _OPENED}
 
     def parsed(self) -> QueryConfig | TableConfig:
         """The parsed config name. Raises `UnknownNameError` that suggests the nearest."""
         if self.source is None:
             return parse_config(self.name, read_default_manifest(self.name).subsets)
-        return parse_config(self.name, dict(load_source(self.source).subsets))
+        return parse_config(self.name, dict(self.opened().subsets))
 
     def kitchen(self, config: QueryConfig | TableConfig) -> Kitchen:
         """The opened recipe of this config."""
         spoken = isinstance(config, QueryConfig)
         return open_kitchen(
-            self.source or "",
+            self.opened(),
             conditions=[config.condition.name] if isinstance(config, QueryConfig) else ["clean"],
             subsets=config.subsets if isinstance(config, QueryConfig) else [config.subset],
             noise=self.noise,
@@ -192,8 +203,14 @@ class Squtr(datasets.ArrowBasedBuilder):
         self, kitchen: Kitchen, config: TableConfig, schema: pa.Schema
     ) -> Iterator[tuple[tuple[int, int], pa.Table]]:
         if config.kind == "corpus":
+            index = -1
             for index, documents in enumerate(batches(kitchen.source.documents(config.subset), 5_000)):
                 yield (0, index), corpus_table(documents, schema)
+            if index < 0:
+                raise DataError(f"{config.subset!r} has no documents.", hint="Recordings alone serve recognition only.")
             return
         kept = {query.id for query in kitchen.queries(config.subset)}
-        yield (0, 0), qrels_table((q for q in kitchen.source.qrels(config.subset) if q.query_id in kept), schema)
+        qrels = [qrel for qrel in kitchen.source.qrels(config.subset) if qrel.query_id in kept]
+        if not qrels:
+            raise DataError(f"{config.subset!r} has no judgements.", hint="Recordings alone serve recognition only.")
+        yield (0, 0), qrels_table(qrels, schema)

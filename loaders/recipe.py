@@ -100,7 +100,7 @@ def choose_conditions(names: Sequence[str]) -> list[Condition]:
 
 
 def open_kitchen(
-    source: str = "mini",
+    source: str | Source = "mini",
     *,
     conditions: Sequence[str],
     languages: Sequence[str] | None = None,
@@ -112,7 +112,7 @@ def open_kitchen(
     level: str = "whole",
     limit: int = 0,
 ) -> Kitchen:
-    """Open source and banks, check every choice, and fix the recipe.
+    """Open source (a name, or a source that is open) and banks, check every choice, and fix the recipe.
 
     `noise` and `rooms` are bank names or folders; `channel` (from 0) is taken from recordings with several channels.
     Raises `UsageError` (with the nearest name) for a wrong choice, `DataError` for an unusable source or bank.
@@ -122,11 +122,11 @@ def open_kitchen(
     if limit < 0:
         raise UsageError(f"the limit is {limit}.", hint="Give the number of queries per subset, or 0 for all.")
     chosen_conditions = choose_conditions(conditions)
-    opened = load_source(source)
+    opened = load_source(source) if isinstance(source, str) else source
     chosen = choose_subsets(opened, languages, subsets)
     if not chosen:
         raise UsageError(
-            f"no subset of {source!r} is both in languages {list(languages or [])} and in {list(subsets or [])}.",
+            f"no subset of {opened.name!r} is both in languages {list(languages or [])} and in {list(subsets or [])}.",
             hint="Leave one of the two options out.",
         )
     noise_bank = (

@@ -14,7 +14,13 @@ from ...loaders.conditions import STANDARD_CONDITIONS
 
 def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     """The options that decide a recipe."""
-    parser.add_argument("--source", default="mini", metavar="NAME", help="a source or a collection folder (mini)")
+    parser.add_argument(
+        "--source",
+        default="mini",
+        metavar="NAME",
+        help="mini, a collection folder, beir:PATH?language=en, mteb:ORG/NAME@COMMIT, release:PATH, recorded:PATH;"
+        " ?speech=DIR adds recordings to texts (mini)",
+    )
     parser.add_argument("--languages", nargs="+", metavar="LANG", help="languages to take, for example en zh (all)")
     parser.add_argument("--subsets", nargs="+", metavar="SUBSET", help="subsets to take (all)")
     parser.add_argument(

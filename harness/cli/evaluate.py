@@ -18,7 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "systems", nargs="+", metavar="SYSTEM", help="'<transcriber> + <retriever>', for example 'whisper-base + bm25'"
     )
-    parser.add_argument("--data", required=True, metavar="DIR", help="a folder that `squtr build` wrote")
+    parser.add_argument(
+        "--data", required=True, metavar="DATA", help="a folder that `squtr build` wrote, or release:PATH"
+    )
     parser.add_argument("--configs", nargs="+", metavar="CONFIG", help="for example zh_clean zh_high_noise (all)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder for results")
     parser.add_argument("--depth", type=int, default=100, metavar="K", help="documents retrieved per query (100)")
@@ -33,12 +35,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate, write results, print the table."""
     from ...loaders.home import squtr_home
-    from ...loaders.paired import BuiltData
+    from ..data import open_data
     from ..pipeline.evaluate import evaluate_runs
     from ..pipeline.system import parse_system
     from ..report.terminal import summary_table
 
-    data = BuiltData(Path(arguments.data))
+    data = open_data(arguments.data)
     options: dict[str, object] = {"threads": arguments.threads} if arguments.threads else {}
     cache = None if arguments.no_cache else squtr_home()
     systems = [parse_system(text, cache=cache, transcriber_options=options) for text in arguments.systems]

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...errors import UsageError
-from ...loaders.paired import BuiltData, PairedData
+from ...loaders.paired import PairedData
+from ..data import open_data
 from ..results import Result, RunRecord, write_run
 from ..transcript_cache import TranscriptCache
 from .plan import make_plan
@@ -80,13 +81,13 @@ def evaluate(
     """Evaluate one or several systems and return their results, `text` included (see `evaluate_runs`).
 
     A system is a `Cascade` or its written form, for example `"faster-whisper:whisper-base + bm25"`; `data` a folder
-    that `squtr build` wrote, or anything that is `PairedData`.
+    that `squtr build` wrote, `release:PATH`, or anything that is `PairedData`.
     """
     store = Path(cache) if cache is not None else None
     given = [system] if isinstance(system, str | Cascade) else list(system)
     records = evaluate_runs(
         [parse_system(s, cache=store) if isinstance(s, str) else s for s in given],
-        BuiltData(Path(data)) if isinstance(data, str | Path) else data,
+        open_data(str(data)) if isinstance(data, str | Path) else data,
         configs=configs,
         out=Path(out) if out is not None else None,
         cache=store,
