@@ -34,6 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.audio import encode_flac
     from ...loaders.quality.judges import wav_bytes
     from ...loaders.quality.measures import gate, measure_clip
+    from ...loaders.quality.report import REASONS
     from ...loaders.records import SAMPLE_RATE, Query
     from ...loaders.synthesis.backends import SYNTHESIZERS
     from ...loaders.synthesis.candidates import RatedTake, best_take, plan_takes, rate_takes, speak_takes
@@ -67,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     samples = best.take.samples
     write_bytes(out, wav_bytes(samples) if out.suffix.lower() == ".wav" else encode_flac(samples, str(out)))
     measures = measure_clip(samples, spoken)
+    broken = gate(measures, language, engine=engine.spec.engine)
     if arguments.json:
         say_json(
             {
@@ -87,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "heard": best.heard,
                 "transcriber": rating.recogniser.name if rating else "",
                 "measures": measures.as_dict(),
-                "gate": list(gate(measures, language)),
+                "gate": list(broken),
             }
         )
         return 0
@@ -96,6 +98,6 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"Said as: {spoken}")
     if rating:
         say(f"Heard: {best.heard} (error rate {best.error_rate:.2f})")
-    for reason in gate(measures, language):
-        say(f"Warning: the clip is {reason}.")
+    for reason in broken:
+        say(f"Warning: {REASONS[reason]}.")
     return 0

@@ -110,7 +110,7 @@ def _decide(
     if rate != SAMPLE_RATE:
         raise AudioError(f"{name} has {rate} Hz.", hint="Delete it; squtr synthesize speaks it again.")
     measures = measure_clip(samples, row.spoken_text)
-    reasons = gate(measures, row.language, limits.clip)
+    reasons = gate(measures, row.language, limits.clip, engine=row.speaker.partition("/")[0])
     if reasons:
         return Decision(row, "rejected", "gate", reasons, measures)
     if row.transcriber:

@@ -1,7 +1,9 @@
 """What can be measured on a clip without any judge: a cheap gate for broken speech.
 
-None of it says that speech is good; it finds what is certainly broken before anybody listens. The limits were set on
-the clips of `mini` (Kokoro) and on the same clips broken on purpose.
+None of it says that speech is good; it finds what is certainly broken before anybody listens. The limits were set so
+that none of 204 clips of `mini` (Kokoro) and of 96 by espeak-ng is rejected, and tried on the same clips broken on
+purpose: clipping, silence, DC offset, missing high frequencies and a threefold rate are nearly always found, a cut end
+in half of the clips by Kokoro and in one of five by espeak-ng, because a cut that falls into a pause looks like an end.
 """
 
 from __future__ import annotations
@@ -54,11 +56,16 @@ class ClipMeasures:
 
 @dataclass(frozen=True, slots=True)
 class ClipLimits:
-    """What the gate lets pass; `rates` are the slowest and fastest rate per language, others are not checked."""
+    """What the gate lets pass.
+
+    `rates` are the slowest and fastest rate per language, others are not checked. `end_db` is that of engines which may
+    end abruptly on their own (espeak-ng does, at up to -11 dB), `engine_end_db` that of engines which were measured.
+    """
 
     clipped_share: float = 0.001
     start_db: float = -6.0
-    end_db: float = -18.0
+    end_db: float = -10.0
+    engine_end_db: Mapping[str, float] = field(default_factory=lambda: {"kokoro": -18.0})
     silence_share: float = 0.5
     dc_share: float = 0.02
     bandwidth_hz: float = 4500.0
@@ -90,8 +97,10 @@ def measure_clip(samples: Samples, text: str) -> ClipMeasures:
     )
 
 
-def gate(measures: ClipMeasures, language: str, limits: ClipLimits | None = None) -> tuple[str, ...]:
-    """Why a clip does not pass, () if it does.
+def gate(
+    measures: ClipMeasures, language: str, limits: ClipLimits | None = None, *, engine: str = ""
+) -> tuple[str, ...]:
+    """Why a clip that `engine` spoke does not pass, () if it does.
 
     Reasons: no_sound, clipped, cut_start, cut_end, silence, too_slow, too_fast, dc, narrow_band.
     """
@@ -105,7 +114,7 @@ def gate(measures: ClipMeasures, language: str, limits: ClipLimits | None = None
     checks = {
         "clipped": measures.clipped_share > limits.clipped_share,
         "cut_start": measures.start_db > limits.start_db,
-        "cut_end": measures.end_db > limits.end_db,
+        "cut_end": measures.end_db > limits.engine_end_db.get(engine, limits.end_db),
         "silence": measures.silence_share > limits.silence_share,
         "too_slow": measures.rate < slowest,
         "too_fast": measures.rate > fastest,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -58,6 +59,12 @@ def test_what_is_broken_on_purpose_is_named() -> None:
     assert "too_slow" in reasons(np.repeat(good, 4))
     assert reasons(np.zeros(1000, dtype=np.float32)) == ("no_sound",)
     assert reasons(np.zeros(0, dtype=np.float32)) == ("no_sound",)
+
+
+def test_an_engine_that_ends_softly_is_held_to_it() -> None:
+    measures = replace(measure_clip(hum(TEXT), TEXT), end_db=-14.0)
+    assert gate(measures, "en") == gate(measures, "en", engine="espeak") == ()
+    assert gate(measures, "en", engine="kokoro") == ("cut_end",)
 
 
 def test_rates_are_of_the_language_and_not_of_one_word() -> None:
