@@ -1,21 +1,23 @@
-"""Clips built per second, beside audiomentations and beside FLAC encoding alone.
+"""Clips built per second into parquet, beside audiomentations, a plain librosa script, and FLAC encoding alone.
 
-Each of the contenders makes five outputs from every clip: clean, noise at 20, 10 and 0 dB, and reverberation with its
-tail, all as 24 kHz FLAC of 16 bit:
+Each contender makes five outputs from every clip: clean, noise at 20, 10 and 0 dB, and reverberation with its tail, all
+as 24 kHz FLAC of 16 bit, and writes them to parquet:
 
-- squtr: `squtr.loaders.render.render`;
-- audiomentations: AddBackgroundNoise at a fixed level and ApplyImpulseResponse, written by soundfile at its defaults;
-- FLAC alone: squtr's own five outputs, encoded again from 16-bit samples. Nothing can build them faster than that.
+- squtr: the engine and the shard writer that `squtr build` uses, with all columns of a data set;
+- audiomentations: AddBackgroundNoise at a fixed level and ApplyImpulseResponse, FLAC by soundfile at its defaults;
+- librosa: the mixing that a short script does, noise and room read by `librosa.load` for every clip, `scipy.signal`;
+- FLAC alone: squtr's own five outputs, encoded again from 16-bit samples, no parquet. Nothing can be faster than that.
 
 They run in turns in one process, on clips, noises and rooms made here; the median of the rounds counts. Peak memory is
 taken in a process of its own for each.
 
-    python benchmarks/build.py [--clips 24] [--rounds 7] [--threads 1]
+    python benchmarks/build.py [--clips 24] [--rounds 7]
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import io
 import json
 import resource
@@ -25,28 +27,37 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import soundfile
 
 from squtr.loaders.banks import load_noise_bank, load_room_bank
 from squtr.loaders.banks.babble import babble
 from squtr.loaders.conditions import parse_condition
+from squtr.loaders.engines import ThreadEngine
 from squtr.loaders.keyed import keyed_rng
-from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Query, Samples
-from squtr.loaders.render import Air, render
+from squtr.loaders.recipe import Kitchen, open_kitchen
+from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Document, Qrel, Query, Samples
+from squtr.loaders.render import Air
+from squtr.loaders.rows import ROWS_PER_TABLE, batches, query_features, render_query
+from squtr.loaders.shards import ShardPlan, write_shards
 
 CONDITIONS = ("clean", "low_noise", "medium_noise", "high_noise", "reverb")
 LEVELS_DB = (20.0, 10.0, 0.0)
+THREADS = (1, 2)
 NOISES, ROOMS = 4, 4
-CONTENDERS = ("flac", "squtr", "audiomentations")
+CONTENDERS = ("flac", "squtr", "audiomentations", "librosa")
+LABELS = {"flac": "FLAC alone"}
 
-Build = Callable[[int], int]
-"""Makes all outputs of one clip; returns their bytes."""
+Run = Callable[[int], None]
+"""Makes all outputs of all clips with that many threads."""
 
 
 class FewNoises:
@@ -93,148 +104,216 @@ def make_clips(count: int) -> list[Samples]:
     return clips
 
 
-def squtr_builder(clips: list[Samples], air: Air) -> Build:
-    """Through the function that builds data sets."""
+class Clips:
+    """The clips as a source."""
+
+    name, version, licence = "benchmark", "1", "CC0-1.0"
+    subsets: ClassVar[dict[str, str]] = {"benchmark": "en"}
+
+    def __init__(self, clips: list[Samples]) -> None:
+        self._clips = clips
+
+    def queries(self, _: str) -> list[Query]:
+        """One query per clip."""
+        return [Query(str(number), "benchmark", "en", "a query") for number in range(len(self._clips))]
+
+    def documents(self, _: str) -> list[Document]:
+        """None."""
+        return []
+
+    def qrels(self, _: str) -> list[Qrel]:
+        """None."""
+        return []
+
+    def speech(self, query: Query) -> CleanSpeech:
+        """The clip."""
+        return CleanSpeech(self._clips[int(query.id)])
+
+
+def make_kitchen(clips: list[Samples]) -> Kitchen:
+    """The recipe of the benchmark, with few noises and rooms."""
+    kitchen = open_kitchen(Clips(clips), conditions=CONDITIONS)
+    return replace(kitchen, air=Air(FewNoises(), FewRooms()))
+
+
+def squtr_run(kitchen: Kitchen, folder: Path) -> Run:
+    """As `squtr build` does it."""
     conditions = [parse_condition(name) for name in CONDITIONS]
+    queries = kitchen.queries("benchmark")
+    schema = query_features().arrow_schema
 
-    def build(number: int) -> int:
-        query = Query(f"q{number}", "benchmark", "en", "")
-        speech = CleanSpeech(clips[number])
-        return sum(len(render(query, speech, condition, air).audio) for condition in conditions)
+    def run(threads: int) -> None:
+        plans = [ShardPlan(f"{name}.parquet", len(queries), schema, name) for name in CONDITIONS]
+        blocks = list(batches(queries, ROWS_PER_TABLE))
+        write_shards(folder / "squtr", plans, ThreadEngine(threads)(kitchen, conditions, blocks))
 
-    return build
+    return run
 
 
-def flac_builder(clips: list[Samples], air: Air) -> Build:
-    """The encoder alone, on the outputs of `squtr_builder`."""
+def flac_run(kitchen: Kitchen) -> Run:
+    """The encoder alone, on the outputs of squtr."""
     conditions = [parse_condition(name) for name in CONDITIONS]
-    outputs = []
-    for number, clip in enumerate(clips):
-        rows = [render(Query(f"q{number}", "benchmark", "en", ""), CleanSpeech(clip), c, air) for c in conditions]
-        outputs.append([soundfile.read(io.BytesIO(row.audio), dtype="int16")[0] for row in rows])
+    outputs = [
+        [soundfile.read(io.BytesIO(row.audio), dtype="int16")[0] for row in render_query(kitchen, conditions, query)]
+        for query in kitchen.queries("benchmark")
+    ]
 
-    def build(number: int) -> int:
+    def encode(pcms: list[np.ndarray]) -> int:
         total = 0
-        for pcm in outputs[number]:
+        for pcm in pcms:
             buffer = io.BytesIO()
             soundfile.write(buffer, pcm, SAMPLE_RATE, format="FLAC", subtype="PCM_16", compression_level=5 / 8)
             total += len(buffer.getvalue())
         return total
 
-    return build
+    return lambda threads: list_in_threads(encode, outputs, threads)
 
 
-def audiomentations_builder(clips: list[Samples], air: Air, folder: Path) -> Build:
+def list_in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: int) -> None:
+    """Call `function` on all items."""
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(function, items))
+
+
+def peer_run(outputs_of: Callable[[Samples], list[Samples]], clips: list[Samples], path: Path) -> Run:
+    """A peer's outputs, turned down where they would clip, as FLAC in one parquet file."""
+
+    def make(item: tuple[int, Samples]) -> list[dict[str, Any]]:
+        rows = []
+        for condition, samples in zip(CONDITIONS, outputs_of(item[1]), strict=True):
+            peak = float(np.abs(samples).max())
+            buffer = io.BytesIO()
+            scaled = samples * (0.9 / peak) if peak > 0.9 else samples
+            soundfile.write(buffer, scaled, SAMPLE_RATE, format="FLAC", subtype="PCM_16")
+            rows.append({"id": str(item[0]), "condition": condition, "audio": buffer.getvalue()})
+        return rows
+
+    def run(threads: int) -> None:
+        with ThreadPoolExecutor(threads) as pool:
+            made = [row for rows in pool.map(make, enumerate(clips)) for row in rows]
+        pq.write_table(pa.Table.from_pylist(made), path, compression="none")
+
+    return run
+
+
+def write_banks(air: Air, folder: Path) -> tuple[Path, Path]:
+    """The noises and rooms as WAV files, for the peers."""
+    noises, rooms = folder / "noise", folder / "rooms"
+    if not noises.exists():
+        noises.mkdir()
+        rooms.mkdir()
+        for info in air.noise.noises() if air.noise else ():
+            soundfile.write(noises / f"{info.id}.wav", air.noise.read(info.id), SAMPLE_RATE, subtype="FLOAT")
+        for rir_id in air.rooms.rooms() if air.rooms else ():
+            soundfile.write(rooms / f"{rir_id}.wav", air.rooms.read(rir_id), SAMPLE_RATE, subtype="FLOAT")
+    return noises, rooms
+
+
+def audiomentations_outputs(air: Air, folder: Path) -> Callable[[Samples], list[Samples]]:
     """What its documentation shows, with every probability at 1 and every range at one value."""
     from audiomentations import AddBackgroundNoise, ApplyImpulseResponse
 
-    noises, rooms = folder / "noise", folder / "rooms"
-    noises.mkdir()
-    rooms.mkdir()
-    assert air.noise is not None and air.rooms is not None  # noqa: S101
-    for info in air.noise.noises():
-        soundfile.write(noises / f"{info.id}.wav", air.noise.read(info.id), SAMPLE_RATE, subtype="FLOAT")
-    for rir_id in air.rooms.rooms():
-        soundfile.write(rooms / f"{rir_id}.wav", air.rooms.read(rir_id), SAMPLE_RATE, subtype="FLOAT")
+    noises, rooms = write_banks(air, folder)
     adders = [
         AddBackgroundNoise(sounds_path=noises, min_snr_db=level, max_snr_db=level, noise_rms="relative", p=1.0)
         for level in LEVELS_DB
     ]
     reverberator = ApplyImpulseResponse(ir_path=rooms, p=1.0, leave_length_unchanged=False)
-
-    def build(number: int) -> int:
-        clip = clips[number]
-        outputs = [clip, *(add(clip, SAMPLE_RATE) for add in adders), reverberator(clip, SAMPLE_RATE)]
-        total = 0
-        for samples in outputs:
-            peak = float(np.abs(samples).max())
-            buffer = io.BytesIO()
-            scaled = samples * (0.9 / peak) if peak > 0.9 else samples
-            soundfile.write(buffer, scaled, SAMPLE_RATE, format="FLAC", subtype="PCM_16")
-            total += len(buffer.getvalue())
-        return total
-
-    return build
+    return lambda clip: [clip, *(add(clip, SAMPLE_RATE) for add in adders), reverberator(clip, SAMPLE_RATE)]
 
 
-def make_builder(name: str, clips: list[Samples], air: Air, folder: Path) -> Build:
+def librosa_outputs(air: Air, folder: Path) -> Callable[[Samples], list[Samples]]:
+    """What a short script does."""
+    import librosa
+    from scipy.signal import fftconvolve
+
+    noises, rooms = (sorted(place.iterdir()) for place in write_banks(air, folder))
+    rng = np.random.default_rng(0)
+
+    def outputs(clip: Samples) -> list[Samples]:
+        noise, _ = librosa.load(noises[rng.integers(len(noises))], sr=SAMPLE_RATE)
+        room, _ = librosa.load(rooms[rng.integers(len(rooms))], sr=SAMPLE_RATE)
+        start = int(rng.integers(max(1, noise.size - clip.size)))
+        segment = np.resize(noise[start:], clip.size)
+        ratio = np.sqrt(np.mean(clip**2)) / np.sqrt(np.mean(segment**2))
+        noisy = [clip + segment * ratio * 10 ** (-level / 20) for level in LEVELS_DB]
+        return [clip, *noisy, fftconvolve(clip, room / np.sqrt(np.sum(room**2))).astype(np.float32)]
+
+    return outputs
+
+
+def make_run(name: str, clips: list[Samples], kitchen: Kitchen, folder: Path) -> Run:
     """The contender called `name`."""
     if name == "squtr":
-        return squtr_builder(clips, air)
+        return squtr_run(kitchen, folder)
     if name == "flac":
-        return flac_builder(clips, air)
-    return audiomentations_builder(clips, air, folder)
+        return flac_run(kitchen)
+    outputs = {"audiomentations": audiomentations_outputs, "librosa": librosa_outputs}[name](kitchen.air, folder)
+    return peer_run(outputs, clips, folder / f"{name}.parquet")
 
 
-def run(build: Build, count: int, threads: int) -> float:
+def timed(run: Run, threads: int) -> float:
     """Seconds for all clips."""
     start = time.perf_counter()
-    if threads == 1:
-        for number in range(count):
-            build(number)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(build, range(count)))
+    run(threads)
     return time.perf_counter() - start
 
 
 def memory_mb() -> float:
-    """Peak resident memory of this process so far."""
+    """Peak resident memory of this process so far. Not from getrusage, which counts the parent's as well."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text(encoding="utf-8").partition("VmHWM:")[2].split()[0]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description="Clips built per second, beside audiomentations and FLAC alone.")
+    parser = argparse.ArgumentParser(description="Clips built per second, beside peers and FLAC alone.")
     parser.add_argument("--clips", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--memory-of", choices=CONTENDERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
-    try:
-        import audiomentations
-    except ImportError:
-        audiomentations = None
-        print("audiomentations is not installed: it is left out. To compare: pip install audiomentations\n")
+    names = [name for name in CONTENDERS if name in {"flac", "squtr"} or importlib.util.find_spec(name)]
+    for name in set(CONTENDERS) - set(names):
+        print(f"{name} is not installed and left out. To compare: pip install {name}")
 
     clips = make_clips(arguments.clips)
-    air = Air(FewNoises(), FewRooms())
-    names = [name for name in CONTENDERS if audiomentations or name != "audiomentations"]
+    kitchen = make_kitchen(clips)
     with tempfile.TemporaryDirectory() as folder:
         if arguments.memory_of:
-            build = make_builder(arguments.memory_of, clips, air, Path(folder))
-            # Noises and rooms are made before; what is asked for is what building adds to them.
-            before = memory_mb()
-            run(build, len(clips), arguments.threads)
-            print(json.dumps({"before": before, "peak": memory_mb()}))
+            run = make_run(arguments.memory_of, clips, kitchen, Path(folder))
+            run(1)
+            print(json.dumps({"peak": memory_mb()}))
             return
-        builders = {name: make_builder(name, clips, air, Path(folder)) for name in names}
-        for build in builders.values():
-            run(build, len(clips), arguments.threads)
-        seconds: dict[str, list[float]] = {name: [] for name in names}
+        runs = {name: make_run(name, clips, kitchen, Path(folder)) for name in names}
+        for run in runs.values():
+            run(1)
+        seconds: dict[tuple[str, int], list[float]] = {}
         for _ in range(arguments.rounds):
-            for name, build in builders.items():
-                seconds[name].append(run(build, len(clips), arguments.threads))
+            for threads in THREADS:
+                for name, run in runs.items():
+                    seconds.setdefault((name, threads), []).append(timed(run, threads))
 
-    median = {name: statistics.median(times) for name, times in seconds.items()}
+    median = {key: statistics.median(times) for key, times in seconds.items()}
     length = sum(clip.size for clip in clips) / SAMPLE_RATE / len(clips)
     print(
         f"{len(clips)} clips of {length:.1f} s on average, {len(CONDITIONS)} outputs each, "
-        f"{arguments.threads} thread(s), median of {arguments.rounds} rounds"
+        f"median of {arguments.rounds} rounds"
     )
-    print(f"{'':<17}{'clips/s':>9}{'outputs/s':>11}{'time / FLAC':>13}{'peak MB':>9}")
+    print(f"{'':<17}{'outputs/s, 1 thread':>21}{'2 threads':>11}{'scaling':>9}{'time / FLAC':>13}{'peak MB':>9}")
     for name in names:
         command = [sys.executable, __file__, "--memory-of", name, "--clips", str(len(clips))]
-        command += ["--threads", str(arguments.threads)]
         peak = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
-        rate = len(clips) / median[name]
+        one, two = (len(clips) * len(CONDITIONS) / median[name, threads] for threads in THREADS)
         print(
-            f"{name if name != 'flac' else 'FLAC alone':<17}{rate:>9.1f}{rate * len(CONDITIONS):>11.1f}"
-            f"{median[name] / median['flac']:>13.2f}{peak['peak']:>9.0f}"
+            f"{LABELS.get(name, name):<17}{one:>21.1f}{two:>11.1f}{two / one:>9.2f}"
+            f"{median[name, 1] / median['flac', 1]:>13.2f}{peak['peak']:>9.0f}"
         )
-    if "audiomentations" in median:
-        print(f"squtr builds {median['audiomentations'] / median['squtr']:.2f} times as fast as audiomentations.")
+    for name in names[2:]:
+        ratios = " and ".join(f"{median[name, t] / median['squtr', t]:.2f} ({t})" for t in THREADS)
+        print(f"squtr is so many times as fast as {name}, by threads: {ratios}.")
 
 
 if __name__ == "__main__":

@@ -55,5 +55,5 @@ def test_examples(name: str) -> None:
         if (error.name or "").partition(".")[0] in OPTIONAL:
             pytest.skip(f"{error.name} is not installed")
         raise
-    result = doctest.testmod(module)
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert result.failed == 0, f"{result.failed} of {result.attempted} examples fail; see the output above"
