@@ -9,12 +9,21 @@ from ..loaders.paired import BuiltData, PairedData
 RELEASE = "release"
 
 
+def is_release(name: str) -> bool:
+    """Whether `name` is written as a release.
+
+    >>> is_release("release:SQuTR.zip"), is_release("./release")
+    (True, False)
+    """
+    return name == RELEASE or name.startswith(f"{RELEASE}:")
+
+
 def open_data(name: str) -> PairedData:
     """A folder that `squtr build` wrote, or a published release with its own sound (`release:PATH`).
 
     Raises `DataError` for a folder that is missing, unfinished or damaged, and what the release's source raises.
     """
-    if name == RELEASE or name.startswith(f"{RELEASE}:"):
+    if is_release(name):
         from ..loaders.sources import load_source
         from ..loaders.sources.release import ReleaseSource
         from ..loaders.sources.release_data import ReleaseData

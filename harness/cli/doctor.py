@@ -1,4 +1,7 @@
-"""Check a built data set: files, tables, pairing across conditions, and SNR measured again on a sample."""
+"""Check a built data set: files, tables, pairing across conditions, and SNR measured again on a sample.
+
+A published release (release:PATH) has its known defects counted instead; they are handled when it is read.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,17 @@ import argparse
 import math
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .common import bars, say, say_json
+
+if TYPE_CHECKING:
+    from ...loaders.sources.release import ReleaseSource
 
 EXAMPLE = """example:
   squtr doctor data
   squtr doctor data --sample 100 --json
+  squtr doctor release:SQuTR.zip
 """
 
 SHOWN = 50
@@ -20,7 +28,7 @@ SHOWN = 50
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder that `squtr build` wrote")
+    parser.add_argument("folder", metavar="DATA", help="a folder that `squtr build` wrote, or release:PATH")
     parser.add_argument(
         "--sample",
         type=int,
@@ -34,9 +42,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Examine the folder; 0 if nothing is wrong with it, 1 with the list otherwise."""
     from ...loaders.doctor import examine
+    from ...loaders.sources import load_source
+    from ...loaders.sources.release import ReleaseSource
+    from ..data import is_release
 
+    if is_release(arguments.folder):
+        source = load_source(arguments.folder)
+        if isinstance(source, ReleaseSource):
+            return _report_release(source, as_json=arguments.json)
     with bars() as show:
-        diagnosis = examine(arguments.folder, sample=arguments.sample, progress=show)
+        diagnosis = examine(Path(arguments.folder), sample=arguments.sample, progress=show)
     largest = diagnosis.largest_error_db
     if arguments.json:
         told = asdict(diagnosis)
@@ -63,4 +78,14 @@ def run(arguments: argparse.Namespace) -> int:
             f"SNR not measured on {diagnosis.unmeasured:,} clips: their partner without noise (clean or reverb) was not"
             " built, or the noise is weaker than 16 bits resolve."
         )
+    return 0
+
+
+def _report_release(source: ReleaseSource, *, as_json: bool) -> int:
+    reports = [source.report(subset) for subset in source.subsets]
+    if as_json:
+        say_json([report.as_dict() for report in reports])
+    else:
+        for report in reports:
+            say(str(report))
     return 0
