@@ -1,8 +1,8 @@
 """Chinese: numbers, percentages, times, money and units in one form each; blanks and, unless refused, scripts folded.
 
 The canonical form is digits: 一百倍 = 100倍, 百分之五十 = 50%, 三点一四 = 3.14, 二零二四年 = 2024年. A number character
-inside an ordinary word (一起, 统一) becomes a digit too, on both sides alike. Rare characters, erhua and interjections
-stay.
+inside an ordinary word (一起, 统一) becomes a digit too, on both sides alike. Rare characters stay, and so do erhua and
+interjections unless their options say otherwise.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ _THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
 _BLANK_BESIDE_HAN = re.compile(rf"(?<=[{_HAN}%‰]) +| +(?=[{_HAN}])")
 _CURRENCIES = {"¥": "元", "$": "美元", "€": "欧元", "£": "英镑"}
 _UNITS = {"km": "公里", "cm": "厘米", "mm": "毫米", "m": "米", "kg": "公斤", "mg": "毫克", "g": "克", "ml": "毫升"}
+# 儿 is a suffix behind a character, but not in words for children: 女儿, 婴儿, 儿童, 托儿所.
+_ERHUA = re.compile(
+    rf"(?<=[{_HAN}])(?<![女男婴嬰幼孤胎健宠寵少小育血生产產患弃棄侄姪孙孫娇嬌])[儿兒](?![童子女科歌媳时時戏戲孙孫园園所郎])"
+)
+_INTERJECTIONS = re.compile(r"哎[呀哟呦喲]|唉(?![声聲])|[呃嗯唔啊噢哦喔诶誒欸哎]")
 
 
 def _date(match: re.Match[str]) -> str:
@@ -68,19 +73,28 @@ _AFTER: tuple[Rule, ...] = (
 )
 
 
-def chinese_step(text: str, simplify: Callable[[str], str] | None) -> str:
+def chinese_step(
+    text: str, simplify: Callable[[str], str] | None, *, drop_erhua: bool = False, drop_interjections: bool = False
+) -> str:
     """One pass of the Chinese normaliser (the caller repeats it until nothing changes).
 
-    `simplify` folds traditional to simplified characters; None keeps the scripts apart.
+    `simplify` folds traditional to simplified characters; None keeps the scripts apart. `drop_erhua` takes the suffix
+    儿 away (花儿 = 花), `drop_interjections` 呃, 嗯, 啊 and their like.
 
     >>> chinese_step("２０２４ 年，百分之五十的 iPhone15 用户、一百倍！", None)
     '2024年50%的iphone 15用户100倍'
+    >>> chinese_step("呃，花儿和女儿", None, drop_erhua=True, drop_interjections=True)
+    '花和女儿'
     """
     # Only an ASCII comma separates thousands: "100，200" is two numbers.
     text = fold(_THOUSANDS.sub(lambda m: m[0].replace(",", ""), text)).replace("\u2044", "/")
     if simplify is not None:
         text = simplify(text)
     text = _BLANK_BESIDE_HAN.sub("", " ".join(text.split()))
+    if drop_interjections:
+        text = _INTERJECTIONS.sub("", text)
+    if drop_erhua:
+        text = _ERHUA.sub("", text)
     for pattern, replacement in _BEFORE:
         text = pattern.sub(replacement, text)
     text = digits_for_characters(text)

@@ -39,9 +39,9 @@ class Normalizer:
     version: str
     language: str
     _apply: Callable[[str], str] = field(repr=False, compare=False)
-    _key: tuple[str, str, str, str] = field(repr=False, compare=False)
+    _key: tuple[str, ...] = field(repr=False, compare=False)
 
-    def __reduce__(self) -> tuple[Callable[..., Normalizer], tuple[str, str, str, str]]:
+    def __reduce__(self) -> tuple[Callable[..., Normalizer], tuple[str, ...]]:
         # Rules and their memory stay in the process; a copy loads them there.
         return _load, self._key
 
@@ -56,12 +56,15 @@ def load_normalizer(
     *,
     script: Literal["fold", "strict"] = "fold",
     accents: Literal["keep", "fold"] = "keep",
+    erhua: Literal["keep", "drop"] = "keep",
+    interjections: Literal["keep", "drop"] = "keep",
 ) -> Normalizer:
     """The normaliser called `name` ("default", "raw", "whisper", "squtr-compat") for a language code.
 
     Options of `default`: `script="strict"` keeps traditional and simplified Chinese apart, `accents="fold"` makes
-    Spanish á and a the same (ñ is never n). `default` and `raw` are idempotent; `default` remembers what it has seen.
-    Raises `UnknownNameError` for an unknown name or language, `UsageError` for an option that does not apply,
+    Spanish á and a the same (ñ never n). `erhua="drop"` takes the Chinese suffix 儿 away (花儿 = 花, not of 女儿),
+    `interjections="drop"` 呃, 嗯, 啊 and the like. `default` and `raw` are idempotent; `default` remembers what it has
+    seen. Raises `UnknownNameError` for an unknown name or language, `UsageError` for an option that does not apply,
     `MissingExtraError` for `whisper` and `squtr-compat` without their libraries.
 
     >>> load_normalizer("default", "en")("It’s twenty-one pounds!")
@@ -72,27 +75,36 @@ def load_normalizer(
     '臺灣'
     >>> load_normalizer("default", "es")("¿Treinta y seis años?")
     '36 año'
+    >>> load_normalizer("default", "zh", erhua="drop").name
+    'default(erhua=drop)'
     """
     if name not in NORMALIZERS:
         raise unknown_name("normalizer", name, NORMALIZERS)
     primary = primary_language(language)
+    chosen: list[str] = []
     for option, value, choices, applies in (
         ("script", script, ("fold", "strict"), primary in CHINESE),
         ("accents", accents, ("keep", "fold"), primary == "es"),
+        ("erhua", erhua, ("keep", "drop"), primary in CHINESE),
+        ("interjections", interjections, ("keep", "drop"), primary in CHINESE),
     ):
         if value not in choices:
             raise unknown_name(f"value of {option}", value, choices)
-        if value != choices[0] and (name != "default" or not applies):
+        if value == choices[0]:
+            continue
+        if name != "default" or not applies:
             raise UsageError(
                 f"normalizer {name!r} has no option {option}={value} for language {language!r}.",
-                hint="script= is for Chinese, accents= for Spanish, both for 'default' only.",
+                hint="accents= is for Spanish, script=, erhua=, interjections= for Chinese, all for 'default' only.",
             )
-    return _load(name, primary, script, accents)
+        chosen.append(f"{option}={value}")
+    return _load(name, primary, *chosen)
 
 
 @lru_cache(maxsize=64)
-def _load(name: str, language: str, script: str, accents: str) -> Normalizer:
-    key = (name, language, script, accents)
+def _load(name: str, language: str, *chosen: str) -> Normalizer:
+    """`chosen` are the options that differ from the standard."""
+    key = (name, language, *chosen)
     if name == "raw":
         return Normalizer("raw", "1", language, str.strip, key)
     if name == "whisper":
@@ -105,15 +117,20 @@ def _load(name: str, language: str, script: str, accents: str) -> Normalizer:
     version = DEFAULT_VERSION
     if language == "en":
         step = english_step
-    elif language == "es" and accents == "fold":
-        name, step = "default(accents=fold)", partial(spanish_step, accents=False)
     elif language == "es":
-        step = spanish_step
-    elif language in CHINESE and script == "strict":
-        name, step = "default(script=strict)", partial(chinese_step, simplify=None)
+        step = partial(spanish_step, accents="accents=fold" not in chosen)
     elif language in CHINESE:
-        step = partial(chinese_step, simplify=fold_script)
-        version += "".join(f" {what}-{number}" for what, number in sorted(folding_versions().items()))
+        strict = "script=strict" in chosen
+        step = partial(
+            chinese_step,
+            simplify=None if strict else fold_script,
+            drop_erhua="erhua=drop" in chosen,
+            drop_interjections="interjections=drop" in chosen,
+        )
+        if not strict:
+            version += "".join(f" {what}-{number}" for what, number in sorted(folding_versions().items()))
+    if chosen:
+        name = f"{name}({','.join(chosen)})"
     return Normalizer(name, version, language, lru_cache(maxsize=_CACHE_SIZE)(partial(to_fixpoint, step)), key)
 
 

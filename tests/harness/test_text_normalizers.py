@@ -278,3 +278,42 @@ def test_whisper() -> None:
     assert load_normalizer("whisper", "en")("I've got twenty-one (uh) dollars!") == "i have got $21"
     assert load_normalizer("whisper", "es")("¡Año nuevo!") == "año nuevo"
     assert load_normalizer("whisper", "en").version.startswith("transformers-")
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "without_erhua", "without_interjections"),
+    [
+        ("一会儿", "1会儿", "1会", "1会儿"),
+        ("花儿", "花儿", "花", "花儿"),
+        ("女儿和儿童在托儿所", "女儿和儿童在托儿所", "女儿和儿童在托儿所", "女儿和儿童在托儿所"),
+        ("呃这个呃", "呃这个呃", "呃这个呃", "这个"),
+        ("嗯", "嗯", "嗯", ""),
+        ("哎呀，好啊！唉声叹气", "哎呀好啊唉声叹气", "哎呀好啊唉声叹气", "好唉声叹气"),
+        ("這兒", "这儿", "这", "这儿"),
+    ],
+)
+def test_erhua_and_interjections_go_only_by_option(
+    text: str, kept: str, without_erhua: str, without_interjections: str
+) -> None:
+    assert load_normalizer("default", "zh")(text) == kept
+    assert load_normalizer("default", "zh", erhua="drop")(text) == without_erhua
+    assert load_normalizer("default", "zh", interjections="drop")(text) == without_interjections
+
+
+def test_options_are_named_and_only_for_their_language() -> None:
+    both = load_normalizer("default", "zh", script="strict", erhua="drop", interjections="drop")
+    assert both.name == "default(script=strict,erhua=drop,interjections=drop)"
+    assert both("這兒呃") == "這"
+    assert pickle.loads(pickle.dumps(both)) == both
+    with pytest.raises(UsageError, match="no option erhua=drop"):
+        load_normalizer("default", "en", erhua="drop")
+    with pytest.raises(UsageError, match="no option interjections=drop"):
+        load_normalizer("raw", "zh", interjections="drop")
+    with pytest.raises(UnknownNameError, match="value of erhua"):
+        load_normalizer("default", "zh", erhua="delete")  # type: ignore[arg-type]
+
+
+@given(st.text(st.sampled_from("儿兒女花这呃嗯啊唉声哎呀一二 ，a1"), max_size=12))
+def test_options_are_idempotent(text: str) -> None:
+    normalize = load_normalizer("default", "zh", erhua="drop", interjections="drop")
+    assert normalize(normalize(text)) == normalize(text)
