@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -61,11 +62,7 @@ def paired_permutation(
         raise DataError(f"pair {int(np.argmin(np.isfinite(delta)))} holds a value that is not finite.")
     difference = float(delta.mean())
     if clusters is not None:
-        if len(clusters) != len(delta):
-            raise UsageError(f"{len(clusters)} cluster labels for {len(delta)} items.", hint="Give one label per item.")
-        codes: dict[Hashable, int] = {}
-        index = [codes.setdefault(label, len(codes)) for label in clusters]
-        delta = np.bincount(index, weights=delta).astype(np.float64)
+        delta = _sum_by_label(delta, clusters)
     n = len(delta)
     moving = delta[delta != 0]
     exact = len(moving) <= EXACT_LIMIT
@@ -110,23 +107,59 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     return adjusted
 
 
-def minimum_detectable_difference(differences: ArrayLike, *, significance: float = 0.05, power: float = 0.8) -> float:
-    """The true mean difference that a two-sided paired test on this many items finds with the given power.
+def detectable_difference(standard_error: float, *, significance: float = 0.05, power: float = 0.8) -> float:
+    """The true difference that a two-sided test of an estimate with this standard error finds with the given power.
 
-    (z(1 − significance / 2) + z(power)) · s / √n with s the sample standard deviation of the paired `differences`; NaN
-    with fewer than two.
+    (z(1 − significance / 2) + z(power)) · standard error; NaN stays NaN.
+
+    >>> round(detectable_difference(0.01), 4)
+    0.028
+    """
+    if not (0 < significance < 1 and 0 < power < 1):
+        raise UsageError(f"significance is {significance}, power {power}.", hint="Both lie in (0, 1).")
+    z = NormalDist().inv_cdf
+    return (z(1 - significance / 2) + z(power)) * standard_error
+
+
+def minimum_detectable_difference(
+    differences: ArrayLike,
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    significance: float = 0.05,
+    power: float = 0.8,
+) -> float:
+    """The true mean difference that a two-sided paired test on these items finds with the given power.
+
+    `detectable_difference` with the `standard_error` of the paired `differences`.
 
     >>> round(minimum_detectable_difference([0.1, -0.1] * 50), 4)
     0.0282
     """
-    from scipy.special import ndtri
+    return detectable_difference(standard_error(differences, clusters), significance=significance, power=power)
 
-    if not (0 < significance < 1 and 0 < power < 1):
-        raise UsageError(f"significance is {significance}, power {power}.", hint="Both lie in (0, 1).")
+
+def standard_error(differences: ArrayLike, clusters: Sequence[Hashable] | None = None) -> float:
+    """Standard error of the mean: s / √n with s the sample standard deviation, or that of the clusters' sums.
+
+    NaN with fewer than two items or clusters.
+
+    >>> round(standard_error([0.1, -0.1, 0.1, -0.1]), 4)
+    0.0577
+    """
     delta = np.asarray(differences, dtype=np.float64)
-    if len(delta) < 2:
-        return math.nan
-    return float((ndtri(1 - significance / 2) + ndtri(power)) * delta.std(ddof=1) / math.sqrt(len(delta)))
+    n = len(delta)
+    if clusters is not None:
+        # The mean is the sum over clusters by the number of items.
+        delta = _sum_by_label(delta - (delta.mean() if n else 0.0), clusters)
+    return math.nan if len(delta) < 2 else float(delta.std(ddof=1)) * math.sqrt(len(delta)) / n
+
+
+def _sum_by_label(values: Floats, labels: Sequence[Hashable]) -> Floats:
+    if len(labels) != len(values):
+        raise UsageError(f"{len(labels)} cluster labels for {len(values)} items.", hint="Give one label per item.")
+    codes: dict[Hashable, int] = {}
+    index = [codes.setdefault(label, len(codes)) for label in labels]
+    return np.bincount(index, weights=values).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +200,6 @@ def compare(
         interval=difference_interval(left, right, labels, seed=seed, resamples=resamples, method=method),
         p_value=test.p_value,
         exact=test.exact,
-        minimum_detectable=minimum_detectable_difference(left - right),
+        minimum_detectable=minimum_detectable_difference(left - right, labels),
         n=len(ids),
     )

@@ -60,30 +60,71 @@ def bootstrap_interval(
 
     Raises `DataError` if a value is not finite, `UsageError` for options out of range.
     """
+    return stratified_interval(
+        [columns],
+        lambda sums: statistic(sums[..., 0, :]),
+        None if clusters is None else [clusters],
+        seed=seed,
+        resamples=resamples,
+        confidence=confidence,
+        method=method,
+    )
+
+
+def stratified_interval(
+    strata: Sequence[ArrayLike],
+    statistic: Statistic,
+    clusters: Sequence[Sequence[object]] | None = None,
+    *,
+    seed: int,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    method: Method = "percentile",
+) -> Interval:
+    """As `bootstrap_interval`, over S strata (subsets), each resampled by itself at its own size.
+
+    `strata` are arrays (n_s, m), `clusters` the labels of each; `statistic` gets sums (…, S, m). Both ends are NaN if
+    any stratum has fewer than two rows or clusters, or there is none. BCa's acceleration is that of several samples
+    (Davison & Hinkley, Bootstrap Methods and their Application, 1997, equation 5.28).
+    """
     if resamples < 1 or not 0 < confidence < 1:
         raise UsageError(
             f"resamples is {resamples} and confidence {confidence}.", hint="Use >= 1 and a value in (0, 1)."
         )
-    data = np.asarray(columns, dtype=np.float64)
-    if data.ndim != 2:
-        raise UsageError(f"columns have shape {data.shape}.", hint="Give an array of shape (n, m).")
-    if not np.isfinite(data).all():
-        raise DataError(f"row {int(np.argmin(np.isfinite(data).all(axis=1)))} holds a value that is not finite.")
+    tables = [np.asarray(columns, dtype=np.float64) for columns in strata]
+    for data in tables:
+        if data.ndim != 2:
+            raise UsageError(f"columns have shape {data.shape}.", hint="Give an array of shape (n, m).")
+        if not np.isfinite(data).all():
+            raise DataError(f"row {int(np.argmin(np.isfinite(data).all(axis=1)))} holds a value that is not finite.")
     if clusters is not None:
-        data = _sum_by_cluster(data, clusters)
-    if len(data) < 2:
+        tables = [_sum_by_cluster(data, labels) for data, labels in zip(tables, clusters, strict=True)]
+    if min((len(data) for data in tables), default=0) < 2:
         return UNDEFINED
+    totals = np.stack([data.sum(axis=0) for data in tables])
     with np.errstate(divide="ignore", invalid="ignore"):
-        point = float(statistic(data.sum(axis=0)))
-        replicates = statistic(resampled_sums(data, seed, resamples))
+        point = float(statistic(totals))
+        drawn = [resampled_sums(data, seed, resamples, stream=place) for place, data in enumerate(tables)]
+        replicates = statistic(np.stack(drawn, axis=1))
         if not (math.isfinite(point) and np.isfinite(replicates).all()):
             return UNDEFINED
         tail = (1 - confidence) / 2
         quantiles = (tail, 1 - tail)
         if method == "bca":
-            quantiles = _bca_quantiles(point, replicates, statistic(data.sum(axis=0) - data), quantiles)
+            quantiles = _bca_quantiles(point, replicates, _influences(tables, totals, statistic), quantiles)
     low, high = np.quantile(replicates, quantiles)
     return Interval(float(low), float(high))
+
+
+def _influences(tables: Sequence[Floats], totals: Floats, statistic: Statistic) -> Floats:
+    """By the jackknife: what each row adds to the statistic, up to a factor that all rows share."""
+    found = []
+    for place, data in enumerate(tables):
+        without = np.repeat(totals[None], len(data), axis=0)
+        without[:, place] -= data
+        left = statistic(without)
+        found.append((left.mean() - left) * (len(data) - 1) / len(data))
+    return np.concatenate(found)
 
 
 def _sum_by_cluster(data: Floats, clusters: Sequence[object]) -> Floats:
@@ -96,13 +137,14 @@ def _sum_by_cluster(data: Floats, clusters: Sequence[object]) -> Floats:
     return sums
 
 
-def resampled_sums(data: Floats, seed: int, resamples: int) -> Floats:
-    """(resamples, m) column sums of rows drawn with replacement.
+def resampled_sums(data: Floats, seed: int, resamples: int, stream: int = 0) -> Floats:
+    """(resamples, m) column sums of rows drawn with replacement; another `stream` of one seed draws independently.
 
     Only the multiset of rows matters. Rows that repeat are drawn together: how often each distinct row is drawn is
     multinomial, which is the same distribution and much cheaper when there are few distinct rows (error counts, nDCG).
     """
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+    entropy = np.random.SeedSequence(seed, spawn_key=(stream,) if stream else ())
+    rng = np.random.Generator(np.random.PCG64(entropy))
     n = len(data)
     distinct, repeats = np.unique(data, axis=0, return_counts=True)
     if len(distinct) * 8 <= n:
@@ -119,19 +161,18 @@ def resampled_sums(data: Floats, seed: int, resamples: int) -> Floats:
 
 
 def _bca_quantiles(
-    point: float, replicates: Floats, jackknife: Floats, quantiles: tuple[float, float]
+    point: float, replicates: Floats, influences: Floats, quantiles: tuple[float, float]
 ) -> tuple[float, float]:
     from scipy.special import ndtr, ndtri
 
     # Ties at the point estimate count half, so that discrete statistics are not called biased.
     below = (np.count_nonzero(replicates < point) + 0.5 * np.count_nonzero(replicates == point)) / len(replicates)
-    if not 0 < below < 1 or not np.isfinite(jackknife).all():
+    if not 0 < below < 1 or not np.isfinite(influences).all():
         return quantiles
-    deviations = jackknife.mean() - jackknife
-    spread = float((deviations**2).sum())
+    spread = float((influences**2).sum())
     if spread == 0:
         return quantiles
-    acceleration = float((deviations**3).sum()) / (6 * spread**1.5)
+    acceleration = float((influences**3).sum()) / (6 * spread**1.5)
     bias = float(ndtri(below))
     z = bias + ndtri(np.asarray(quantiles))
     low, high = ndtr(bias + z / (1 - acceleration * z))

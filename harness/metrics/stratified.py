@@ -1,21 +1,26 @@
 """Means over several subsets: the unweighted mean of the subsets' means, as SQuTR (arXiv 2602.12783) aggregates.
 
-Queries are resampled within their subset, so that every resample has all subsets at their own size.
+Queries, or clusters of them, are resampled within their subset, so that every resample has all subsets at their own
+size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
 from ...errors import DataError
-from .robustness import Loss, loss, pair_ids
-from .statistics import UNDEFINED, Floats, Interval, mean_interval
+from .comparison import Comparison, detectable_difference, paired_permutation, standard_error
+from .robustness import Loss, pair_ids
+from .statistics import Floats, Interval, Method, stratified_interval
 
 Strata = Mapping[str, Mapping[str, float]]
 """Scores by subset and query id."""
+Labels = Mapping[str, Mapping[str, Hashable]]
+"""By subset and query id, what is drawn together (a speaker)."""
 
 
 def unweighted_mean(strata: Strata) -> float:
@@ -28,24 +33,66 @@ def unweighted_mean(strata: Strata) -> float:
     return math.fsum(means) / len(means) if means else math.nan
 
 
-def unweighted_mean_interval(strata: Strata, *, seed: int, resamples: int = 1000) -> Interval:
-    """The 95 % percentile interval of `unweighted_mean`; undefined if any subset has fewer than two queries.
+def _labels(ids: Mapping[str, Sequence[str]], clusters: Labels | None) -> list[list[Hashable]] | None:
+    if clusters is None:
+        return None
+    return [[clusters[subset][id_] for id_ in own] for subset, own in ids.items()]
+
+
+def _mean_of_means(sums: Floats, column: int) -> Floats:
+    """From sums (…, S, m), the last column the number of queries."""
+    return np.asarray((sums[..., column] / sums[..., -1]).mean(axis=-1))
+
+
+def unweighted_mean_interval(
+    strata: Strata,
+    clusters: Labels | None = None,
+    *,
+    seed: int,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    method: Method = "percentile",
+) -> Interval:
+    """The interval of `unweighted_mean`; undefined if any subset has fewer than two queries (or clusters).
 
     >>> unweighted_mean_interval({"fiqa": {"q1": 0.5, "q2": 0.5}}, seed=0)
     Interval(low=0.5, high=0.5)
     """
-    filled = [np.array(list(scores.values())) for scores in strata.values() if scores]
-    if not filled:
-        return UNDEFINED
-    if len(filled) == 1:
-        return mean_interval(filled[0], seed=seed, resamples=resamples)
-    if min(values.size for values in filled) < 2:
-        return UNDEFINED
-    means = np.mean([_resampled_means(v[:, None], seed + i, resamples)[:, 0] for i, v in enumerate(filled)], axis=0)
-    return _percentiles(means)
+    filled = {subset: list(scores) for subset, scores in strata.items() if scores}
+    return stratified_interval(
+        [np.array([[strata[subset][i], 1.0] for i in ids]) for subset, ids in filled.items()],
+        lambda sums: _mean_of_means(sums, 0),
+        _labels(filled, clusters),
+        seed=seed,
+        resamples=resamples,
+        confidence=confidence,
+        method=method,
+    )
 
 
-def unweighted_loss(condition: Strata, baseline: Strata, *, seed: int, resamples: int = 1000) -> Loss:
+def _paired(a: Strata, b: Strata, on: Literal["all", "intersection"]) -> dict[str, list[str]]:
+    """The ids that both sides have, by subset."""
+    if set(a) != set(b):
+        raise DataError(
+            f"the two sides have the subsets {sorted(a)} and {sorted(b)}.", hint="Compare runs on the same subsets."
+        )
+    ids = {subset: pair_ids(a[subset], b[subset], on) for subset in a if a[subset] or b[subset]}
+    if not ids:
+        raise DataError("the two sides have no query in common.", hint="Check that the ids are of the same data set.")
+    return ids
+
+
+def unweighted_loss(
+    condition: Strata,
+    baseline: Strata,
+    clusters: Labels | None = None,
+    *,
+    on: Literal["all", "intersection"] = "all",
+    seed: int,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    method: Method = "percentile",
+) -> Loss:
     """The loss between two `unweighted_mean`s, paired by query within each subset; see `robustness.loss`.
 
     Raises `DataError` if subsets or queries differ.
@@ -54,45 +101,76 @@ def unweighted_loss(condition: Strata, baseline: Strata, *, seed: int, resamples
     >>> round(found.absolute, 6), round(found.relative, 6)
     (0.45, 0.5)
     """
-    if set(condition) != set(baseline):
-        raise DataError(
-            f"the two sides have the subsets {sorted(condition)} and {sorted(baseline)}.",
-            hint="Compare runs on the same subsets.",
+    ids = _paired(condition, baseline, on)
+    tables = [np.array([[baseline[s][i], condition[s][i], 1.0] for i in own]) for s, own in ids.items()]
+    totals = np.stack([table.sum(axis=0) for table in tables])
+    there, here = float(_mean_of_means(totals, 0)), float(_mean_of_means(totals, 1))
+
+    def lost(sums: Floats) -> Floats:
+        return _mean_of_means(sums, 0) - _mean_of_means(sums, 1)
+
+    def lost_share(sums: Floats) -> Floats:
+        return np.asarray(lost(sums) / _mean_of_means(sums, 0))
+
+    shown = [
+        stratified_interval(
+            tables,
+            statistic,
+            _labels(ids, clusters),
+            seed=seed,
+            resamples=resamples,
+            confidence=confidence,
+            method=method,
         )
-    filled = {subset: scores for subset, scores in condition.items() if scores or baseline[subset]}
-    if len(filled) == 1:
-        (subset,) = filled
-        return loss(condition[subset], baseline[subset], seed=seed, resamples=resamples)
-    pairs = []
-    for subset, scores in filled.items():
-        ids = pair_ids(scores, baseline[subset])
-        pairs.append(np.array([[baseline[subset][i], scores[i]] for i in ids]))
-    if not pairs:
-        raise DataError("the two sides have no query in common.", hint="Check that the ids are of the same data set.")
-    there, here = np.mean([pair.mean(axis=0) for pair in pairs], axis=0)
-    absolute = float(there - here)
-    if min(len(pair) for pair in pairs) < 2:
-        shown = (UNDEFINED, UNDEFINED)
-    else:
-        drawn = np.mean([_resampled_means(pair, seed + i, resamples) for i, pair in enumerate(pairs)], axis=0)
-        lost = drawn[:, 0] - drawn[:, 1]
-        positive = bool((drawn[:, 0] > 0).all())
-        shown = (_percentiles(lost), _percentiles(lost / drawn[:, 0]) if positive else UNDEFINED)
+        for statistic in (lost, lost_share)
+    ]
     return Loss(
-        absolute=absolute,
-        relative=absolute / float(there) if there else math.nan,
+        absolute=there - here,
+        relative=(there - here) / there if there else math.nan,
         interval_absolute=shown[0],
         interval_relative=shown[1],
-        n=sum(len(pair) for pair in pairs),
+        n=sum(map(len, tables)),
     )
 
 
-def _resampled_means(rows: Floats, seed: int, resamples: int) -> Floats:
-    """(resamples, m) means of rows (n, m) drawn with replacement."""
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-    return np.stack([rows[rng.integers(0, len(rows), size=len(rows))].mean(axis=0) for _ in range(resamples)])
+def compare_strata(
+    a: Strata,
+    b: Strata,
+    clusters: Labels | None = None,
+    *,
+    on: Literal["all", "intersection"] = "all",
+    seed: int = 0,
+    resamples: int = 1000,
+    permutations: int = 10_000,
+    method: Method = "percentile",
+) -> Comparison:
+    """`comparison.compare` for the unweighted mean over subsets: a query weighs as much as its subset's size makes it.
 
-
-def _percentiles(values: Floats) -> Interval:
-    low, high = np.quantile(values, [0.025, 0.975])
-    return Interval(float(low), float(high))
+    >>> found = compare_strata({"fiqa": {"q1": 1.0}, "nq": {"q1": 0.5, "q2": 0.5}},
+    ...                        {"fiqa": {"q1": 0.0}, "nq": {"q1": 0.5, "q2": 0.5}})
+    >>> found.difference, found.p_value, found.n
+    (0.5, 1.0, 3)
+    """
+    ids = _paired(a, b, on)
+    n = sum(map(len, ids.values()))
+    weights = {subset: n / (len(ids) * len(own)) for subset, own in ids.items()}
+    left = np.array([a[s][i] * weights[s] for s, own in ids.items() for i in own])
+    right = np.array([b[s][i] * weights[s] for s, own in ids.items() for i in own])
+    # Equal ids of two subsets may carry equal labels: a speaker heard in both is flipped in both.
+    labels = None if clusters is None else [clusters[s][i] for s, own in ids.items() for i in own]
+    test = paired_permutation(left, right, labels, seed=seed, permutations=permutations)
+    interval = unweighted_loss(b, a, clusters, on=on, seed=seed, resamples=resamples, method=method).interval_absolute
+    # The variance of a mean of means: within subsets only.
+    variance = 0.0
+    for subset, own in ids.items():
+        delta = np.array([a[subset][i] - b[subset][i] for i in own])
+        own_labels = None if clusters is None else [clusters[subset][i] for i in own]
+        variance += (standard_error(delta, own_labels) / len(ids)) ** 2
+    return Comparison(
+        difference=test.difference,
+        interval=interval,
+        p_value=test.p_value,
+        exact=test.exact,
+        minimum_detectable=detectable_difference(math.sqrt(variance)),
+        n=n,
+    )
