@@ -257,15 +257,17 @@ def read_runs(folder: Path) -> list[RunRecord]:
     paths = sorted((folder / "results").glob("*/*.json")) if folder.is_dir() else []
     if not paths:
         raise DataError(f"{folder} holds no results.", hint="Run `squtr evaluate` with --out on that folder first.")
-    records = []
-    for path in paths:
-        result = read_result(path)
-        table_path = path.with_suffix(".queries.parquet")
-        try:
-            table = pq.read_table(table_path)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
-        if table.schema.names != ITEM_SCHEMA.names or table.num_rows != result.data.n:
-            raise DataError(f"{table_path} does not fit {path.name}.", hint="Run the evaluation again.")
-        records.append(RunRecord(result, table))
-    return records
+    return [read_record(path) for path in paths]
+
+
+def read_record(path: Path) -> RunRecord:
+    """The result in a JSON file, with the per-query table beside it. Raises `DataError` naming the file."""
+    result = read_result(path)
+    table_path = path.with_suffix(".queries.parquet")
+    try:
+        table = pq.read_table(table_path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
+    if table.schema.names != ITEM_SCHEMA.names or table.num_rows != result.data.n:
+        raise DataError(f"{table_path} does not fit {path.name}.", hint="Run the evaluation again.")
+    return RunRecord(result, table)

@@ -1,0 +1,10 @@
+"""The files that people score: transcripts, judgements, rankings, per-item scores. Every error names file and line.
+
+UTF-8 only. A byte order mark and CRLF line ends are read as if they were not there, and remarked on.
+"""
+
+from .items import read_items, write_items
+from .rankings import RANKING_FORMATS, read_qrels, read_run
+from .texts import TEXT_FORMATS, read_texts
+
+__all__ = ["RANKING_FORMATS", "TEXT_FORMATS", "read_items", "read_qrels", "read_run", "read_texts", "write_items"]

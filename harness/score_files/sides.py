@@ -1,0 +1,107 @@
+"""What `squtr compare` compares: a per-item file, one result, or the results of one system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import DataError, UsageError
+from ..results import Result, RunRecord, read_record, read_runs
+from .items import read_items
+from .lines import Remark, no_remark
+
+FIELDS = (
+    *("word_errors", "word_reference_length", "char_errors", "char_reference_length"),
+    *("ndcg_at_10", "mrr_at_10", "recall_at_10"),
+)
+"""The fields of a run's records that can be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Items by id ("subset/id" of a run), their subsets (None for a per-item file), and the result behind them."""
+
+    items: dict[str, dict[str, float]]
+    subsets: dict[str, str] | None
+    result: Result | None
+
+
+def read_side(path: Path, *, remark: Remark = no_remark) -> dict[str, Side]:
+    """What lies at `path`, by config ("" for a per-item file).
+
+    A per-item file (.jsonl, .tsv, .parquet), a result (.json), a folder that `squtr evaluate --out` wrote with one
+    system in it, or the folder of one system below its `results`. Raises `UsageError` if a folder holds several
+    systems, `DataError` if there is nothing to read.
+    """
+    if path.is_dir():
+        records = read_runs(path) if (path / "results").is_dir() else _system(path)
+        names = sorted({record.result.system.name for record in records})
+        if len(names) > 1:
+            folders = ", ".join(str(p) for p in sorted((path / "results").iterdir()) if p.is_dir())
+            raise UsageError(f"{path} holds {len(names)} systems.", hint=f"Name one of {folders}.")
+        return {record.result.data.config: _run(record) for record in records}
+    if path.suffix.lower() == ".json":
+        record = read_record(path)
+        return {record.result.data.config: _run(record)}
+    return {"": Side(read_items(path, remark=remark), None, None)}
+
+
+def _system(folder: Path) -> list[RunRecord]:
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise DataError(f"{folder} holds no results.", hint="Give a folder that `squtr evaluate --out` wrote.")
+    return [read_record(path) for path in paths]
+
+
+def _run(record: RunRecord) -> Side:
+    columns = {name: record.items.column(name).to_pylist() for name in ("subset", "id", *FIELDS)}
+    keys = [f"{subset}/{id_}" for subset, id_ in zip(columns["subset"], columns["id"], strict=True)]
+    items = {
+        key: {name: float("nan") if columns[name][row] is None else float(columns[name][row]) for name in FIELDS}
+        for row, key in enumerate(keys)
+    }
+    return Side(items, dict(zip(keys, columns["subset"], strict=True)), record.result)
+
+
+def pair_sides(
+    a: Mapping[str, Side], b: Mapping[str, Side], *, intersection: bool = False
+) -> list[tuple[str, Side, Side]]:
+    """Name and both sides of each comparison: config by config, or the only one of each side, whatever their names.
+
+    Configs that only one side has raise `DataError`, or are left out with `intersection`. So do results that must not
+    share a table: of other sources, benchmark versions or normalisers.
+    """
+    if len(a) == len(b) == 1:
+        (one,), (other,) = a, b
+        pairs = [(one if one == other else f"{one or 'items'} against {other or 'items'}", a[one], b[other])]
+    else:
+        common = [name for name in a if name in b]
+        odd = [name for name in (*a, *b) if name not in common]
+        if not common or (odd and not intersection):
+            raise DataError(
+                f"only one side has {', '.join(repr(name or 'a per-item file') for name in odd)}.",
+                hint="Give two results or two per-item files, or compare on the intersection.",
+            )
+        pairs = [(name, a[name], b[name]) for name in common]
+    for name, left, right in pairs:
+        _check(name, left, right)
+    return pairs
+
+
+def _check(name: str, a: Side, b: Side) -> None:
+    if a.result is None or b.result is None:
+        return
+    for what, left, right in (
+        ("benchmark", a.result.benchmark, b.result.benchmark),
+        ("benchmark version", a.result.benchmark_version, b.result.benchmark_version),
+        ("source", a.result.data.source, b.result.data.source),
+        ("source version", a.result.data.source_version, b.result.data.source_version),
+        ("normaliser", a.result.system.normalizer, b.result.system.normalizer),
+        ("normaliser version", a.result.system.normalizer_version, b.result.system.normalizer_version),
+    ):
+        if left != right:
+            raise DataError(
+                f"{name}: the {what} is {left!r} on one side and {right!r} on the other.",
+                hint="Evaluate both in the same way.",
+            )
