@@ -1,0 +1,228 @@
+"""Score transcripts or rankings that lie in files, with the scores that `squtr evaluate` uses.
+
+`squtr score wer` compares transcripts with references, `squtr score ranking` a ranking with judgements. Items are
+joined by id, never by line. `squtr score wer --help` and `squtr score ranking --help` show their options.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .common import note, say, say_json
+
+if TYPE_CHECKING:
+    from ..metrics.summaries import Summary
+
+EXAMPLE = """example:
+  squtr score wer refs.jsonl hyps.jsonl --language zh
+  squtr score ranking qrels.trec run.trec --metrics ndcg_at_10 recall_at_100
+"""
+_WER_EXAMPLE = """example:
+  squtr score wer refs.jsonl hyps.jsonl --language zh --json
+  squtr score wer text hyp.trn --language en --unit char --per-item items.jsonl
+
+files:
+  JSONL {"id": …, "text": …}; TSV id, tab, text; Kaldi id, blank, text; TRN text (id); Parquet with columns id, text
+
+scores:
+  wer, cer     Σ errors / Σ reference length, over words and over characters (blanks are no characters)
+  …_macro      the mean of the utterances' own rates; an empty reference has none
+  mer          match error rate, errors / (hits + errors), in the chosen unit
+  substitutions, deletions, insertions, reference_length, loops, hallucinations, empty: counts in the chosen unit
+  With --unit mixed, mixed and mixed_macro count Chinese characters and words of other scripts.
+"""
+_RANKING_EXAMPLE = """example:
+  squtr score ranking qrels.trec run.trec
+  squtr score ranking qrels/test.tsv run.jsonl --metrics ndcg_at_10 mrr_at_10 --per-item items.jsonl --json
+
+files:
+  TREC qrels (query 0 document grade) and runs (query Q0 document rank score tag); or query-id, corpus-id, score as
+  BEIR's TSV with these names in the first line, as JSONL or as Parquet. The scores order, not the ranks.
+
+metrics:
+  <family>_at_<k>: ndcg (linear gain), ndcg_exp (2^grade - 1), mrr, recall, map, precision, hit_rate
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the two subcommands and their options."""
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="wer|ranking", title="what to score")
+    wer = _subcommand(kinds, "wer", "error rates of transcripts", _WER_EXAMPLE)
+    wer.add_argument("references", type=Path, metavar="REFS", help="what was said")
+    wer.add_argument("hypotheses", type=Path, metavar="HYPS", help="what was heard; the same ids")
+    wer.add_argument("--language", required=True, metavar="LANG", help="code of the language, for example en, zh, es")
+    wer.add_argument(
+        "--normalizer", default="default", metavar="NAME", help="default, raw, whisper or squtr-compat (default)"
+    )
+    add_normalizer_options(wer)
+    wer.add_argument("--unit", metavar="UNIT", help="word, char or mixed (char where words are not separated, or word)")
+    wer.add_argument(
+        "--format", default="auto", metavar="NAME", help="auto, jsonl, tsv, kaldi, trn or parquet, of both files (auto)"
+    )
+    ranking = _subcommand(kinds, "ranking", "ranking metrics of a run", _RANKING_EXAMPLE)
+    ranking.add_argument("qrels", type=Path, metavar="QRELS", help="judgements")
+    ranking.add_argument("run", type=Path, metavar="RUN", help="the ranking")
+    ranking.add_argument(
+        "--metrics", nargs="+", metavar="METRIC", help="metrics (ndcg_at_10 mrr_at_10 recall_at_10)"
+    )  # fmt: skip
+    ranking.add_argument(
+        "--ignore-identical-ids", action="store_true", help="drop the document that has the query's own id"
+    )
+    ranking.add_argument(
+        "--format", default="auto", metavar="NAME", help="auto, trec, tsv, jsonl or parquet, of both files (auto)"
+    )
+    for each in (wer, ranking):
+        add_statistics_options(each)
+        each.add_argument("--per-item", type=Path, metavar="FILE", help="write scores per item: .jsonl, .tsv, .parquet")
+        each.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _subcommand(
+    kinds: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str, example: str
+) -> argparse.ArgumentParser:
+    return kinds.add_parser(
+        name,
+        help=summary,
+        description=f"Print {summary}, with 95 % intervals.",
+        epilog=example,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def add_normalizer_options(parser: argparse.ArgumentParser) -> None:
+    """Options of the `default` normaliser."""
+    parser.add_argument(
+        "--script", default="fold", metavar="HOW", help="Chinese: fold, or strict: traditional is not simplified (fold)"
+    )
+    parser.add_argument("--erhua", default="keep", metavar="HOW", help="Chinese: keep, or drop 儿 of 花儿 (keep)")
+    parser.add_argument(
+        "--interjections", default="keep", metavar="HOW", help="Chinese: keep, or drop 呃, 嗯 and the like (keep)"
+    )
+    parser.add_argument("--accents", default="keep", metavar="HOW", help="Spanish: keep, or fold á to a, not ñ (keep)")
+
+
+def normalizer_from(arguments: argparse.Namespace) -> Any:
+    """The normaliser that the options describe. Raises `UsageError`."""
+    from ..text.normalizers import load_normalizer
+
+    return load_normalizer(
+        arguments.normalizer,
+        arguments.language,
+        script=arguments.script,
+        accents=arguments.accents,
+        erhua=arguments.erhua,
+        interjections=arguments.interjections,
+    )
+
+
+def add_statistics_options(parser: argparse.ArgumentParser) -> None:
+    """How intervals are made."""
+    parser.add_argument(
+        "--clusters", type=Path, metavar="FILE", help="id and label (a speaker): what is resampled together (none)"
+    )
+    parser.add_argument("--method", default="percentile", metavar="NAME", help="percentile or bca (percentile)")
+    parser.add_argument("--resamples", type=int, default=1000, metavar="N", help="bootstrap resamples (1000)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything random (0)")
+
+
+def statistics_from(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Clusters, seed, resamples and method. Raises `UsageError`, `DataError`."""
+    from ...errors import UsageError, unknown_name
+    from ..score_files import read_texts
+
+    if arguments.method not in ("percentile", "bca"):
+        raise unknown_name("method", arguments.method, ("percentile", "bca"))
+    if arguments.resamples < 1 or arguments.seed < 0:
+        raise UsageError(
+            f"{arguments.resamples} resamples, seed {arguments.seed}.", hint="Give at least 1, and a seed from 0."
+        )
+    return {
+        "clusters": read_texts(arguments.clusters, remark=note) if arguments.clusters else None,
+        "seed": arguments.seed,
+        "resamples": arguments.resamples,
+        "method": arguments.method,
+    }
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Score, write the items, print the scores."""
+    from ..score_files.items import items_format, write_items
+
+    if arguments.per_item is not None:
+        items_format(arguments.per_item)
+    found, title = _wer(arguments) if arguments.kind == "wer" else _ranking(arguments)
+    if arguments.per_item is not None:
+        write_items(arguments.per_item, found.items)
+    if arguments.json:
+        say_json(found.scores)
+        return 0
+    say(title)
+    for line in _table(found.scores):
+        say(line)
+    if arguments.per_item is not None:
+        say(f"Items: {arguments.per_item}")
+    return 0
+
+
+def _wer(arguments: argparse.Namespace) -> tuple[Summary, str]:
+    from ...errors import unknown_name
+    from ..metrics.error_counts import UNITS
+    from ..metrics.summaries import summarise_recognition
+    from ..score_files import read_texts
+
+    if arguments.unit is not None and arguments.unit not in UNITS:
+        raise unknown_name("unit", arguments.unit, UNITS)
+    normalizer = normalizer_from(arguments)
+    references = read_texts(arguments.references, arguments.format, remark=note)
+    hypotheses = read_texts(arguments.hypotheses, arguments.format, remark=note)
+    found = summarise_recognition(
+        references,
+        hypotheses,
+        language=arguments.language,
+        normalizer=normalizer,
+        unit=arguments.unit,
+        **statistics_from(arguments),
+    )
+    title = f"{len(references)} utterances, language {arguments.language}, unit {found.scores['unit']}, "
+    return found, title + f"normaliser {normalizer.name} {normalizer.version}"
+
+
+def _ranking(arguments: argparse.Namespace) -> tuple[Summary, str]:
+    from ..metrics.ranking import DEFAULT_METRICS, parse_metric
+    from ..metrics.summaries import summarise_ranking
+    from ..score_files import read_qrels, read_run
+
+    metrics = list(dict.fromkeys(arguments.metrics or DEFAULT_METRICS))
+    for name in metrics:
+        parse_metric(name)
+    found = summarise_ranking(
+        read_qrels(arguments.qrels, arguments.format, remark=note),
+        read_run(arguments.run, arguments.format, remark=note),
+        metrics,
+        ignore_identical_ids=arguments.ignore_identical_ids,
+        **statistics_from(arguments),
+    )
+    return found, f"{found.scores['n_queries']} queries with a relevant document"
+
+
+_NOT_IN_THE_TABLE = {
+    *("intervals", "unit", "language", "normalizer", "normalizer_version", "seed", "resamples", "n", "n_queries"),
+}
+
+
+def _table(scores: dict[str, Any]) -> list[str]:
+    lines = []
+    for name, value in scores.items():
+        if name in _NOT_IN_THE_TABLE:
+            continue
+        if not isinstance(value, float):
+            if value is not None:
+                lines.append(f"  {name:<18} {value:>8}")
+            continue
+        bounds = scores["intervals"].get(name)
+        shown = f"  [{bounds['low']:.4f}, {bounds['high']:.4f}]" if bounds else ""
+        lines.append(f"  {name:<18} {value:>8.4f}{shown}")
+    return lines
