@@ -17,18 +17,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that `squtr evaluate --out` wrote")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the page to write (DIR/report.html)")
     parser.add_argument("--title", default="squtr report", metavar="TEXT", help="the page's title")
-    parser.add_argument("--json", action="store_true", help="print one JSON object about the page")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object: the page, and whose loss each run's is"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page and say where it is."""
-    from ..report import write_report
+    from ..report import attribution_json, make_report
 
     out = arguments.out or arguments.folder / "report.html"
-    path = write_report(arguments.folder, out, title=arguments.title)
-    size = path.stat().st_size
+    report = make_report(arguments.folder, out, title=arguments.title)
+    path, size = report.path, report.path.stat().st_size
     if arguments.json:
-        say_json({"report": str(path), "bytes": size})
+        say_json({"report": str(path), "bytes": size, "attribution": attribution_json(report.attributions)})
     else:
         say(f"Report: {path} ({size / 1e6:.1f} MB)")
     return 0

@@ -8,7 +8,7 @@ score with text − score with transcript; negative where an error happens to he
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...errors import DataError
 from .error_counts import ErrorCounts
 from .robustness import pair_ids
 from .statistics import UNDEFINED, Floats, Interval, bootstrap_interval, mean_interval
+from .stratified import unweighted_mean, unweighted_mean_interval
 
 _TOLERANCE = 1e-9
 
@@ -60,6 +61,17 @@ def _mean(values: Floats, seed: int, resamples: int) -> Estimate:
     if not len(values):
         return Estimate(math.nan, UNDEFINED, 0)
     return Estimate(float(values.mean()), mean_interval(values, seed=seed, resamples=resamples), len(values))
+
+
+def _mean_of_means(
+    ids: Sequence[str], values: Floats, subsets: Mapping[str, str] | None, seed: int, resamples: int
+) -> Estimate:
+    """The unweighted mean over subsets, as scores are averaged."""
+    strata: dict[str, dict[str, float]] = {}
+    for id_, value in zip(ids, values.tolist(), strict=True):
+        strata.setdefault("" if subsets is None else subsets[id_], {})[id_] = value
+    interval = unweighted_mean_interval(strata, seed=seed, resamples=resamples)
+    return Estimate(unweighted_mean(strata), interval, len(ids))
 
 
 def _share(found: Floats) -> float:
@@ -106,13 +118,15 @@ def attribute(
     score_with_transcript: Mapping[str, float],
     score_with_text: Mapping[str, float],
     *,
+    subsets: Mapping[str, str] | None = None,
     seed: int = 0,
     resamples: int = 1000,
 ) -> Attribution:
     """Attribute the shortfall of one system under one condition, from per-query counts and scores in [0, 1].
 
     All three are joined by id; different ids raise `DataError`. To leave out queries without a transcript, leave
-    their ids out everywhere.
+    their ids out everywhere. `subsets` maps ids to subsets: the shortfall and its parts are then unweighted means over
+    them, as scores are.
 
     >>> found = attribute(
     ...     {"a": ErrorCounts(0, 0, 0, 4), "b": ErrorCounts(2, 0, 0, 4)}, {"a": 0.5, "b": 0.1}, {"a": 0.5, "b": 0.9})
@@ -121,8 +135,24 @@ def attribute(
     >>> round(found.slope.value, 4)
     1.6
     """
+    rates = {id_: own.rate for id_, own in counts.items()}
+    return attribute_rates(
+        rates, score_with_transcript, score_with_text, subsets=subsets, seed=seed, resamples=resamples
+    )
+
+
+def attribute_rates(
+    error_rates: Mapping[str, float],
+    score_with_transcript: Mapping[str, float],
+    score_with_text: Mapping[str, float],
+    *,
+    subsets: Mapping[str, str] | None = None,
+    seed: int = 0,
+    resamples: int = 1000,
+) -> Attribution:
+    """`attribute` from the queries' own error rates, NaN where there is none (not decoded, or an empty reference)."""
     ids = pair_ids(score_with_transcript, score_with_text)
-    pair_ids(score_with_transcript, counts)
+    pair_ids(score_with_transcript, error_rates)
     spoken = np.array([score_with_transcript[i] for i in ids], dtype=np.float64)
     typed = np.array([score_with_text[i] for i in ids], dtype=np.float64)
     for values, what in ((spoken, "transcript"), (typed, "text")):
@@ -132,16 +162,16 @@ def attribute(
                 f"the score of {ids[bad[0]]!r} with {what} is {values[bad[0]]}.", hint="Give scores in [0, 1]."
             )
     lost = typed - spoken
-    rates = np.array([counts[i].rate for i in ids], dtype=np.float64)
+    rates = np.array([error_rates[i] for i in ids], dtype=np.float64)
     scored = np.isfinite(rates)
     right = scored & (rates == 0)
     wrong = scored & (rates > 0)
-    shortfall = _mean(1 - spoken, seed, resamples)
-    recogniser = _mean(lost, seed, resamples)
+    shortfall = _mean_of_means(ids, 1 - spoken, subsets, seed, resamples)
+    recogniser = _mean_of_means(ids, lost, subsets, seed, resamples)
     return Attribution(
         n=len(ids),
         shortfall=shortfall,
-        retriever=_mean(1 - typed, seed, resamples),
+        retriever=_mean_of_means(ids, 1 - typed, subsets, seed, resamples),
         recogniser=recogniser,
         recogniser_share=recogniser.value / shortfall.value if shortfall.value else math.nan,
         slope=_slope_estimate(rates[scored], lost[scored], seed, resamples),

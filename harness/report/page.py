@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from ...errors import UsageError
 from ..results import read_runs, write_atomically
+from .attribution import RunAttribution, attribution_tables, attributions
 from .breakdown import breakdowns
 from .cards import sample_list, worst_list
 from .curves import axis_top, curve_panels
@@ -40,6 +43,26 @@ def write_report(
     Raises `DataError` if there are no results or they contradict each other, `UsageError` for limits below 0,
     `StorageError` if the disk refuses.
     """
+    return make_report(folder, out, title=title, max_worst=max_worst, max_audio_bytes=max_audio_bytes).path
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where the page is, and whose loss it says each run's is."""
+
+    path: Path
+    attributions: tuple[RunAttribution, ...]
+
+
+def make_report(
+    folder: Path,
+    out: Path,
+    *,
+    title: str = DEFAULT_TITLE,
+    max_worst: int = 20,
+    max_audio_bytes: int = MOST_AUDIO_BYTES,
+) -> Report:
+    """`write_report`, and what it found out."""
     for name, value in (("max_worst", max_worst), ("max_audio_bytes", max_audio_bytes)):
         if value < 0:
             raise UsageError(f"{name} is {value}.", hint="Give 0 or more.")
@@ -47,16 +70,19 @@ def write_report(
         raise UsageError(f"{out} is a folder.", hint="Give the path of the HTML file to write.")
     found = sections(read_runs(folder))
     samples = choose_samples(folder, found, max_audio_bytes)
-    write_atomically(out, _page(found, samples, title, max_worst).encode("utf-8"))
-    return out
+    whose = {section.anchor: attributions(section) for section in found}
+    write_atomically(out, _page(found, samples, whose, title, max_worst).encode("utf-8"))
+    return Report(out, tuple(one for own in whose.values() for one in own))
 
 
-def _page(found: list[Section], samples: Samples, title: str, max_worst: int) -> str:
+def _page(
+    found: list[Section], samples: Samples, whose: Mapping[str, list[RunAttribution]], title: str, max_worst: int
+) -> str:
     style, script = _asset("style.css"), _asset("script.js")
     # Transcripts are untrusted. Were one ever to escape its quoting, the browser still runs and loads nothing but this.
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; media-src data:"
     top = axis_top(found)
-    body = "".join(_section(section, samples, top, max_worst) for section in found)
+    body = "".join(_section(section, samples, whose[section.anchor], top, max_worst) for section in found)
     links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in found)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -83,7 +109,7 @@ def _overview(found: list[Section]) -> str:
     return f'<p class="sub-title">{aim}</p><div class="overview">{parts}</div>'
 
 
-def _section(section: Section, samples: Samples, top: float, max_worst: int) -> str:
+def _section(section: Section, samples: Samples, whose: list[RunAttribution], top: float, max_worst: int) -> str:
     anchor = section.anchor
     cases = worst_cases(section, max_worst)
     return (
@@ -92,6 +118,7 @@ def _section(section: Section, samples: Samples, top: float, max_worst: int) -> 
         f'<h3 id="{anchor}-scores">Scores</h3>{score_table(section)}'
         f'<h3 id="{anchor}-curves">Degradation with noise</h3>{_curves(section, top)}'
         f'<h3 id="{anchor}-errors">Recognition errors and retrieval</h3>{_errors(section, top)}'
+        f'<h3 id="{anchor}-attribution">Whose loss it is</h3>{attribution_tables(section, whose)}'
         f'<h3 id="{anchor}-queries">Worst queries</h3>'
         f"<p>The queries that lose most nDCG@10 against their typed text, at most {max_worst} at a time.</p>"
         f"{worst_list(section, cases, max_worst)}"

@@ -32,6 +32,17 @@ _DEFINITIONS = (
         "Positive is worse, negative a gain.",
     ),
     (
+        "Whose loss it is",
+        "What a run falls short of nDCG@10 = 1 splits in two. The retriever's part is what the typed query falls short "
+        "of as well; the recogniser's part is the loss against text. The slope is the loss per unit of a query's own "
+        "error rate (least squares), the correlation Spearman's rank correlation of the two.",
+    ),
+    (
+        "Names and numbers",
+        "Tokens with a digit after normalisation, and words written with a capital inside a sentence of the reference. "
+        "Scripts without capitals have numbers only.",
+    ),
+    (
         "95 % interval",
         "Bootstrap over queries; for losses paired, so that a query's difficulty cancels. An interval of a loss that "
         "includes 0 does not show a loss.",

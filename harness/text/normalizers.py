@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Literal
+from typing import Any, Literal
 
 from ...errors import UsageError, missing_extra, unknown_name
 from .base import base_step, to_fixpoint
@@ -24,6 +24,7 @@ from .squtr_compat import squtr_compat
 NORMALIZERS = ("default", "raw", "whisper", "squtr-compat")
 DEFAULT_VERSION = "1"
 """Raised whenever `default` would give another text for the same input."""
+_OPTIONS = ("script", "accents", "erhua", "interjections")
 _CACHE_SIZE = 65_536
 
 
@@ -99,6 +100,20 @@ def load_normalizer(
             )
         chosen.append(f"{option}={value}")
     return _load(name, primary, *chosen)
+
+
+def recorded_normalizer(name: str, language: str) -> Normalizer:
+    """The normaliser whose name a result holds, options included. Raises as `load_normalizer` does.
+
+    >>> recorded_normalizer("default(script=strict)", "zh")("臺灣")
+    '臺灣'
+    """
+    plain, _, options = name.removesuffix(")").partition("(")
+    chosen: dict[str, Any] = dict(option.split("=", 1) for option in options.split(",") if "=" in option)
+    unknown = next((key for key in chosen if key not in _OPTIONS), None)
+    if unknown is not None:
+        raise unknown_name("option of a normalizer", unknown, _OPTIONS)
+    return load_normalizer(plain, language, **chosen)
 
 
 @lru_cache(maxsize=64)
