@@ -56,10 +56,15 @@ def loaded_by(code: str) -> set[str]:
 
 
 def source_files() -> list[tuple[str, Path]]:
-    """Module name and file of all modules; links are followed."""
+    """Module name and file of all modules; links are followed.
+
+    Folders without `__init__.py` hold no module of the package: those of `evaluate_modules` are loaded, as copies that
+    lie elsewhere, by the library `evaluate` alone.
+    """
     root = Path(squtr.__path__[0])
     found = []
-    for folder, _, files in os.walk(root, followlinks=True):
+    for folder, folders, files in os.walk(root, followlinks=True):
+        folders[:] = [name for name in folders if (Path(folder) / name / "__init__.py").is_file()]
         for file in files:
             if file.endswith(".py"):
                 path = Path(folder) / file
