@@ -212,6 +212,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             temporary = file.name
             file.write(content)
+        # Temporary files are private; a result is not.
+        Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     except OSError as error:
         if temporary is not None:

@@ -32,14 +32,14 @@ COMMANDS = {
         CommandSpec("build", ".build", "build a paired clean/noisy/reverberant data set into a folder"),
         CommandSpec("doctor", ".doctor", "check a built data set: files, ids, pairing, and SNR on a sample"),
         CommandSpec("push", ".push", "publish a built data set on the Hugging Face Hub"),
+        CommandSpec("evaluate", ".evaluate", "evaluate systems on a data set"),
+        CommandSpec("report", ".report", "write one self-contained HTML page from results"),
+        CommandSpec("compare", ".compare", "compare two systems on the same items: tests, intervals, n"),
+        CommandSpec("score", ".score", "score transcripts or rankings that lie in files"),
+        CommandSpec("normalize", ".normalize", "normalise lines of text as the scores do"),
         CommandSpec("speak", ".speak", "speak one text into a sound file"),
         CommandSpec("synthesize", ".synthesize", "speak all queries of a source and check their quality"),
         CommandSpec("review", ".review", "listen to synthesised queries on a page, and apply the marks"),
-        CommandSpec("evaluate", ".evaluate", "evaluate systems on a data set"),
-        CommandSpec("score", ".score", "score transcripts or rankings that lie in files"),
-        CommandSpec("normalize", ".normalize", "normalise lines of text as the scores do"),
-        CommandSpec("compare", ".compare", "compare two systems on the same items: tests, intervals, n"),
-        CommandSpec("report", ".report", "write one self-contained HTML page from results"),
         CommandSpec("fetch", ".fetch", "fetch recorded noise or rooms, or say where to get them"),
         CommandSpec("mix", ".mix", "add noise to one recording at an exact level"),
         CommandSpec("reverb", ".reverb", "put one recording into a room"),
@@ -52,7 +52,7 @@ _HELP = f"""usage: squtr COMMAND [options]
 squtr {__version__}: how much does retrieval lose when queries are spoken, in noise and in rooms?
 
 commands:
-{chr(10).join(f"  {spec.name:<10} {spec.summary}" for spec in COMMANDS.values())}
+{chr(10).join(f"  {spec.name:<11} {spec.summary}" for spec in COMMANDS.values())}
 
 options:
   --help     show this help; `squtr COMMAND --help` shows a command's options and an example

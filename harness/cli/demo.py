@@ -28,8 +28,9 @@ TRANSCRIBER = "faster-whisper:whisper-base"
 RETRIEVERS = {
     "bm25": LANGUAGES,
     "dense:all-minilm-l6-v2": ("en",),
-    "dense:multilingual-e5-small": ("zh", "es"),
+    "dense:multilingual-e5-small": LANGUAGES,
 }
+"""Retrievers and the languages they were made for."""
 FEWEST_QUERIES = 8
 TIMED_CLIPS = 8
 SETUP_SECONDS = 60.0
@@ -43,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--queries", type=int, default=0, metavar="N", help="queries per language (what the time allows)"
     )
-    parser.add_argument("--minutes", type=float, default=5.0, metavar="M", help="time to fill with queries (5)")
+    parser.add_argument("--minutes", type=float, default=4.5, metavar="M", help="minutes to fill with queries (4.5)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of every keyed draw (0)")
 
 

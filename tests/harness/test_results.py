@@ -23,6 +23,7 @@ def test_round_trip(tmp_path: Path) -> None:
         assert read_result(path) == record.result
     assert len(read_runs(tmp_path)) == len(records)
     assert not list(tmp_path.rglob(".*"))
+    assert {p.stat().st_mode & 0o777 for p in tmp_path.rglob("*") if p.is_file()} == {0o644}
 
 
 def test_schema_version_comes_first(tmp_path: Path) -> None:
