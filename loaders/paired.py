@@ -155,20 +155,23 @@ class BuiltData:
                 row["audio"] = row["audio"]["bytes"]
                 yield SpokenQuery(**{name: row[name] for name in QUERY_COLUMNS})
 
+    def _table(self, subset: str, table: str) -> Iterator[dict[str, Any]]:
+        """The rows of a plain table; none where recordings alone were built, which have neither."""
+        config = f"{subset}-{table}"
+        if subset in self.subsets and config not in self._patterns:
+            return
+        for batch in self._batches(config):
+            yield from batch.to_pylist()
+
     def documents(self, subset: str) -> Sequence[Document]:
-        """The corpus."""
-        return [
-            Document(row["id"], row["title"], row["text"])
-            for batch in self._batches(f"{subset}-corpus")
-            for row in batch.to_pylist()
-        ]
+        """The corpus; empty where recordings alone were built."""
+        return [Document(row["id"], row["title"], row["text"]) for row in self._table(subset, "corpus")]
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
         """Grades by query id and document id."""
         grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
-        for batch in self._batches(f"{subset}-qrels"):
-            for row in batch.to_pylist():
-                grades.setdefault(row["query-id"], {})[row["corpus-id"]] = row["score"]
+        for row in self._table(subset, "qrels"):
+            grades.setdefault(row["query-id"], {})[row["corpus-id"]] = row["score"]
         return grades
 
 
