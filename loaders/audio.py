@@ -47,6 +47,8 @@ def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None
     `content` is a whole file or its path. A sound with several channels needs `channel` (from 0): channels are never
     averaged, because they may cancel. Raises `AudioError` naming `name`; the signal itself is not checked.
     """
+    if isinstance(content, Path) and not content.is_file():
+        raise AudioError(f"{name} does not exist.", hint=f"Looked for {content}: check the path.")
     try:
         source = content if isinstance(content, Path) else io.BytesIO(content)
         data, rate = soundfile.read(source, dtype="float32", always_2d=True)

@@ -114,7 +114,8 @@ def read_default_manifest(config: str) -> Manifest:
         raise DataError(
             f"no data set was built into {folder}.",
             hint=f'Run `squtr build` (without --out), or name a source: load_dataset("squtr", "{config}", '
-            f'source="mini"). Known sources: {", ".join(SOURCES)}.',
+            f'source="mini") for the embedded collection, source="release:SLLMCommunity/SQuTR@<commit>" for the published '
+            f"one. Known sources: {', '.join(SOURCES)}.",
         )
     manifest = read_manifest(folder)
     if not manifest.complete:

@@ -70,6 +70,11 @@ def test_resampling_to_nothing_is_refused() -> None:
         resample(tone(), 0)
 
 
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(AudioError, match=r"the speech does not exist.*no\.wav"):
+        decode_audio(tmp_path / "no.wav", "the speech")
+
+
 def test_flac_keeps_the_samples() -> None:
     samples = tone()
     back, rate = soundfile.read(io.BytesIO(encode_flac(samples, "x")), dtype="int16")
