@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
@@ -10,6 +11,10 @@ LOOP_COPIES = 4
 LOOP_TOKENS = 8
 """… and how many tokens the copies must cover (four times "no" is speech)."""
 _LONGEST_PERIOD = 40
+_COPIES = re.compile(rf"(.{{1,{_LONGEST_PERIOD}}}?)\1{{{LOOP_COPIES - 1}}}", re.DOTALL)
+_LEAST_REPEATED = min(
+    (max(LOOP_COPIES, -(-LOOP_TOKENS // period)) - 1) * period for period in range(1, _LONGEST_PERIOD + 1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,12 @@ def is_loop(hypothesis: Sequence[str], reference: Sequence[str] = ()) -> bool:
     >>> is_loop(("thank you " * 5).split()), is_loop(["no"] * 4), is_loop(["ha"] * 9, ["ha"] * 9)
     (True, False, False)
     """
+    # So many copies repeat at least this many tokens (two, four times): few transcripts need a closer look.
+    if len(hypothesis) - len(set(hypothesis)) < _LEAST_REPEATED:
+        return False
+    codes: dict[str, str] = {}
+    if _COPIES.search("".join([codes.setdefault(token, chr(len(codes))) for token in hypothesis])) is None:
+        return False
     copies, covered = longest_repetition(hypothesis)
     if copies < LOOP_COPIES or covered < LOOP_TOKENS:
         return False

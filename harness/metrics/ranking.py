@@ -11,6 +11,7 @@ nDCG: Järvelin & Kekäläinen, TOIS 20(4), 2002, as computed by trec_eval's `nd
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,6 +75,8 @@ def parse_grade(query_id: object, document_id: object, grade: object) -> int:
 
 def string_keys(what: str, table: Mapping[Any, V]) -> dict[str, V]:
     """`table` with its ids as strings; two ids that become the same string (7 and "7") raise `DataError`."""
+    if isinstance(table, dict) and set(map(type, table)) <= {str}:
+        return table
     result = {str(key): value for key, value in table.items()}
     if len(result) != len(table):
         raise DataError(f"two ids of the {what} are the same when written as text.", hint="Make the ids unique.")
@@ -88,45 +91,50 @@ def order_hits(query_id: str, hits: Hits) -> list[str]:
     >>> order_hits("q", [("a", 1.0), ("b", 1.0), ("c", 2.0), ("a", 9.0)])
     ['c', 'b', 'a']
     """
-    pairs: Iterable[tuple[Any, float]] = hits.items() if isinstance(hits, Mapping) else hits
+    pairs = list(hits.items() if isinstance(hits, Mapping) else hits)
+    documents = [str(document_id) for document_id, _ in pairs]
+    values = [score for _, score in pairs]
+    # Finite numbers may add up to infinity, so only then each is looked at.
+    if not math.isfinite(sum(values)):
+        for document_id, score in zip(documents, values, strict=True):
+            if not math.isfinite(score):
+                raise DataError(
+                    f"the score of document {document_id!r} for query {query_id!r} is {score}.",
+                    hint="Scores must be finite numbers.",
+                )
+    if all(map(operator.gt, values, values[1:])) and len(set(documents)) == len(documents):
+        return documents
     scores: dict[str, float] = {}
-    last, ordered = math.inf, True
-    for document_id, score in pairs:
-        if not math.isfinite(score):
-            raise DataError(
-                f"the score of document {str(document_id)!r} for query {query_id!r} is {score}.",
-                hint="Scores must be finite numbers.",
-            )
-        scores.setdefault(str(document_id), float(score))
-        ordered = ordered and score < last
-        last = score
-    if ordered:
-        return list(scores)
+    for document_id, score in zip(documents, values, strict=True):
+        scores.setdefault(document_id, float(score))
     # Two stable sorts: ids descending first, then scores descending.
     return sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
 
 
-def _dcg(gains: Sequence[float]) -> float:
-    return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+def _dcg(gains: Iterable[tuple[int, float]]) -> float:
+    """Of (rank, gain)."""
+    return math.fsum(gain / math.log2(rank + 1) for rank, gain in gains)
 
 
-def _score(family: str, k: int, grades: Sequence[int], judged: Sequence[int]) -> float:
-    """One metric of one query: `grades` of the ranked hits, `judged` all positive grades, descending."""
-    top = grades[:k]
+def _score(family: str, k: int, found: Sequence[tuple[int, int]], judged: Sequence[int]) -> float:
+    """One metric of one query: `found` the relevant hits as (rank, grade), `judged` all positive grades, descending."""
+    top = [hit for hit in found if hit[0] <= k]
+    if not top:
+        return 0.0
     if family == "ndcg":
-        return _dcg([max(0, g) for g in top]) / _dcg(judged[:k])
+        return _dcg(top) / _dcg(enumerate(judged[:k], start=1))
     if family == "ndcg_exp":
-        return _dcg([2.0 ** max(0, g) - 1 for g in top]) / _dcg([2.0**g - 1 for g in judged[:k]])
-    ranks = [rank for rank, grade in enumerate(top, start=1) if grade > 0]
+        ideal = _dcg((rank, 2.0**g - 1) for rank, g in enumerate(judged[:k], start=1))
+        return _dcg((rank, 2.0**g - 1) for rank, g in top) / ideal
     if family == "mrr":
-        return 1 / ranks[0] if ranks else 0.0
+        return 1 / top[0][0]
     if family == "recall":
-        return len(ranks) / len(judged)
+        return len(top) / len(judged)
     if family == "map":
-        return math.fsum(found / rank for found, rank in enumerate(ranks, start=1)) / len(judged)
+        return math.fsum(nth / rank for nth, (rank, _) in enumerate(top, start=1)) / len(judged)
     if family == "precision":
-        return len(ranks) / k
-    return 1.0 if ranks else 0.0
+        return len(top) / k
+    return 1.0
 
 
 def score_ranking(
@@ -175,10 +183,11 @@ def score_ranking(
         if ignore_identical_ids:
             ranked = [doc for doc in ranked if doc != query_id]
         ranked = ranked[:depth]
-        unjudged += sum(doc not in grades for doc in ranked)
-        ranked_grades = [grades.get(doc, 0) for doc in ranked]
+        graded = [grades.get(doc) for doc in ranked]
+        unjudged += graded.count(None)
+        found = [(rank, grade) for rank, grade in enumerate(graded, start=1) if grade is not None and grade > 0]
         for name, (family, k) in parsed.items():
-            per_query[name][query_id] = _score(family, k, ranked_grades, judged)
+            per_query[name][query_id] = _score(family, k, found, judged)
     n = len(next(iter(per_query.values())))
     if n == 0:
         raise DataError("no query has a relevant document.", hint="Check the judgements (grades above 0, right ids).")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,16 +35,24 @@ class ArrayJudgements:
     @classmethod
     def from_qrels(cls, qrels: Mapping[str, Mapping[str, int]], index: Mapping[str, int]) -> ArrayJudgements:
         """From judgements and each document id's index. A judged document outside the corpus stays in the ideal."""
-        starts, documents, grades = [0], [], []
         table = string_keys("judgements", qrels)
-        for query_id, judged in table.items():
-            for document_id, grade in string_keys(f"judgements of query {query_id!r}", judged).items():
-                documents.append(index.get(document_id, _OUTSIDE_CORPUS))
-                grades.append(parse_grade(query_id, document_id, grade))
-            starts.append(len(documents))
+        rows = list(table.values())
+        ids = list(chain.from_iterable(rows))
+        grades = list(chain.from_iterable(row.values() for row in rows))
+        # The usual types are looked at all at once, others query by query.
+        if not (set(map(type, ids)) <= {str} and set(map(type, grades)) <= {int}):
+            rows = [string_keys(f"judgements of query {query_id!r}", row) for query_id, row in table.items()]
+            ids = list(chain.from_iterable(rows))
+            grades = [
+                parse_grade(query_id, document_id, grade)
+                for query_id, row in zip(table, rows, strict=True)
+                for document_id, grade in row.items()
+            ]
+        starts = np.cumsum([0, *map(len, rows)])
+        documents = [index.get(document_id, _OUTSIDE_CORPUS) for document_id in ids]
         return cls(
             tuple(table),
-            np.array(starts, dtype=np.int64),
+            starts.astype(np.int64),
             np.array(documents, dtype=np.int64),
             np.array(grades, dtype=np.int64),
         )
@@ -64,27 +73,49 @@ class ArrayScores:
     unjudged: int
 
 
-def order_by_score(scores: NDArray[np.floating], documents: NDArray[np.integer], document_ids: Sequence[str]) -> Ints:
+def order_by_score(
+    scores: NDArray[np.floating], documents: NDArray[np.integer], document_ids: Sequence[str]
+) -> NDArray[np.integer]:
     """(Q, k) document indices, each row by score descending, ties by document id descending.
 
-    `scores` (Q, k) must be finite. Only rows that are not already strictly descending are sorted.
+    `scores` (Q, k) must be finite. Only rows that are not already strictly descending are sorted. Signed indices keep
+    their type, so that a large ranking needs little memory.
 
     >>> order_by_score(np.array([[1.0, 1.0, 2.0]]), np.array([[0, 1, 2]]), ["a", "b", "c"])
     array([[2, 1, 0]])
     """
     if scores.shape != documents.shape or scores.ndim != 2:
         raise UsageError(f"scores have shape {scores.shape}, documents {documents.shape}.", hint="Give (Q, k) twice.")
-    if not np.isfinite(scores).all():
-        row = int(np.argmin(np.isfinite(scores).all(axis=1)))
-        raise DataError(f"row {row} of the scores holds a value that is not finite.", hint="Scores must be finite.")
-    ordered = documents.astype(np.int64)
-    rows = np.flatnonzero((np.diff(scores, axis=1) >= 0).any(axis=1))
-    if len(rows):
-        place = np.empty(len(document_ids), dtype=np.int64)
-        place[sorted(range(len(document_ids)), key=document_ids.__getitem__, reverse=True)] = np.arange(len(place))
-        order = np.lexsort((place[ordered[rows]], -scores[rows]), axis=1)
-        ordered[rows] = np.take_along_axis(ordered[rows], order, axis=1)
+    signed = np.issubdtype(documents.dtype, np.signedinteger)
+    ordered: NDArray[np.integer] = documents.copy() if signed else documents.astype(np.int64)
+    step = max(1, _CHUNK_CELLS // max(1, scores.shape[1]))
+    for start in range(0, len(scores), step):
+        part = scores[start : start + step]
+        if not np.isfinite(part).all():
+            row = start + int(np.argmin(np.isfinite(part).all(axis=1)))
+            raise DataError(f"row {row} of the scores holds a value that is not finite.", hint="Scores must be finite.")
+        rows = np.flatnonzero((part[:, 1:] >= part[:, :-1]).any(axis=1))
+        if len(rows):
+            own, values = ordered[start + rows], part[rows]
+            order = np.lexsort((_places(own, values, document_ids), -values), axis=1)
+            ordered[start + rows] = np.take_along_axis(own, order, axis=1)
     return ordered
+
+
+def _places(documents: NDArray[np.integer], scores: NDArray[np.floating], document_ids: Sequence[str]) -> Ints:
+    """Of every cell, the place of its id in descending order; 0 for documents that no other ties with."""
+    rising = (scores[:, 1:] > scores[:, :-1]).any(axis=1)
+    tied = np.zeros(scores.shape, dtype=bool)
+    equal = scores[:, 1:] == scores[:, :-1]
+    tied[:, 1:] |= equal
+    tied[:, :-1] |= equal
+    # Of rows that are out of order, ties need not be neighbours yet.
+    tied[rising] = True
+    wanted = np.unique(documents[tied]).tolist()
+    place = np.zeros(len(document_ids), dtype=np.int64)
+    place[sorted(wanted, key=document_ids.__getitem__, reverse=True)] = np.arange(len(wanted))
+    found: Ints = place[documents]
+    return found
 
 
 def _ranks(judgements: ArrayJudgements, ranked: NDArray[np.integer], depth: int) -> Ints:
@@ -172,6 +203,7 @@ def score_arrays(
             raise IntegrityError(f"{name} of query {judgements.query_ids[int(value.argmax())]!r} lies outside [0, 1].")
         value[~answerable] = np.nan
         per_query[name] = value
+    _check_invariants(judgements.query_ids, per_query, relevant == 1)
     judged_and_found = np.bincount(owners[found], minlength=queries)
     return ArrayScores(
         per_query=per_query,
@@ -181,6 +213,21 @@ def score_arrays(
         no_relevant=queries - n,
         unjudged=int((filled - judged_and_found)[answerable].sum()),
     )
+
+
+def _check_invariants(query_ids: Sequence[str], per_query: Mapping[str, Floats], single: NDArray[np.bool_]) -> None:
+    """With one relevant document MRR ≤ nDCG ≤ Recall at each cut-off, as `ranking.check_invariants` has it."""
+    for name, values in per_query.items():
+        family, k = parse_metric(name)
+        if family != "ndcg":
+            continue
+        low, high = per_query.get(f"mrr_at_{k}", values), per_query.get(f"recall_at_{k}", values)
+        broken = np.flatnonzero(single & ((values < low - 1e-9) | (values > high + 1e-9)))
+        if len(broken):
+            raise IntegrityError(
+                f"query {query_ids[broken[0]]!r} has one relevant document, but not MRR {low[broken[0]]} <= "
+                f"nDCG {values[broken[0]]} <= Recall {high[broken[0]]}."
+            )
 
 
 def _gains(family: str, grades: Ints) -> Floats:

@@ -24,6 +24,8 @@ from .error_counts import ErrorCounts, counts_array
 Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
 """From column sums, shape (…, m), to the statistic, shape (…)."""
+Counts = Iterable[ErrorCounts] | NDArray[np.int64]
+"""Counts per utterance, also as the array of `counts_array`."""
 Method = Literal["percentile", "bca"]
 
 _CHUNK = 4_000_000
@@ -146,16 +148,26 @@ def resampled_sums(data: Floats, seed: int, resamples: int, stream: int = 0) -> 
     entropy = np.random.SeedSequence(seed, spawn_key=(stream,) if stream else ())
     rng = np.random.Generator(np.random.PCG64(entropy))
     n = len(data)
-    distinct, repeats = np.unique(data, axis=0, return_counts=True)
+    # A constant column (mostly one that counts rows) has the same sum in every resample.
+    varying = np.flatnonzero((data != data[0]).any(axis=0)).tolist()
+    sums = np.empty((resamples, data.shape[1]))
+    sums[:] = n * data[0]
+    if not varying:
+        return sums
+    if len(varying) == 1:
+        values, repeats = np.unique(data[:, varying[0]], return_counts=True)
+        distinct = values[:, None]
+    else:
+        distinct, repeats = np.unique(data[:, varying], axis=0, return_counts=True)
     if len(distinct) * 8 <= n:
         drawn = rng.multinomial(n, repeats / n, size=resamples)
-        return np.asarray(drawn.astype(np.float64) @ distinct)
-    sums = np.empty((resamples, data.shape[1]))
+        sums[:, varying] = drawn.astype(np.float64) @ distinct
+        return sums
     step = max(1, _CHUNK // n)
     for start in range(0, resamples, step):
         stop = min(start + step, resamples)
         rows = rng.integers(0, n, size=(stop - start, n))
-        for column in range(data.shape[1]):
+        for column in varying:
             sums[start:stop, column] = data[:, column][rows].sum(axis=1)
     return sums
 
@@ -253,13 +265,13 @@ def difference_interval(
     )
 
 
-def _errors_and_lengths(counts: Iterable[ErrorCounts]) -> Floats:
+def _errors_and_lengths(counts: Counts) -> Floats:
     table = counts_array(counts)
     return np.column_stack([table[:, :3].sum(axis=1), table[:, 3]]).astype(np.float64)
 
 
 def corpus_rate_interval(
-    counts: Iterable[ErrorCounts],
+    counts: Counts,
     clusters: Sequence[object] | None = None,
     *,
     seed: int,
@@ -284,8 +296,8 @@ def corpus_rate_interval(
 
 
 def corpus_rate_difference_interval(
-    a: Iterable[ErrorCounts],
-    b: Iterable[ErrorCounts],
+    a: Counts,
+    b: Counts,
     clusters: Sequence[object] | None = None,
     *,
     seed: int,

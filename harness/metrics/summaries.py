@@ -19,13 +19,11 @@ from .error_counts import (
     ErrorCounts,
     Unit,
     check_same_ids,
-    count_many,
+    count_texts_array,
     default_unit,
-    macro_rate,
-    squtr_compat_rate,
     tokens,
 )
-from .flags import flag_counts, flag_utterance
+from .flags import is_loop
 from .ranking import DEFAULT_METRICS, Hits, score_ranking
 from .statistics import Interval, Method, corpus_rate_interval, mean_interval
 
@@ -35,10 +33,15 @@ RATES: dict[Unit, tuple[str, str]] = {"word": ("wer", "word"), "char": ("cer", "
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`scores` is one JSON object, `items` one per item, in the order of the references or judgements."""
+    """`scores` is one JSON object; `columns` are fields with their values per item, in the order of the references."""
 
     scores: dict[str, Any]
-    items: list[dict[str, Any]]
+    columns: dict[str, Sequence[Any]]
+
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        """One object per item."""
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
 
 
 def plain(value: float) -> float | None:
@@ -97,31 +100,43 @@ def summarise_recognition(
     unit = default_unit(language) if unit is None else unit
     check_same_ids(references, hypotheses)
     ids = list(references)
-    said = {id_: normalizer(references[id_]) for id_ in ids}
-    heard = {id_: normalizer(hypotheses[id_]) for id_ in ids}
+    said = [normalizer(text) for text in references.values()]
+    heard = [normalizer(hypotheses[id_]) for id_ in ids]
     labels = _labels(clusters, ids)
-    # Tokens of the chosen unit first, so that a unit that has no meaning is refused at once.
-    pairs = [(tokens(said[i], unit, language), tokens(heard[i], unit, language)) for i in ids]
-    counts: dict[Unit, list[ErrorCounts]] = {unit: count_many(pairs)}
-    for other in ("word", "char"):
-        if other not in counts and not (other == "word" and is_written_without_spaces(language)):
-            counts[other] = count_many(
-                (tokens(said[i], other, language), tokens(heard[i], other, language)) for i in ids
-            )
-    flags = [flag_utterance(reference, hypothesis) for reference, hypothesis in pairs]
-    flagged = flag_counts(flags)
-    total = sum(counts[unit], ErrorCounts.zero())
+    # The chosen unit first, so that one that has no meaning is refused.
+    wanted: list[Unit] = [unit, "char"] if is_written_without_spaces(language) else [unit, "word", "char"]
+    counts = {each: count_texts_array(said, heard, unit=each, language=language) for each in dict.fromkeys(wanted)}
+    own = counts[unit]
+    total = ErrorCounts(*own.sum(axis=0).tolist())
+    nothing_said = own[:, 3] == 0
+    something_heard = own[:, 3] - own[:, 1] + own[:, 2] > 0
+    flags: dict[str, list[bool]] = {
+        "loop": [_loops(a, b, unit, language) for a, b in zip(said, heard, strict=True)],
+        "hallucination": (nothing_said & something_heard).tolist(),
+        "empty": (~nothing_said & ~something_heard).tolist(),
+    }
     options: dict[str, Any] = {"seed": seed, "resamples": resamples, "method": method}
     rates: dict[str, float | None] = {"wer": None, "wer_macro": None, "cer": None, "cer_macro": None}
     intervals: dict[str, dict[str, float] | None] = dict.fromkeys(rates)
-    compat = normalizer.name == "squtr-compat"
+    columns: dict[str, Sequence[Any]] = {"id": ids}
+    for place, field in enumerate(("substitutions", "deletions", "insertions", "reference_length")):
+        columns[field] = own[:, place].tolist()
     for counted, table in counts.items():
-        name = RATES[counted][0]
-        rates[name] = plain(sum(table, ErrorCounts.zero()).rate)
+        name, column = RATES[counted]
+        errors, lengths = table[:, :3].sum(axis=1), table[:, 3]
+        filled = lengths > 0
+        each_rate = np.full(len(table), math.nan)
+        each_rate[filled] = errors[filled] / lengths[filled]
+        rates[name] = plain(ErrorCounts(*table.sum(axis=0).tolist()).rate)
         intervals[name] = plain_interval(corpus_rate_interval(table, labels, **options))
-        macro = squtr_compat_rate(table) if compat else macro_rate(table).rate
-        rates[f"{name}_macro"] = plain(macro)
-        intervals[f"{name}_macro"] = _macro_interval(table, labels, compat, options)
+        # As published, an empty reference counts, as 0 or 1.
+        compat = normalizer.name == "squtr-compat"
+        kept = np.where(filled, each_rate, errors > 0) if compat else each_rate[filled]
+        shown = labels if labels is None or compat else [labels[i] for i in np.flatnonzero(filled).tolist()]
+        rates[f"{name}_macro"] = plain(math.fsum(kept.tolist()) / len(kept)) if len(kept) else None
+        intervals[f"{name}_macro"] = plain_interval(mean_interval(kept, shown, **options))
+        columns[name] = [rate if ok else None for rate, ok in zip(each_rate.tolist(), filled.tolist(), strict=True)]
+        columns[f"{column}_errors"], columns[f"{column}_reference_length"] = errors.tolist(), lengths.tolist()
     scores = {
         **rates,
         "mer": plain(total.match_error_rate),
@@ -130,10 +145,10 @@ def summarise_recognition(
         "insertions": total.insertions,
         "reference_length": total.reference_length,
         "n": len(ids),
-        "empty_references": sum(c.reference_length == 0 for c in counts[unit]),
-        "loops": flagged["loop"],
-        "hallucinations": flagged["hallucination"],
-        "empty": flagged["empty"],
+        "empty_references": int(nothing_said.sum()),
+        "loops": sum(flags["loop"]),
+        "hallucinations": sum(flags["hallucination"]),
+        "empty": sum(flags["empty"]),
         "intervals": intervals,
         "unit": unit,
         "language": language,
@@ -142,33 +157,13 @@ def summarise_recognition(
         "seed": seed,
         "resamples": resamples,
     }
-    items = []
-    for place, id_ in enumerate(ids):
-        own, flag = counts[unit][place], flags[place]
-        row: dict[str, Any] = {
-            "id": id_,
-            "substitutions": own.substitutions,
-            "deletions": own.deletions,
-            "insertions": own.insertions,
-            "reference_length": own.reference_length,
-        }
-        for counted, table in counts.items():
-            name, column = RATES[counted]
-            row[name] = plain(table[place].rate)
-            row[f"{column}_errors"] = table[place].errors
-            row[f"{column}_reference_length"] = table[place].reference_length
-        row |= {"loop": flag.loop, "hallucination": flag.hallucination, "empty": flag.empty}
-        items.append(row | {"reference": said[id_], "hypothesis": heard[id_]})
-    return Summary(scores, items)
+    return Summary(scores, columns | flags | {"reference": said, "hypothesis": heard})
 
 
-def _macro_interval(
-    counts: Sequence[ErrorCounts], labels: Sequence[str] | None, compat: bool, options: Mapping[str, Any]
-) -> dict[str, float] | None:
-    kept = [place for place, c in enumerate(counts) if compat or c.reference_length]
-    rates = [squtr_compat_rate([counts[place]]) for place in kept]
-    own = None if labels is None else [labels[place] for place in kept]
-    return plain_interval(mean_interval(np.array(rates), own, **options))
+def _loops(reference: str, hypothesis: str, unit: Unit, language: str) -> bool:
+    # The reference can only excuse a loop, and there are few.
+    found = tokens(hypothesis, unit, language)
+    return is_loop(found) and is_loop(found, tokens(reference, unit, language))
 
 
 def summarise_ranking(
@@ -208,5 +203,5 @@ def summarise_ranking(
         "seed": seed,
         "resamples": resamples,
     }
-    items = [{"id": i} | {name: values[i] for name, values in scored.per_query.items()} for i in ids]
-    return Summary(scores, items)
+    columns = {name: [values[i] for i in ids] for name, values in scored.per_query.items()}
+    return Summary(scores, {"id": ids, **columns})

@@ -15,9 +15,11 @@ from squtr.harness.metrics import error_counts
 from squtr.harness.metrics.alignment import align
 from squtr.harness.metrics.error_counts import (
     ErrorCounts,
+    Unit,
     corpus_rate,
     count_errors,
     count_many,
+    count_texts,
     counts_array,
     default_unit,
     macro_rate,
@@ -175,3 +177,20 @@ def test_transcripts_are_joined_by_id() -> None:
 
 def test_counts_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(ErrorCounts(1, 2, 3, 9))) == ErrorCounts(1, 2, 3, 9)
+
+
+@given(st.lists(st.tuples(st.text("ab 我你\u3000", max_size=9), st.text("ab 我你\u3000", max_size=9)), max_size=5))
+@pytest.mark.parametrize(("unit", "language"), [("word", "en"), ("char", "zh"), ("char", "en"), ("mixed", "zh")])
+def test_texts_count_as_their_tokens(unit: Unit, language: str, pairs: list[tuple[str, str]]) -> None:
+    expected = [count_errors(tokens(a, unit, language), tokens(b, unit, language)) for a, b in pairs]
+    said, heard = [a for a, _ in pairs], [b for _, b in pairs]
+    assert count_texts(said, heard, unit=unit, language=language) == expected
+
+
+def test_texts_are_refused_as_tokens_are() -> None:
+    with pytest.raises(DataError, match="1 references and 0 hypotheses"):
+        count_texts(["a"], [], unit="word", language="en")
+    with pytest.raises(UsageError, match="written without spaces"):
+        count_texts([], [], unit="word", language="zh")
+    with pytest.raises(UnknownNameError, match="unknown unit"):
+        count_texts([], [], unit="phone", language="en")  # type: ignore[arg-type]

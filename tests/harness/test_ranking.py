@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from squtr.errors import DataError, IntegrityError, UnknownNameError, UsageError
 from squtr.harness.metrics.ranking import check_invariants, order_hits, parse_metric, score_ranking
-from squtr.harness.metrics.ranking_arrays import ArrayJudgements, order_by_score, score_arrays
+from squtr.harness.metrics.ranking_arrays import ArrayJudgements, _check_invariants, order_by_score, score_arrays
 
 THEIRS = {"ndcg": "ndcg_cut", "recall": "recall", "map": "map_cut", "precision": "P", "hit_rate": "success"}
 CUTS = (1, 3, 5, 10, 30)
@@ -200,3 +200,29 @@ def test_bad_arrays() -> None:
         score_arrays(judgements, np.zeros((2, 3), dtype=np.int32), ["ndcg_at_2"])
     with pytest.raises(DataError, match="not finite"):
         order_by_score(np.array([[np.nan, 1.0]]), np.array([[0, 1]]), ["a", "b"])
+
+
+def test_a_broken_invariant_of_arrays_is_an_error() -> None:
+    _check_invariants(["q"], {"mrr_at_10": np.array([0.5]), "ndcg_at_10": np.array([0.6])}, np.array([True]))
+    broken = {"ndcg_at_10": np.array([1.0, 0.257]), "recall_at_10": np.array([0.5, 0.224])}
+    with pytest.raises(IntegrityError, match=r"query 'b' has one relevant document"):
+        _check_invariants(["a", "b"], broken, np.array([False, True]))
+    _check_invariants(["a", "b"], broken, np.array([True, False]) & False)
+
+
+def test_judgements_of_any_type_become_arrays() -> None:
+    plain = ArrayJudgements.from_qrels({"1": {"a": 2, "7": 0}, "2": {}}, {"a": 0, "7": 1})
+    mixed = ArrayJudgements.from_qrels({1: {"a": "2", 7: 0.0}, 2: {}}, {"a": 0, "7": 1})  # type: ignore[dict-item]
+    for found in (plain, mixed):
+        assert found.query_ids == ("1", "2")
+        assert [found.starts.tolist(), found.documents.tolist(), found.grades.tolist()] == [[0, 2, 2], [0, 1], [2, 0]]
+    with pytest.raises(DataError, match="grade of document 'a' for query '1'"):
+        ArrayJudgements.from_qrels({"1": {"a": 0.5}}, {"a": 0})  # type: ignore[dict-item]
+
+
+def test_a_large_ranking_keeps_its_type() -> None:
+    documents = np.array([[0, 1, 2], [2, 1, 0]], dtype=np.int32)
+    ordered = order_by_score(np.array([[1.0, 3.0, 3.0], [3.0, 2.0, 1.0]], dtype=np.float32), documents, ["a", "b", "c"])
+    assert ordered.dtype == np.int32
+    assert ordered.tolist() == [[2, 1, 0], [2, 1, 0]]
+    assert documents.tolist() == [[0, 1, 2], [2, 1, 0]]
