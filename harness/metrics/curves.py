@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...errors import UsageError
 from .robustness import pair_ids
-from .statistics import Floats, Interval, resampled_sums
+from .statistics import Floats, Interval, resampled_sums, sum_by_cluster
 
 
 def mean_over_snr(means: Mapping[float, float]) -> float:
@@ -48,13 +48,15 @@ def snr_at_loss(
     clean: Mapping[str, float],
     *,
     share: float,
+    clusters: Mapping[str, Hashable] | None = None,
     seed: int,
     resamples: int = 1000,
 ) -> SnrAtLoss:
     """Where, going down from the highest SNR, the mean first falls to (1 − share) of the clean mean.
 
     `per_query` maps SNR (dB) to per-query scores; between levels the mean is interpolated linearly. Queries are paired
-    by id over all levels and `clean`, and resampled together. Raises `DataError` if the ids differ.
+    by id over all levels and `clean`, and resampled together, with `clusters` (id to label) whole clusters. Raises
+    `DataError` if the ids differ.
 
     >>> scores = {20.0: {"a": 1.0, "b": 1.0}, 0.0: {"a": 0.6, "b": 0.6}}
     >>> round(snr_at_loss(scores, {"a": 1.0, "b": 1.0}, share=0.1, seed=0).snr_db, 6)
@@ -70,10 +72,11 @@ def snr_at_loss(
     rows = np.array([[clean[i], *(per_query[level][i] for level in levels)] for i in clean], dtype=np.float64)
     snr = np.array(levels)
     point = float(_crossing(rows.sum(axis=0)[None], snr, share)[0])
-    if len(rows) < 2:
+    drawn_rows = rows if clusters is None else sum_by_cluster(rows, [clusters[i] for i in clean])
+    if len(drawn_rows) < 2:
         interval = Interval(math.nan, math.nan)
     else:
-        drawn = _crossing(resampled_sums(rows, seed, resamples), snr, share)
+        drawn = _crossing(resampled_sums(drawn_rows, seed, resamples), snr, share)
         # Infinite ends are meant, so an order statistic is taken, not an interpolation.
         low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
         undefined = bool(np.isnan(drawn).any())

@@ -92,12 +92,15 @@ def loss_by_group(
     per_query_baseline: Mapping[str, float],
     groups: Mapping[str, str],
     *,
+    clusters: Mapping[str, Hashable] | None = None,
     seed: int = 0,
     resamples: int = 1000,
+    method: Method = "percentile",
 ) -> dict[str, Loss]:
     """The loss of each group of queries (a noise family, a speaker, an RT60 bin), groups in sorted order.
 
-    `groups` maps every query id to its group; "" leaves a query out. Raises `DataError` if the ids differ.
+    `groups` maps every query id to its group; "" leaves a query out. `clusters` as in `loss`. Raises `DataError` if
+    the ids differ.
 
     >>> found = loss_by_group({"a": 0.5, "b": 1.0}, {"a": 1.0, "b": 1.0}, {"a": "babble", "b": "pink"})
     >>> {group: lost.absolute for group, lost in found.items()}
@@ -112,8 +115,10 @@ def loss_by_group(
         group: loss(
             {i: per_query_condition[i] for i in members[group]},
             {i: per_query_baseline[i] for i in members[group]},
+            clusters=clusters,
             seed=seed,
             resamples=resamples,
+            method=method,
         )
         for group in sorted(members)
     }

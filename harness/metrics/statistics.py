@@ -100,7 +100,7 @@ def stratified_interval(
         if not np.isfinite(data).all():
             raise DataError(f"row {int(np.argmin(np.isfinite(data).all(axis=1)))} holds a value that is not finite.")
     if clusters is not None:
-        tables = [_sum_by_cluster(data, labels) for data, labels in zip(tables, clusters, strict=True)]
+        tables = [sum_by_cluster(data, labels) for data, labels in zip(tables, clusters, strict=True)]
     if min((len(data) for data in tables), default=0) < 2:
         return UNDEFINED
     totals = np.stack([data.sum(axis=0) for data in tables])
@@ -129,7 +129,8 @@ def _influences(tables: Sequence[Floats], totals: Floats, statistic: Statistic) 
     return np.concatenate(found)
 
 
-def _sum_by_cluster(data: Floats, clusters: Sequence[object]) -> Floats:
+def sum_by_cluster(data: Floats, clusters: Sequence[object]) -> Floats:
+    """(c, m) sums of the rows (n, m) of each of c clusters, in order of appearance."""
     if len(clusters) != len(data):
         raise UsageError(f"{len(clusters)} cluster labels for {len(data)} items.", hint="Give one label per item.")
     codes: dict[object, int] = {}

@@ -161,3 +161,25 @@ def test_bad_curves() -> None:
         snr_at_loss({0.0: clean, 10.0: clean}, clean, share=1.5, seed=0)
     with pytest.raises(UsageError, match="two levels"):
         snr_at_loss({0.0: clean}, clean, share=0.1, seed=0)
+
+
+def test_clusters_widen_groups_and_crossings() -> None:
+    rng = np.random.default_rng(3)
+    offsets = rng.normal(0, 0.2, 8)
+    clean = {str(i): 1.0 for i in range(80)}
+    labels = {i: int(i) % 8 for i in clean}
+    noisy = {i: float(0.6 + offsets[labels[i]] + rng.normal(0, 0.01)) for i in clean}
+    groups = dict.fromkeys(clean, "babble")
+    widths = []
+    for clusters in (None, labels):
+        bounds = loss_by_group(noisy, clean, groups, clusters=clusters)["babble"].interval_absolute
+        widths.append(bounds.high - bounds.low)
+    assert widths[1] > 2 * widths[0]
+    spans = []
+    for clusters in (None, labels):
+        found = snr_at_loss({20.0: clean, 0.0: noisy}, clean, share=0.2, clusters=clusters, seed=0)
+        assert found.n == 80
+        spans.append(found.interval.high - found.interval.low)
+    assert spans[1] > 2 * spans[0]
+    alone = snr_at_loss({20.0: clean, 0.0: noisy}, clean, share=0.2, clusters=dict.fromkeys(clean, 0), seed=0)
+    assert math.isnan(alone.interval.low)
