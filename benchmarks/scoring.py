@@ -188,7 +188,7 @@ def score_with_squtr(
     """From arrays and judgements to means and per-query values."""
     index = {document_id: place for place, document_id in enumerate(ids)}
     judgements = ArrayJudgements.from_qrels(qrels, index)
-    return score_arrays(judgements, order_by_score(scores, documents, ids)).mean
+    return score_arrays(judgements, order_by_score(scores, documents, ids, depth=10)).mean
 
 
 def as_dictionaries(

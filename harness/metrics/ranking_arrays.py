@@ -74,32 +74,42 @@ class ArrayScores:
 
 
 def order_by_score(
-    scores: NDArray[np.floating], documents: NDArray[np.integer], document_ids: Sequence[str]
+    scores: NDArray[np.floating],
+    documents: NDArray[np.integer],
+    document_ids: Sequence[str],
+    depth: int | None = None,
 ) -> NDArray[np.integer]:
     """(Q, k) document indices, each row by score descending, ties by document id descending.
 
-    `scores` (Q, k) must be finite. Only rows that are not already strictly descending are sorted. Signed indices keep
-    their type, so that a large ranking needs little memory.
+    `scores` (Q, k) must be finite. With `depth` only the best so many columns come back, which is all that metrics with
+    that cut-off read. Only rows that are not already in order are sorted. Signed indices keep their type, so that a
+    large ranking needs little memory.
 
     >>> order_by_score(np.array([[1.0, 1.0, 2.0]]), np.array([[0, 1, 2]]), ["a", "b", "c"])
     array([[2, 1, 0]])
     """
     if scores.shape != documents.shape or scores.ndim != 2:
         raise UsageError(f"scores have shape {scores.shape}, documents {documents.shape}.", hint="Give (Q, k) twice.")
+    if depth is not None and depth < 1:
+        raise UsageError(f"the depth is {depth}.", hint="Give 1 or more.")
+    width = scores.shape[1] if depth is None else min(depth, scores.shape[1])
     signed = np.issubdtype(documents.dtype, np.signedinteger)
-    ordered: NDArray[np.integer] = documents.copy() if signed else documents.astype(np.int64)
+    best: NDArray[np.integer] = documents[:, :width].astype(documents.dtype if signed else np.int64)
     step = max(1, _CHUNK_CELLS // max(1, scores.shape[1]))
     for start in range(0, len(scores), step):
         part = scores[start : start + step]
         if not np.isfinite(part).all():
             row = start + int(np.argmin(np.isfinite(part).all(axis=1)))
             raise DataError(f"row {row} of the scores holds a value that is not finite.", hint="Scores must be finite.")
-        rows = np.flatnonzero((part[:, 1:] >= part[:, :-1]).any(axis=1))
+        rising = (part[:, 1:] > part[:, :-1]).any(axis=1)
+        # A tie matters if it reaches into the columns that come back.
+        tied = (part[:, 1 : width + 1] == part[:, : part[:, 1 : width + 1].shape[1]]).any(axis=1)
+        rows = np.flatnonzero(rising | tied)
         if len(rows):
-            own, values = ordered[start + rows], part[rows]
+            own, values = documents[start + rows], part[rows]
             order = np.lexsort((_places(own, values, document_ids), -values), axis=1)
-            ordered[start + rows] = np.take_along_axis(own, order, axis=1)
-    return ordered
+            best[start + rows] = np.take_along_axis(own, order[:, :width], axis=1)
+    return best
 
 
 def _places(documents: NDArray[np.integer], scores: NDArray[np.floating], document_ids: Sequence[str]) -> Ints:

@@ -162,6 +162,8 @@ def summarise_recognition(
 
 def _loops(reference: str, hypothesis: str, unit: Unit, language: str) -> bool:
     # The reference can only excuse a loop, and there are few.
+    if reference == hypothesis:
+        return False
     found = tokens(hypothesis, unit, language)
     return is_loop(found) and is_loop(found, tokens(reference, unit, language))
 

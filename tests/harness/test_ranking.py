@@ -190,9 +190,13 @@ def test_ordering_of_arrays_is_that_of_hits(rows: list[list[float]]) -> None:
     for row, scores in enumerate(rows):
         hits = [(DOCUMENTS[d], s) for d, s in zip(documents[row], scores, strict=True)]
         assert [DOCUMENTS[d] for d in ordered[row]] == order_hits("q", hits)
+    for depth in (1, 2, 4, 5, 9):
+        assert (order_by_score(np.array(rows), documents, DOCUMENTS, depth) == ordered[:, :depth]).all()
 
 
 def test_bad_arrays() -> None:
+    with pytest.raises(UsageError, match="depth is 0"):
+        order_by_score(np.array([[1.0]]), np.array([[0]]), ["a"], 0)
     judgements = ArrayJudgements.from_qrels({"q": {"a": 1}}, {"a": 0, "b": 1})
     with pytest.raises(DataError, match="twice"):
         score_arrays(judgements, np.array([[0, 0]]), ["ndcg_at_2"])
