@@ -98,7 +98,8 @@ def rms(samples: NDArray[np.floating]) -> float:
 def to_pcm16(samples: Samples, name: str) -> NDArray[np.int16]:
     """(T,) float32 to 16-bit integers, rounded half to even. Raises `AudioError` where it would have to clip."""
     # Exact in float32 too: the factor is a power of two.
-    scaled = np.rint(samples * np.float32(32768.0))
+    scaled = samples * np.float32(32768.0)
+    np.rint(scaled, out=scaled)
     # Both are NaN if a sample is.
     lowest, highest = (float(scaled.min()), float(scaled.max())) if scaled.size else (0.0, 0.0)
     if not (math.isfinite(lowest) and math.isfinite(highest)):

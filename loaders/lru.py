@@ -32,19 +32,19 @@ class LruCache(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def get(self, key: K, make: Callable[[], V], valid: Callable[[V], bool] | None = None) -> V:
+    def get(self, key: K, make: Callable[[], V]) -> V:
         """The value kept under `key`, or what `make()` returns, which is kept then.
 
-        A kept value that `valid` refuses is made again. An error in `make` is passed on and nothing is kept.
+        An error in `make` is passed on and nothing is kept.
         """
-        kept = self._look_up(key, valid)
+        kept = self._look_up(key)
         if kept:
             return kept[0]
         with self._lock:
             making = self._making.setdefault(key, threading.Lock())
         try:
             with making:
-                kept = self._look_up(key, valid)
+                kept = self._look_up(key)
                 if kept:
                     return kept[0]
                 made = make()
@@ -54,13 +54,12 @@ class LruCache(Generic[K, V]):
             with self._lock:
                 self._making.pop(key, None)
 
-    def _look_up(self, key: K, valid: Callable[[V], bool] | None) -> tuple[V] | tuple[()]:
+    def _look_up(self, key: K) -> tuple[V] | tuple[()]:
         with self._lock:
             if key not in self._values:
                 return ()
             self._values.move_to_end(key)
-            value = self._values[key]
-        return (value,) if valid is None or valid(value) else ()
+            return (self._values[key],)
 
     def _keep(self, key: K, value: V) -> None:
         with self._lock:

@@ -98,7 +98,13 @@ def mean_square(samples: NDArray[np.floating]) -> float:
     """
     if samples.size == 0:
         return 0.0
-    return float(np.square(samples, dtype=np.float64).sum()) / samples.size
+    return float(_squares(samples).sum()) / samples.size
+
+
+def _squares(samples: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The squares in float64. Widened as a whole first: numpy's own cast inside the product goes piece by piece."""
+    wide = samples.astype(np.float64)
+    return np.square(wide, out=wide)
 
 
 def power_ratio_db(numerator: float, denominator: float) -> float:
@@ -118,12 +124,12 @@ def remove_dc(samples: Samples) -> Samples:
     An offset cannot be heard, but it would count as level: speech with one would get too much noise, noise with one
     too little.
     """
-    if samples.size == 0:
-        return samples
+    return samples if samples.size == 0 else _without_dc(samples, mean_square(samples))
+
+
+def _without_dc(samples: Samples, power: float) -> Samples:
     mean = float(samples.mean(dtype=np.float64))
-    if mean * mean <= DC_SHARE * DC_SHARE * mean_square(samples):
-        return samples
-    return samples - np.float32(mean)
+    return samples if mean * mean <= DC_SHARE * DC_SHARE * power else samples - np.float32(mean)
 
 
 def active_span(samples: Samples, rate: int = SAMPLE_RATE) -> tuple[int, int]:
@@ -137,7 +143,7 @@ def active_span(samples: Samples, rate: int = SAMPLE_RATE) -> tuple[int, int]:
     >>> active_span(np.concatenate([0 * second, second, 0 * second]))
     (24000, 48000)
     """
-    return _span(np.square(samples, dtype=np.float64), rate)
+    return _span(_squares(samples), rate)
 
 
 def _span(squares: NDArray[np.float64], rate: int) -> tuple[int, int]:
@@ -156,7 +162,17 @@ def _span(squares: NDArray[np.float64], rate: int) -> tuple[int, int]:
 
 def level_speech(samples: Samples, rate: int = SAMPLE_RATE) -> LevelledSpeech:
     """Measure (T,) float32 speech for mixing; `remove_dc` comes first. It must not be silent or empty."""
-    squares = np.square(samples, dtype=np.float64)
+    return _levelled(samples, _squares(samples), rate)
+
+
+def level_recording(samples: Samples, rate: int = SAMPLE_RATE) -> LevelledSpeech:
+    """`level_speech(remove_dc(samples))`, the squares taken once for both. It must not be silent or empty."""
+    squares = _squares(samples)
+    centred = _without_dc(samples, float(squares.sum()) / samples.size)
+    return _levelled(samples, squares, rate) if centred is samples else level_speech(centred, rate)
+
+
+def _levelled(samples: Samples, squares: NDArray[np.float64], rate: int) -> LevelledSpeech:
     start, stop = _span(squares, rate)
     return LevelledSpeech(
         samples=samples,
@@ -171,7 +187,7 @@ def level_noise(samples: Samples, speech: LevelledSpeech) -> LevelledNoise:
     """Measure (T,) float32 noise for mixing with `speech`, which must be equally long."""
     if samples.shape != speech.samples.shape:
         raise UsageError(f"the noise has shape {samples.shape}, the speech {speech.samples.shape}.")
-    squares = np.square(samples, dtype=np.float64)
+    squares = _squares(samples)
     return LevelledNoise(
         samples=samples,
         power=float(squares.sum()) / squares.size,

@@ -15,6 +15,7 @@ peak down to 0.9 where it would pass it. Nothing is normalised beyond that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,12 +32,12 @@ from .mixing import (
     LevelledSpeech,
     check_level,
     level_noise,
+    level_recording,
     level_speech,
     limit_peak,
     mean_square,
     mix,
     noise_segment,
-    remove_dc,
 )
 from .records import NAN, SAMPLE_RATE, CleanSpeech, Query, Samples, SpokenQuery
 from .reverb import PreparedRoom, prepare_room, reverberate
@@ -56,34 +57,16 @@ class _Room:
 
 
 @dataclass(frozen=True, slots=True)
-class _Arm:
-    """The speech of one query as it is mixed, and a copy of what it was made from."""
-
-    source: Samples
-    speech: LevelledSpeech
-
-
-@dataclass(frozen=True, slots=True)
 class _Drawn:
-    """The noise of one query, cut for `heard` from where `clean` made it begin."""
+    """The noise of one query, whole, and where in it the query's segment begins."""
 
     info: NoiseInfo
+    samples: Samples
     offset: int
-    noise: LevelledNoise
-    heard: LevelledSpeech
-    clean: LevelledSpeech
-
-
-def _drawn_size(drawn: _Drawn) -> int:
-    return int(drawn.noise.samples.nbytes + drawn.heard.samples.nbytes + drawn.clean.samples.nbytes)
 
 
 def _room_size(room: _Room) -> int:
     return room.prepared.nbytes
-
-
-def _arm_size(arm: _Arm) -> int:
-    return int(arm.source.nbytes + arm.speech.samples.nbytes)
 
 
 def _one(_: float) -> int:
@@ -91,20 +74,18 @@ def _one(_: float) -> int:
 
 
 class RenderCache:
-    """What `render` keeps between calls: prepared rooms, speech and noise of the last queries, the level of each noise.
+    """What is kept between queries: prepared rooms and the level of each noise.
 
     It changes no result. Threads may share it; pickled, it is empty.
     """
 
-    def __init__(self, room_bytes: int = 64 * 2**20, speech_bytes: int = 16 * 2**20) -> None:
-        self._sizes = (room_bytes, speech_bytes)
+    def __init__(self, room_bytes: int = 64 * 2**20) -> None:
+        self._room_bytes = room_bytes
         self.rooms: LruCache[str, _Room] = LruCache(room_bytes, _room_size)
-        self.arms: LruCache[tuple[str, str, str], _Arm] = LruCache(speech_bytes, _arm_size)
-        self.drawn: LruCache[tuple[str, str, str], _Drawn] = LruCache(speech_bytes, _drawn_size)
         self.noise_power: LruCache[str, float] = LruCache(100_000, _one)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (RenderCache, self._sizes)
+        return (RenderCache, (self._room_bytes,))
 
 
 @dataclass(frozen=True)
@@ -132,52 +113,98 @@ def render(query: Query, speech: CleanSpeech, condition: Condition, air: Air) ->
     Raises `UsageError` if the condition needs a bank that `air` lacks, and `AudioError` naming query, noise or room if
     one of them cannot be used, or if 16 bits could not hold both speech and noise.
     """
-    name = f"the speech of query {query.id!r} ({query.subset})"
-    rir_id, room = _draw_room(query, condition, air)
-    arm = _arm(query, speech, rir_id, room, name=name, air=air)
-    common = {
-        "id": query.id,
-        "subset": query.subset,
-        "language": query.language,
-        "text": query.text,
-        "condition": condition.name,
-        "speaker": speech.speaker,
-        "voice": speech.voice,
-    }
-    snr_active_db, noise_id, family, offset_s = NAN, "", "", NAN
-    if condition.snr_db is None:
-        samples, gain_db = limit_peak(arm.speech.samples)
-    else:
-        clean = _arm(query, speech, "", None, name=name, air=air) if room else arm
-        drawn = _draw(query, rir_id, arm.speech, clean.speech, air)
-        noise_id, family, offset_s = drawn.info.id, drawn.info.family, drawn.offset / SAMPLE_RATE
-        mixture = mix(
-            arm.speech,
-            drawn.noise,
-            condition.snr_db,
-            level=air.level,
-            speech_name=name,
-            noise_name=f"the noise {noise_id!r} from {offset_s:.3f} s",
+    return _InTheAir(query, speech, air).row(condition)
+
+
+def render_all(query: Query, speech: CleanSpeech, conditions: Iterable[Condition], air: Air) -> list[SpokenQuery]:
+    """`render` under each condition: the same rows, but speech, room and noise are prepared once for all of them."""
+    in_the_air = _InTheAir(query, speech, air)
+    return [in_the_air.row(condition) for condition in conditions]
+
+
+class _InTheAir:
+    """One query: its speech dry and in its room, and its noise, each made when a condition first needs it."""
+
+    def __init__(self, query: Query, speech: CleanSpeech, air: Air) -> None:
+        self._query, self._speech, self._air = query, speech, air
+        self._name = f"the speech of query {query.id!r} ({query.subset})"
+        self._levelled: dict[str, LevelledSpeech] = {}
+        self._noises: dict[str, LevelledNoise] = {}
+        self._drawn: _Drawn | None = None
+
+    def row(self, condition: Condition) -> SpokenQuery:
+        query, air = self._query, self._air
+        rir_id, room = _draw_room(query, condition, air)
+        heard = self._heard(rir_id, room)
+        snr_active_db, noise_id, family, offset_s = NAN, "", "", NAN
+        if condition.snr_db is None:
+            samples, gain_db = limit_peak(heard.samples)
+        else:
+            drawn = self._draw()
+            noise_id, family, offset_s = drawn.info.id, drawn.info.family, drawn.offset / SAMPLE_RATE
+            mixture = mix(
+                heard,
+                self._noise(rir_id, heard),
+                condition.snr_db,
+                level=air.level,
+                speech_name=self._name,
+                noise_name=f"the noise {noise_id!r} from {offset_s:.3f} s",
+            )
+            samples, gain_db, snr_active_db = mixture.samples, mixture.gain_db, mixture.snr_active_db
+        return SpokenQuery(
+            id=query.id,
+            subset=query.subset,
+            language=query.language,
+            text=query.text,
+            audio=encode_flac(samples, f"{self._name} under {condition.name}"),
+            duration_s=samples.size / SAMPLE_RATE,
+            condition=condition.name,
+            snr_db=NAN if condition.snr_db is None else condition.snr_db,
+            snr_active_db=round(snr_active_db, _DECIMALS),
+            noise_id=noise_id,
+            noise_family=family,
+            noise_offset_s=offset_s,
+            rir_id=rir_id,
+            rt60_s=room.measures.rt60_s if room else NAN,
+            drr_db=room.measures.drr_db if room else NAN,
+            c50_db=room.measures.c50_db if room else NAN,
+            onset_samples=room.prepared.onset_samples if room else 0,
+            gain_db=round(gain_db, _DECIMALS),
+            speaker=self._speech.speaker,
+            voice=self._speech.voice,
+            tts_error_rate=self._speech.tts_error_rate,
+            seed=air.seed,
         )
-        samples, gain_db, snr_active_db = mixture.samples, mixture.gain_db, mixture.snr_active_db
-    return SpokenQuery(
-        **common,
-        audio=encode_flac(samples, f"{name} under {condition.name}"),
-        duration_s=samples.size / SAMPLE_RATE,
-        snr_db=NAN if condition.snr_db is None else condition.snr_db,
-        snr_active_db=round(snr_active_db, _DECIMALS),
-        noise_id=noise_id,
-        noise_family=family,
-        noise_offset_s=offset_s,
-        rir_id=rir_id,
-        rt60_s=room.measures.rt60_s if room else NAN,
-        drr_db=room.measures.drr_db if room else NAN,
-        c50_db=room.measures.c50_db if room else NAN,
-        onset_samples=room.prepared.onset_samples if room else 0,
-        gain_db=round(gain_db, _DECIMALS),
-        tts_error_rate=speech.tts_error_rate,
-        seed=air.seed,
-    )
+
+    def _heard(self, rir_id: str, room: _Room | None) -> LevelledSpeech:
+        """The speech as it is mixed: dry, or in its room."""
+        if rir_id not in self._levelled:
+            if room is None:
+                self._levelled[rir_id] = level_recording(check_samples(self._speech.samples, self._name))
+            else:
+                wet = reverberate(self._heard("", None).samples, room.prepared)
+                self._levelled[rir_id] = level_speech(check_samples(wet, f"{self._name} in the room {rir_id!r}"))
+        return self._levelled[rir_id]
+
+    def _draw(self) -> _Drawn:
+        """The noise and where it begins: the dry speech decides, so that both are the same in and out of a room."""
+        if self._drawn is None:
+            query, air = self._query, self._air
+            if air.noise is None:
+                raise UsageError("a condition with noise needs a noise bank.", hint="Give one.")
+            info = draw_noise(query, air.noise, air.seed)
+            noise = air.noise.read(info.id)
+            power = air.cache.noise_power.get(
+                info.id, lambda: mean_square(check_samples(noise, f"the noise {info.id!r}"))
+            )
+            self._drawn = _Drawn(info, noise, draw_offset(query, noise, power, self._heard("", None), air.seed))
+        return self._drawn
+
+    def _noise(self, rir_id: str, heard: LevelledSpeech) -> LevelledNoise:
+        if rir_id not in self._noises:
+            drawn = self._draw()
+            self._noises[rir_id] = level_noise(noise_segment(drawn.samples, drawn.offset, heard.samples.size), heard)
+        return self._noises[rir_id]
 
 
 def draw_noise(query: Query, bank: NoiseBank, seed: int) -> NoiseInfo:
@@ -209,26 +236,6 @@ def draw_offset(query: Query, noise: Samples, power: float, speech: LevelledSpee
     return (loudest - (speech.start + speech.stop) // 2) % int(noise.size)
 
 
-def _draw(query: Query, rir_id: str, heard: LevelledSpeech, clean: LevelledSpeech, air: Air) -> _Drawn:
-    """The noise for `heard`; `clean` decides where it begins, so that it is the same in and out of a room."""
-    if air.noise is None:
-        raise UsageError("a condition with noise needs a noise bank.", hint="Give one.")
-    bank = air.noise
-
-    def prepare() -> _Drawn:
-        info = draw_noise(query, bank, air.seed)
-        noise = bank.read(info.id)
-        power = air.cache.noise_power.get(info.id, lambda: mean_square(check_samples(noise, f"the noise {info.id!r}")))
-        offset = draw_offset(query, noise, power, clean, air.seed)
-        segment = noise_segment(noise, offset, heard.samples.size)
-        return _Drawn(info, offset, level_noise(segment, heard), heard, clean)
-
-    def valid(drawn: _Drawn) -> bool:
-        return drawn.heard is heard and drawn.clean is clean
-
-    return air.cache.drawn.get((query.subset, query.id, rir_id), prepare, valid)
-
-
 def _draw_room(query: Query, condition: Condition, air: Air) -> tuple[str, _Room | None]:
     if not condition.reverb:
         return "", None
@@ -243,19 +250,3 @@ def _draw_room(query: Query, condition: Condition, air: Air) -> tuple[str, _Room
         return _Room(prepare_room(rir, rir_id), measure_room(rir, rir_id))
 
     return rir_id, air.cache.rooms.get(rir_id, prepare)
-
-
-def _arm(query: Query, speech: CleanSpeech, rir_id: str, room: _Room | None, *, name: str, air: Air) -> _Arm:
-    def prepare() -> _Arm:
-        if room is None:
-            samples = check_samples(speech.samples, name)
-            return _Arm(samples.copy(), level_speech(remove_dc(samples)))
-        clean = _arm(query, speech, "", None, name=name, air=air)
-        wet = reverberate(clean.speech.samples, room.prepared)
-        return _Arm(clean.source, level_speech(check_samples(wet, f"{name} in the room {rir_id!r}")))
-
-    def valid(arm: _Arm) -> bool:
-        # The key does not name the recording; another one, or one changed in place, must not find this.
-        return np.array_equal(arm.source, speech.samples)
-
-    return air.cache.arms.get((query.subset, query.id, rir_id), prepare, valid)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from .conditions import Condition
 from .recipe import Kitchen
 from .records import SAMPLE_RATE, Document, Qrel, Query, SpokenQuery
-from .render import render
+from .render import render_all
 
 if TYPE_CHECKING:
     import datasets
@@ -114,8 +114,7 @@ def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
 
 def render_query(kitchen: Kitchen, conditions: Sequence[Condition], query: Query) -> list[SpokenQuery]:
     """One query under several conditions: its speech is read once."""
-    speech = kitchen.source.speech(query)
-    return [render(query, speech, condition, kitchen.air) for condition in conditions]
+    return render_all(query, kitchen.source.speech(query), conditions, kitchen.air)
 
 
 def render_rows(
@@ -129,14 +128,14 @@ def render_rows(
 def in_order(
     function: Callable[[Item], Made], items: Iterable[Item], *, workers: int, ahead: int = 0
 ) -> Iterator[Made]:
-    """`map(function, items)` in threads, in order, holding at most `ahead` results (0: 2 per worker).
+    """`map(function, items)` in threads, in order, holding at most `ahead` results (0: 4 per worker).
 
     Threads suffice for rendering: soundfile and the FFT release the interpreter lock.
     """
     if workers <= 1:
         yield from map(function, items)
         return
-    ahead = ahead or 2 * workers
+    ahead = ahead or 4 * workers
     with ThreadPoolExecutor(max_workers=workers) as pool:
         pending: deque[Future[Made]] = deque()
         try:

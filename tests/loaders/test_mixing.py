@@ -12,6 +12,7 @@ from squtr.loaders.mixing import (
     active_span,
     check_level,
     level_noise,
+    level_recording,
     level_speech,
     limit_peak,
     mix,
@@ -117,6 +118,11 @@ def test_an_offset_counts_neither_as_speech_nor_as_noise():
     assert abs(float(remove_dc(speech + np.float32(0.3)).mean())) < 1e-6
     centred = speech - speech.mean()
     assert remove_dc(centred) is centred
+    for recording in (speech + np.float32(0.3), centred):
+        measured, expected = level_recording(recording), level_speech(remove_dc(recording))
+        assert np.array_equal(measured.samples, expected.samples)
+        assert (measured.power, measured.active_power) == (expected.power, expected.active_power)
+        assert (measured.start, measured.stop) == (expected.start, expected.stop)
 
 
 @pytest.mark.parametrize(

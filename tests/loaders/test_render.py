@@ -13,12 +13,13 @@ import pytest
 import soundfile
 
 from squtr.errors import AudioError, UnknownNameError, UsageError
+from squtr.loaders import render as render_module
 from squtr.loaders.audio import pcm_sha256, rms
 from squtr.loaders.banks import NoiseInfo
 from squtr.loaders.conditions import parse_condition
 from squtr.loaders.mixing import active_span, noise_segment
 from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Query
-from squtr.loaders.render import Air, draw_noise, render
+from squtr.loaders.render import Air, draw_noise, render, render_all
 from squtr.loaders.reverb import prepare_room, reverberate
 from squtr.loaders.room_measures import measure_room
 
@@ -177,6 +178,28 @@ def test_bytes_do_not_depend_on_order_or_threads():
         assert same(one, two)
         assert same(one, three)
     assert len({row.audio for row in alone}) == len(items)
+
+
+def test_all_conditions_at_once_give_the_same_rows_and_prepare_once(monkeypatch):
+    conditions = [parse_condition(name) for name in CONDITIONS]
+    alone = [render(query(), speech(), condition, air()) for condition in conditions]
+    calls = []
+
+    def counted(name):
+        inner = getattr(render_module, name)
+
+        def call(*arguments):
+            calls.append(name)
+            return inner(*arguments)
+
+        return call
+
+    for name in ("reverberate", "level_noise", "draw_offset"):
+        monkeypatch.setattr(render_module, name, counted(name))
+    together = render_all(query(), speech(), conditions, air())
+    assert all(same(one, two) for one, two in zip(alone, together, strict=True))
+    # The noise is measured over the dry clip and over the longer one in the room.
+    assert sorted(calls) == ["draw_offset", "level_noise", "level_noise", "reverberate"]
 
 
 def test_bytes_do_not_depend_on_the_process():
