@@ -252,8 +252,10 @@ def make_run(name: str, clips: list[Samples], kitchen: Kitchen, folder: Path) ->
     return peer_run(outputs, clips, folder / f"{name}.parquet")
 
 
-def timed(run: Run, threads: int) -> float:
-    """Seconds for all clips."""
+def timed(run: Run, threads: int, folder: Path) -> float:
+    """Seconds for all clips. What was written before is deleted first, so that replacing it is not timed."""
+    for path in folder.rglob("*.parquet"):
+        path.unlink()
     start = time.perf_counter()
     run(threads)
     return time.perf_counter() - start
@@ -294,7 +296,7 @@ def main() -> None:
         for _ in range(arguments.rounds):
             for threads in THREADS:
                 for name, run in runs.items():
-                    seconds.setdefault((name, threads), []).append(timed(run, threads))
+                    seconds.setdefault((name, threads), []).append(timed(run, threads, Path(folder)))
 
     median = {key: statistics.median(times) for key, times in seconds.items()}
     length = sum(clip.size for clip in clips) / SAMPLE_RATE / len(clips)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,7 +51,8 @@ def write_shards(folder: Path, plans: Sequence[ShardPlan], rows: Iterable[Sequen
     with ExitStack() as stack:
         files = [stack.enter_context(_Unfinished(folder / plan.path)) for plan in plans]
         writers = [
-            stack.enter_context(pq.ParquetWriter(file.handle, plan.schema, **_options(plan)))
+            # Given the path, arrow writes by itself: through a Python file every byte would be copied under the lock.
+            stack.enter_context(pq.ParquetWriter(file.temporary, plan.schema, **_options(plan)))
             for file, plan in zip(files, plans, strict=True)
         ]
         for tables in rows:
@@ -66,7 +67,7 @@ def write_shards(folder: Path, plans: Sequence[ShardPlan], rows: Iterable[Sequen
 def replace_file(path: Path, content: bytes) -> None:
     """Write a small file to a temporary name and rename it."""
     with _Unfinished(path) as file:
-        file.handle.write(content)
+        file.temporary.write_bytes(content)
         file.finish()
 
 
@@ -81,25 +82,20 @@ def _options(plan: ShardPlan) -> dict[str, Any]:
 
 
 class _Unfinished:
-    """A file under a temporary name beside its own, which it gets from `finish`; removed if it never does."""
+    """An empty file under a temporary name beside its own, which it gets from `finish`; removed if it never does."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Closed by `finish` or on leaving.
-        self.handle: IO[bytes] = tempfile.NamedTemporaryFile(  # noqa: SIM115
-            dir=path.parent, prefix=f".{path.name}.", delete=False
-        )
-        self._temporary = Path(self.handle.name)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as made:
+            self.temporary = Path(made.name)
 
     def __enter__(self) -> _Unfinished:
         return self
 
     def finish(self) -> None:
-        self.handle.close()
-        self._temporary.chmod(0o644)
-        self._temporary.replace(self._path)
+        self.temporary.chmod(0o644)
+        self.temporary.replace(self._path)
 
     def __exit__(self, *_: object) -> None:
-        self.handle.close()
-        self._temporary.unlink(missing_ok=True)
+        self.temporary.unlink(missing_ok=True)
