@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 import datasets
@@ -35,8 +36,8 @@ from .rows import (
 )
 from .sources import SOURCES, load_source
 
-QUERIES_PER_BLOCK = 32
-"""What one process takes at a time; streaming gives its first rows after one such block."""
+QUERIES_PER_BLOCK = ROWS_PER_TABLE
+"""What one process takes at a time, and one table; streaming gives its first rows after one such block."""
 
 
 _OPENED = "_opened"
@@ -114,8 +115,8 @@ def read_default_manifest(config: str) -> Manifest:
         raise DataError(
             f"no data set was built into {folder}.",
             hint=f'Run `squtr build` (without --out), or name a source: load_dataset("squtr", "{config}", '
-            f'source="mini") for the embedded collection, source="release:SLLMCommunity/SQuTR@<commit>" for the published '
-            f"one. Known sources: {', '.join(SOURCES)}.",
+            f'source="mini") for the embedded collection, source="release:SLLMCommunity/SQuTR@<commit>" for the '
+            f"published one. Known sources: {', '.join(SOURCES)}.",
         )
     manifest = read_manifest(folder)
     if not manifest.complete:
@@ -193,12 +194,13 @@ class Squtr(datasets.ArrowBasedBuilder):
         if isinstance(config, TableConfig):
             yield from self._table_rows(kitchen, config, schema)
             return
-        workers = os.cpu_count() or 1
-        for number, (subset, start, stop) in enumerate(blocks):
-            queries = kitchen.queries(subset)[start:stop]
-            rows = render_rows(kitchen, config.condition, queries, workers=workers)
-            for index, batch in enumerate(batches(rows, ROWS_PER_TABLE)):
-                yield (number, index), query_table(batch, schema)
+        # Chosen once, not again for every block: a limit sorts all queries of a subset.
+        queries = {subset: kitchen.queries(subset) for subset in config.subsets}
+        pieces = [queries[subset][start:stop] for subset, start, stop in blocks]
+        # One run over all blocks, so that no thread waits at a block's end.
+        rows = render_rows(kitchen, config.condition, chain.from_iterable(pieces), workers=os.cpu_count() or 1)
+        for number, piece in enumerate(pieces):
+            yield (number, 0), query_table(list(islice(rows, len(piece))), schema)
 
     def _table_rows(
         self, kitchen: Kitchen, config: TableConfig, schema: pa.Schema
