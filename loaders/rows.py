@@ -130,11 +130,10 @@ def in_order(
 ) -> Iterator[Made]:
     """`map(function, items)` in threads, in order, holding at most `ahead` results (0: 4 per worker).
 
-    Threads suffice for rendering: soundfile and the FFT release the interpreter lock.
+    Threads suffice for rendering: soundfile and the FFT release the interpreter lock. A single worker is a thread too:
+    Ctrl-C reaches the main thread only, and would be lost inside one of soundfile's callbacks.
     """
-    if workers <= 1:
-        yield from map(function, items)
-        return
+    workers = max(1, workers)
     ahead = ahead or 4 * workers
     with ThreadPoolExecutor(max_workers=workers) as pool:
         pending: deque[Future[Made]] = deque()

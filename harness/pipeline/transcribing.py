@@ -13,9 +13,11 @@ from ...errors import AudioError
 from ...loaders.audio import decode_audio, resample, to_pcm16
 from ...loaders.paired import check_pairing
 from ...loaders.records import Query, Samples, SpokenQuery
+from ...loaders.rows import in_order
 from ..protocols import Transcriber, Transcript
 from ..transcript_cache import TranscriptCache
 
+DECODING_THREADS = 2
 CLIPS_PER_STEP = 32
 """Clips decoded and looked up together; also what is lost at most when a run is killed."""
 
@@ -71,18 +73,15 @@ def _transcribe_step(
     clips: dict[str, Samples] = {}
     digests: list[str] = []
     failures: dict[str, Transcript] = {}
-    for query in step:
-        name = f"query {query.id!r} under {query.condition}"
-        try:
-            samples, rate = decode_audio(query.audio, name)
-        except AudioError as error:
-            digest = "undecodable:" + hashlib.sha256(query.audio).hexdigest()
-            failures[digest] = Transcript("", error=error.message)
-        else:
-            digest = samples_sha256(samples, rate, name)
-            if digest not in clips:
-                clips[digest] = resample(samples, rate, transcriber.sample_rate)
+    # In threads, where Ctrl-C cannot be lost inside one of soundfile's callbacks.
+    for digest, decoded in in_order(
+        lambda query: _decode(query, transcriber.sample_rate), step, workers=DECODING_THREADS
+    ):
         digests.append(digest)
+        if isinstance(decoded, AudioError):
+            failures[digest] = Transcript("", error=decoded.message)
+        else:
+            clips[digest] = decoded
     fingerprint = transcriber.spec.fingerprint
     known = {} if cache is None else cache.get(list(clips), language=language, transcriber=fingerprint)
     missing = [digest for digest in clips if digest not in known]
@@ -95,6 +94,16 @@ def _transcribe_step(
     return [
         Heard(replace(query, audio=b""), digest, known[digest]) for query, digest in zip(step, digests, strict=True)
     ]
+
+
+def _decode(query: SpokenQuery, rate: int) -> tuple[str, Samples | AudioError]:
+    """The digest of a query's sound, and the sound at `rate` or why it cannot be decoded."""
+    name = f"query {query.id!r} under {query.condition}"
+    try:
+        samples, own_rate = decode_audio(query.audio, name)
+    except AudioError as error:
+        return "undecodable:" + hashlib.sha256(query.audio).hexdigest(), error
+    return samples_sha256(samples, own_rate, name), resample(samples, own_rate, rate)
 
 
 def samples_sha256(samples: Samples, rate: int, name: str) -> str:

@@ -52,7 +52,9 @@ def make_collection(root: Path, *, queries: int = 5, documents: int = 12) -> Pat
         (root / "speech" / lang).mkdir(parents=True, exist_ok=True)
         for i in range(queries):
             name = f"{lang}/q{i}.flac"
-            soundfile.write(root / "speech" / name, speech_like(i + len(lang) * ord(lang[0]), 0.8 + 0.1 * i), 24_000)
+            soundfile.write(
+                root / "speech" / name, speech_like(i + len(lang) * ord(lang[0]), 0.8 + 0.1 * (i % 8)), 24_000
+            )
             rows.append({"_id": f"q{i}", "file": name, "voice": f"v{i % 2}", "speaker": "s", "tts_error_rate": 0.0})
         write_jsonl(root / f"speech.{lang}.jsonl", rows)
     return root
