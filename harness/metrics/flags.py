@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from itertools import count
 
 LOOP_COPIES = 4
 """How often in a row a sequence must stand to be a loop …"""
@@ -56,8 +57,8 @@ def is_loop(hypothesis: Sequence[str], reference: Sequence[str] = ()) -> bool:
     # So many copies repeat at least this many tokens (two, four times): few transcripts need a closer look.
     if len(hypothesis) - len(set(hypothesis)) < _LEAST_REPEATED:
         return False
-    codes: dict[str, str] = {}
-    if _COPIES.search("".join([codes.setdefault(token, chr(len(codes))) for token in hypothesis])) is None:
+    codes = dict(zip(dict.fromkeys(hypothesis), map(chr, count())))  # noqa: B905 - count() does not end
+    if _COPIES.search("".join(map(codes.__getitem__, hypothesis))) is None:
         return False
     copies, covered = longest_repetition(hypothesis)
     if copies < LOOP_COPIES or covered < LOOP_TOKENS:
