@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Any
 
 import datasets
@@ -37,10 +37,13 @@ from .rows import (
 from .sources import SOURCES, load_source
 
 QUERIES_PER_BLOCK = ROWS_PER_TABLE
-"""What one process takes at a time, and one table; streaming gives its first rows after one such block."""
+"""What one process takes at a time, and one table."""
+FIRST_BLOCKS = (2, 6, 24)
+"""The first blocks of a subset are smaller: a stream gives its first rows when its first block is done, and for each of
+them a noise and a room may have to be made or read."""
 
 
-_OPENED = "_opened"
+_OPENED, _KITCHEN = "_opened", "_kitchen"
 
 
 @dataclass
@@ -83,8 +86,8 @@ class SqutrConfig(datasets.BuilderConfig):
         return kept
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the opened source: every process opens its own."""
-        return {key: value for key, value in self.__dict__.items() if key != _OPENED}
+        """Without the opened source and banks: every process opens its own."""
+        return {key: value for key, value in self.__dict__.items() if key not in {_OPENED, _KITCHEN}}
 
     def parsed(self) -> QueryConfig | TableConfig:
         """The parsed config name. Raises `UnknownNameError` that suggests the nearest."""
@@ -93,9 +96,12 @@ class SqutrConfig(datasets.BuilderConfig):
         return parse_config(self.name, dict(self.opened().subsets))
 
     def kitchen(self, config: QueryConfig | TableConfig) -> Kitchen:
-        """The opened recipe of this config."""
+        """The opened recipe of this config; kept: a stream asks for every block, and banks keep what they made."""
+        kept: Kitchen | None = self.__dict__.get(_KITCHEN)
+        if kept is not None:
+            return kept
         spoken = isinstance(config, QueryConfig)
-        return open_kitchen(
+        kitchen = self.__dict__[_KITCHEN] = open_kitchen(
             self.opened(),
             conditions=[config.condition.name] if isinstance(config, QueryConfig) else ["clean"],
             subsets=config.subsets if isinstance(config, QueryConfig) else [config.subset],
@@ -106,6 +112,7 @@ class SqutrConfig(datasets.BuilderConfig):
             level=self.level,
             limit=self.limit,
         )
+        return kitchen
 
 
 def read_default_manifest(config: str) -> Manifest:
@@ -124,12 +131,34 @@ def read_default_manifest(config: str) -> Manifest:
     return manifest
 
 
+def _block_bounds(size: int) -> Iterator[tuple[int, int]]:
+    start = 0
+    sizes = chain(FIRST_BLOCKS, repeat(QUERIES_PER_BLOCK))
+    while start < size:
+        stop = min(size, start + next(sizes))
+        yield start, stop
+        start = stop
+
+
+class _KnownConfigs:
+    """What `datasets.get_dataset_config_names("squtr")` lists: the configs of the data set that was built into
+    `$SQUTR_HOME`, else the standard ones of the embedded collection. Others load as well."""
+
+    def __get__(self, builder: object, owner: type) -> dict[str, SqutrConfig]:
+        if (default_dataset_folder() / MANIFEST_NAME).exists():
+            names, source = list(config_patterns(read_manifest(default_dataset_folder()))), None
+        else:
+            names, source = config_names(dict(load_source(EMBEDDED).subsets), STANDARD_CONDITIONS), EMBEDDED
+        return {name: SqutrConfig(name, source=source) for name in names}
+
+
 class Squtr(datasets.ArrowBasedBuilder):
     """Spoken queries under any condition, corpora and judgements."""
 
     VERSION = datasets.Version("1.0.0")
     BUILDER_CONFIG_CLASS = SqutrConfig
     config: SqutrConfig
+    builder_configs = _KnownConfigs()
 
     def _create_builder_config(
         self, config_name: str | None = None, **kwargs: Any
@@ -172,9 +201,9 @@ class Squtr(datasets.ArrowBasedBuilder):
             return [(config.subset, 0, 0)]
         kitchen = self.config.kitchen(config)
         return [
-            (subset, start, start + QUERIES_PER_BLOCK)
+            (subset, start, stop)
             for subset in config.subsets
-            for start in range(0, len(kitchen.queries(subset)), QUERIES_PER_BLOCK)
+            for start, stop in _block_bounds(len(kitchen.queries(subset)))
         ]
 
     def _generate_tables(self, blocks: list[Any]) -> Iterator[tuple[Key, pa.Table]]:
@@ -194,9 +223,7 @@ class Squtr(datasets.ArrowBasedBuilder):
         if isinstance(config, TableConfig):
             yield from self._table_rows(kitchen, config, schema)
             return
-        # Chosen once, not again for every block: a limit sorts all queries of a subset.
-        queries = {subset: kitchen.queries(subset) for subset in config.subsets}
-        pieces = [queries[subset][start:stop] for subset, start, stop in blocks]
+        pieces = [kitchen.queries(subset)[start:stop] for subset, start, stop in blocks]
         # One run over all blocks, so that no thread waits at a block's end.
         rows = render_rows(kitchen, config.condition, chain.from_iterable(pieces), workers=os.cpu_count() or 1)
         for number, piece in enumerate(pieces):

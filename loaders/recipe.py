@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ..errors import UsageError, unknown_name
@@ -62,10 +62,17 @@ class Kitchen:
     recipe: Recipe
     source: Source
     air: Air
+    _chosen: dict[str, list[Query]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def queries(self, subset: str) -> list[Query]:
-        """The queries that the recipe takes from `subset`, in publication order."""
-        return choose_queries(self.source.queries(subset), self.recipe.limit, self.recipe.seed)
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The queries that the recipe takes from `subset`, in publication order. They are chosen once."""
+        if subset not in self._chosen:
+            self._chosen[subset] = choose_queries(self.source.queries(subset), self.recipe.limit, self.recipe.seed)
+        return self._chosen[subset]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Every process chooses for itself: what travels stays small.
+        return (Kitchen, (self.recipe, self.source, self.air))
 
 
 def choose_subsets(source: Source, languages: Sequence[str] | None, subsets: Sequence[str] | None) -> dict[str, str]:

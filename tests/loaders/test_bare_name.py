@@ -5,15 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pytest
 
 import squtr
 from squtr.errors import DataError, SqutrError, UnknownNameError
+from squtr.loaders import on_the_fly
+from squtr.loaders.banks.simulated import SimulatedRooms
 from squtr.loaders.build import build
 from squtr.loaders.hook import _wrap, install
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import Kitchen, open_kitchen
+from squtr.loaders.records import Samples
 
 from .collections_for_tests import make_collection
 
@@ -69,6 +73,37 @@ def test_tables(root: str, tmp_path: Path) -> None:
     qrels = squtr.load_dataset("tiny-zh-qrels", source=root, cache_dir=str(tmp_path), limit=3)
     assert len(corpus) == 45
     assert len(qrels) == 3
+
+
+def test_a_stream_opens_banks_once_and_gives_its_first_row_early(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`datasets` asks for every block alone; banks that were opened again would make their rooms again."""
+    calls: list[str] = []
+    opened, read = on_the_fly.open_kitchen, SimulatedRooms.read
+
+    def open_counted(*arguments: Any, **options: Any) -> Kitchen:
+        calls.append("opened")
+        return opened(*arguments, **options)
+
+    def read_counted(bank: SimulatedRooms, rir_id: str) -> Samples:
+        calls.append(rir_id)
+        return read(bank, rir_id)
+
+    monkeypatch.setattr(on_the_fly, "open_kitchen", open_counted)
+    monkeypatch.setattr(SimulatedRooms, "read", read_counted)
+    rows = iter(squtr.load_dataset("en_reverb", source=root, streaming=True))
+    next(rows)
+    assert len(calls) == 1 + on_the_fly.FIRST_BLOCKS[0]
+    assert len(list(rows)) == 39
+    assert calls.count("opened") == 1
+    # Each room once, though several blocks use it.
+    assert len(set(calls)) == len(calls)
+
+
+def test_blocks_follow_each_other() -> None:
+    for size in (0, 1, 2, 3, 32, 33, 1000):
+        bounds = list(on_the_fly._block_bounds(size))
+        assert [n for start, stop in bounds for n in range(start, stop)] == list(range(size))
+        assert all(0 < stop - start <= on_the_fly.QUERIES_PER_BLOCK for start, stop in bounds)
 
 
 def test_source_mini_streams() -> None:
