@@ -18,7 +18,7 @@ from datasets.builder import Key
 
 from ..errors import DataError, UsageError, unknown_name
 from .card import config_patterns
-from .conditions import QueryConfig, TableConfig, parse_config
+from .conditions import STANDARD_CONDITIONS, QueryConfig, TableConfig, config_names, parse_config
 from .home import default_dataset_folder
 from .manifest import MANIFEST_NAME, Manifest, read_manifest
 from .recipe import Kitchen, open_kitchen
@@ -146,10 +146,11 @@ class _KnownConfigs:
 
     def __get__(self, builder: object, owner: type) -> dict[str, SqutrConfig]:
         if (default_dataset_folder() / MANIFEST_NAME).exists():
-            names, source = list(config_patterns(read_manifest(default_dataset_folder()))), None
+            names = list(config_patterns(read_manifest(default_dataset_folder())))
         else:
-            names, source = config_names(dict(load_source(EMBEDDED).subsets), STANDARD_CONDITIONS), EMBEDDED
-        return {name: SqutrConfig(name, source=source) for name in names}
+            names = config_names(dict(load_source("mini").subsets), STANDARD_CONDITIONS)
+        # Without a source: naming one stays with the user.
+        return {name: SqutrConfig(name) for name in names}
 
 
 class Squtr(datasets.ArrowBasedBuilder):

@@ -119,6 +119,14 @@ def test_config_names() -> None:
     assert {"zh_medium_noise", "mini-es_reverb", "mini-en-qrels"} <= set(names)
 
 
+def test_datasets_lists_the_configs(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQUTR_HOME", str(tmp_path))
+    assert {"zh_medium_noise", "mini-es-qrels"} <= set(datasets.get_dataset_config_names("squtr"))
+    build(open_kitchen(root, conditions=["snr_3"], languages=["en"], limit=2), tmp_path / "squtr")
+    names = ["en_snr_3", "tiny-en_snr_3", "tiny-en-corpus", "tiny-en-qrels"]
+    assert datasets.get_dataset_config_names("squtr") == names
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [
