@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -112,10 +113,25 @@ def to_pcm16(samples: Samples, name: str) -> NDArray[np.int16]:
 
 def encode_flac(samples: Samples, name: str, rate: int = SAMPLE_RATE) -> bytes:
     """A 16-bit mono FLAC file of (T,) float32 samples. Raises `AudioError` where it would have to clip."""
-    buffer = io.BytesIO()
+    pcm = to_pcm16(samples, name)
+    if not hasattr(os, "memfd_create"):
+        buffer = io.BytesIO()
+        _write_flac(buffer, pcm, rate)
+        return buffer.getvalue()
+    # A file in memory: libsndfile writes it by itself, where a BytesIO calls back into Python, which holds threads up.
+    descriptor = os.memfd_create("squtr-flac")
+    try:
+        _write_flac(descriptor, pcm, rate)
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _write_flac(target: int | io.BytesIO, pcm: NDArray[np.int16], rate: int) -> None:
     # Compression level 5 of 8 as libsndfile counts it (0.0 to 1.0): smaller gains nothing, larger costs time.
-    soundfile.write(buffer, to_pcm16(samples, name), rate, format="FLAC", subtype="PCM_16", compression_level=5 / 8)
-    return buffer.getvalue()
+    soundfile.write(
+        target, pcm, rate, format="FLAC", subtype="PCM_16", compression_level=5 / 8, closefd=not isinstance(target, int)
+    )
 
 
 def pcm_sha256(audio: bytes, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,23 @@ def test_flac_keeps_the_samples() -> None:
     back, rate = soundfile.read(io.BytesIO(encode_flac(samples, "x")), dtype="int16")
     assert rate == 24_000
     np.testing.assert_array_equal(back, to_pcm16(samples, "x"))
+
+
+def test_flac_is_the_same_without_files_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = tone()
+    here = encode_flac(samples, "x")
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    assert encode_flac(samples, "x") == here
+
+
+def test_flac_leaves_no_open_file() -> None:
+    before = os.dup(0)
+    os.close(before)
+    for _ in range(50):
+        encode_flac(tone(0.05), "x")
+    after = os.dup(0)
+    os.close(after)
+    assert after == before
 
 
 def test_digest_is_of_the_samples_not_of_the_file() -> None:
