@@ -15,6 +15,7 @@ from .rating import NONE, add_engine_options, engine_from, rating_from
 EXAMPLE = """example:
   squtr synthesize --source 'beir:data/fiqa?language=en' --engine espeak --out clips
   squtr build --source 'beir:data/fiqa?language=en&speech=clips&missing=skip' --out data
+  squtr synthesize --source mini --engine cosyvoice --out clips --on ray --actors 4 --gpus-per-actor 0.5
 """
 
 
@@ -44,6 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="listening models at OpenAI-compatible APIs; VARIABLE is the environment variable with the key",
     )
     parser.add_argument("--workers", type=int, default=4, metavar="N", help="clips judged at a time (4)")
+    parser.add_argument("--on", default="here", metavar="PLACE", help="speak here, or on a ray cluster (here)")
+    parser.add_argument("--actors", type=int, default=0, metavar="N", help="synthesizers on ray; 0: all it holds (0)")
+    parser.add_argument(
+        "--gpus-per-actor", type=float, default=0.0, metavar="F", help="GPUs of each, also a share as 0.5 (0)"
+    )
+    parser.add_argument("--ray-address", metavar="ADDR", help="the Ray cluster (the running one, or a local one)")
     parser.add_argument("--json", action="store_true", help="print the quality report as one JSON object")
 
 
@@ -59,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.recipe import choose_queries, choose_subsets
     from ...loaders.sources import load_source
     from ...loaders.synthesis.backends import SYNTHESIZERS
+    from ...loaders.synthesis.ray_speaking import load_speech_engine
     from ...loaders.synthesis.speech_folder import SpeechFolder, write_text
     from ...loaders.synthesis.synthesising import Speaking, choose_voices, synthesise
 
@@ -73,6 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"the number of candidates is {candidates}.", hint="Give 1 or more.")
     if arguments.candidates is not None and candidates > 1 and arguments.transcriber == NONE:
         raise UsageError("several takes cannot be compared without a transcriber.", hint="Choose one.")
+    place = load_speech_engine(
+        arguments.on,
+        ray_address=arguments.ray_address,
+        actors=arguments.actors,
+        gpus_per_actor=arguments.gpus_per_actor,
+    )
     judges = [ChatJudge(parse_judge(text), cache=squtr_home() / "judges") for text in arguments.judges]
     source = load_source(arguments.source)
     subsets = choose_subsets(source, arguments.languages, arguments.subsets)
@@ -101,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
             spoken += n
             show("speaking", spoken, len(queries))
 
-        synthesise(queries, folder, speaking, tell_spoken)
+        synthesise(queries, folder, speaking, tell_spoken, engine=place)
         # All that the folder holds, also from runs over other subsets: the index is of the folder.
         total, checked = len(folder.rows()), 0
 

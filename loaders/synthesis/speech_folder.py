@@ -24,8 +24,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import DataError, RecipeMismatchError, StorageError
-from ..audio import encode_flac, pcm_sha256
-from ..records import Query, Samples
+from ..records import Query
 from ..sources.clips import clip_path
 
 INDEX, REJECTED, JOURNAL, SETTINGS = "speech.jsonl", "rejected.jsonl", "journal.jsonl", "synthesis.json"
@@ -135,12 +134,11 @@ class SpeechFolder:
             return False
         return bool(row.failure) or (self.root / row.file).is_file()
 
-    def store_clip(self, query: Query, samples: Samples) -> tuple[str, str]:
-        """Write a clip; its path relative to the folder, and the sha256 of its samples."""
-        audio = encode_flac(samples, f"query {query.id!r} of {query.subset!r}")
-        file = f"clips/{_file_name(query.subset)}/{_file_name(query.id)}.flac"
+    def store_clip(self, row: SpeechRow, audio: bytes) -> SpeechRow:
+        """Write the clip of `row` and return the row with its file, a path relative to the folder."""
+        file = f"clips/{_file_name(row.subset)}/{_file_name(row.id)}.flac"
         write_bytes(self.root / file, audio)
-        return file, pcm_sha256(audio, query.id)
+        return row.model_copy(update={"file": file})
 
     def append(self, rows: Iterable[SpeechRow]) -> None:
         """Add rows to the journal. A torn last line is ended first."""

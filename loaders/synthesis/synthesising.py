@@ -1,12 +1,17 @@
-"""Speaking all queries of a source into a folder: takes, ratings, journal. A stopped run continues."""
+"""Speaking all queries of a source into a folder: takes, ratings, journal. A stopped run continues.
+
+What speaks is a `SpeechEngine`: this process (`speak_here`) or actors of a Ray cluster (`ray_speaking`). It changes the
+speed only; what is made is stored here, in order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ...errors import SynthesisError, unknown_name
+from ..audio import encode_flac, pcm_sha256
 from ..records import SAMPLE_RATE, Query
 from .candidates import RatedTake, Rating, Take, Vary, best_take, plan_takes, rate_takes, speak_takes
 from .protocol import Synthesizer
@@ -55,6 +60,31 @@ class Speaking:
         return spoken_text(query.text, query.language) if self.in_words else query.text
 
 
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """One query that was spoken: its row, not yet with a file, and the clip as FLAC (b"" if the row has a failure)."""
+
+    row: SpeechRow
+    audio: bytes = b""
+
+
+Batch = Sequence[tuple[Query, str]]
+"""Queries of one language, each with what is said for it, that are spoken and heard together."""
+
+
+class SpeechEngine(Protocol):
+    """Speaks batches."""
+
+    def __call__(self, speaking: Speaking, batches: Sequence[Batch]) -> Iterator[list[Spoken]]:
+        """What `speak_batch` gives for every batch, in order."""
+        ...
+
+
+def speak_here(speaking: Speaking, batches: Sequence[Batch]) -> Iterator[list[Spoken]]:
+    """The engine that is this process."""
+    return (speak_batch(speaking, batch) for batch in batches)
+
+
 def choose_voices(synthesizer: Synthesizer, names: Sequence[str], languages: Sequence[str]) -> dict[str, list[str]]:
     """`names` sorted into the languages that they speak; all voices of the engine if `names` is empty.
 
@@ -73,7 +103,12 @@ def choose_voices(synthesizer: Synthesizer, names: Sequence[str], languages: Seq
 
 
 def synthesise(
-    queries: Sequence[Query], folder: SpeechFolder, speaking: Speaking, progress: Callable[[int], None] | None = None
+    queries: Sequence[Query],
+    folder: SpeechFolder,
+    speaking: Speaking,
+    progress: Callable[[int], None] | None = None,
+    *,
+    engine: SpeechEngine = speak_here,
 ) -> list[SpeechRow]:
     """Speak what `folder` does not have yet, and return the rows of all `queries` in order.
 
@@ -87,9 +122,10 @@ def synthesise(
     texts = {(query.subset, query.id): speaking.spoken(query) for query in queries}
     missing = [query for query in queries if not folder.is_current(query, texts[query.subset, query.id])]
     tell(len(queries) - len(missing))
-    for batch in _batches(missing):
-        folder.append(_speak_batch(batch, folder, speaking, texts))
-        tell(len(batch))
+    batches = [[(query, texts[query.subset, query.id]) for query in batch] for batch in _batches(missing)]
+    for spoken in engine(speaking, batches) if batches else ():
+        folder.append([folder.store_clip(made.row, made.audio) if made.audio else made.row for made in spoken])
+        tell(len(spoken))
     rows = folder.rows() if queries else {}
     return [rows[query.subset, query.id] for query in queries]
 
@@ -106,32 +142,31 @@ def _batches(queries: Sequence[Query]) -> Iterator[list[Query]]:
         yield batch
 
 
-def _speak_batch(
-    batch: Sequence[Query], folder: SpeechFolder, speaking: Speaking, texts: Mapping[tuple[str, str], str]
-) -> list[SpeechRow]:
+def speak_batch(speaking: Speaking, batch: Batch) -> list[Spoken]:
+    """The takes of some queries of one language, heard in one call, and the best of each."""
     takes: list[list[Take]] = []
     failures: list[str] = []
-    for query in batch:
-        made, failure = _takes(query, speaking, texts[query.subset, query.id])
+    for query, text in batch:
+        made, failure = _takes(query, speaking, text)
         takes.append(made)
         failures.append(failure)
     if speaking.rating is None:
         rated = [[RatedTake(take) for take in of_query] for of_query in takes]
     else:
-        references = [(query.text, texts[query.subset, query.id]) for query in batch]
-        rated = rate_takes(takes, references, batch[0].language, speaking.rating)
-    rows = []
-    for query, of_query, failure in zip(batch, rated, failures, strict=True):
+        references = [(query.text, text) for query, text in batch]
+        rated = rate_takes(takes, references, batch[0][0].language, speaking.rating)
+    spoken = []
+    for (query, text), of_query, failure in zip(batch, rated, failures, strict=True):
         blank = SpeechRow(
             _id=query.id,
             subset=query.subset,
             language=query.language,
             text=query.text,
-            spoken_text=texts[query.subset, query.id],
+            spoken_text=text,
             failure=failure,
         )
-        rows.append(blank if failure else _row(blank, query, of_query, folder, speaking))
-    return rows
+        spoken.append(Spoken(blank) if failure else _spoken(blank, of_query, speaking))
+    return spoken
 
 
 def _takes(query: Query, speaking: Speaking, text: str) -> tuple[list[Take], str]:
@@ -145,15 +180,13 @@ def _takes(query: Query, speaking: Speaking, text: str) -> tuple[list[Take], str
         return [], error.message
 
 
-def _row(
-    blank: SpeechRow, query: Query, rated: Sequence[RatedTake], folder: SpeechFolder, speaking: Speaking
-) -> SpeechRow:
+def _spoken(blank: SpeechRow, rated: Sequence[RatedTake], speaking: Speaking) -> Spoken:
     best = rated[best_take(rated)]
-    file, sha256 = folder.store_clip(query, best.take.samples)
+    name = f"query {blank.id!r} of {blank.subset!r}"
+    audio = encode_flac(best.take.samples, name)
     spec = speaking.synthesizer.spec
-    return blank.model_copy(
+    row = blank.model_copy(
         update={
-            "file": file,
             "voice": best.take.voice,
             "speaker": f"{spec.engine}/{best.take.voice}",
             "licence": spec.licence,
@@ -165,6 +198,7 @@ def _row(
             "candidates": len(rated),
             "rates": [number_or_none(take.error_rate) for take in rated],
             "seed": best.take.seed,
-            "sha256": sha256,
+            "sha256": pcm_sha256(audio, name),
         }
     )
+    return Spoken(row, audio)

@@ -122,6 +122,8 @@ def test_speak_keeps_the_take_that_is_understood(
             "Write KEY=VALUE",
         ),
         (["synthesize", "--source", "mini", "--engine", "hum", "--candidates", "0", "--out", "o"], "candidates is 0"),
+        (["synthesize", "--source", "mini", "--engine", "hum", "--on", "rey", "--out", "o"], "Did you mean 'ray'"),
+        (["synthesize", "--source", "mini", "--engine", "hum", "--actors", "2", "--out", "o"], "only Ray has actors"),
         (["synthesize", "--source", "minni", "--engine", "hum", "--out", "o"], "Did you mean 'mini'"),
         (["synthesize", "--source", "mini", "--engine", "hum", "--limit", "-1", "--out", "o"], "the limit is -1"),
         (

@@ -1,0 +1,65 @@
+"""Speaking on a Ray cluster (extra `squtr[ray]`): synthesizers and the recogniser that rates them as actors.
+
+Every actor has its own of both, loaded once. Clips come back to this process, which writes them, so nothing but weights
+must be on the nodes: those of a path must lie under the same path there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...errors import UsageError, unknown_name
+from ..ray_map import RayMap
+from .synthesising import Batch, Speaking, SpeechEngine, Spoken, speak_batch, speak_here
+
+SPEECH_ENGINES = ("here", "ray")
+
+
+class RaySpeaking:
+    """A `SpeechEngine` of at most `actors` actors (0: as many as there is room for), each with a share of the GPUs.
+
+    See `RayMap` for all arguments and errors.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        num_cpus: int | None = None,
+        actors: int = 0,
+        gpus_per_actor: float = 0.0,
+    ) -> None:
+        self._map = RayMap(address, num_cpus=num_cpus, actors=actors, gpus_per_actor=gpus_per_actor)
+
+    def __call__(self, speaking: Speaking, batches: Sequence[Batch]) -> Iterator[list[Spoken]]:
+        """Speak the batches, each by itself, in order."""
+        return self._map(_BatchSpeaker, (speaking,), batches)
+
+
+class _BatchSpeaker:
+    """Speaks batches; synthesizer and recogniser load at the first."""
+
+    def __init__(self, speaking: Speaking) -> None:
+        self._speaking = speaking
+
+    def __call__(self, batch: Batch) -> list[Spoken]:
+        return speak_batch(self._speaking, batch)
+
+
+def load_speech_engine(
+    name: str, *, ray_address: str | None = None, actors: int = 0, gpus_per_actor: float = 0.0
+) -> SpeechEngine:
+    """The engine called `name`, `here` or `ray`.
+
+    Raises `UnknownNameError`, `MissingExtraError` for ray without its extra, and `UsageError` for what only ray has.
+
+    >>> load_speech_engine("here") is speak_here
+    True
+    """
+    if name == "ray":
+        return RaySpeaking(ray_address, actors=actors, gpus_per_actor=gpus_per_actor)
+    if name != "here":
+        raise unknown_name("place to speak", name, SPEECH_ENGINES)
+    if ray_address or actors or gpus_per_actor:
+        raise UsageError("only Ray has actors and an address.", hint="Choose ray, or leave them out.")
+    return speak_here

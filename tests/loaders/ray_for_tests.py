@@ -1,0 +1,78 @@
+"""An engine and a recogniser that travel to Ray's workers, and what a process of its own does with them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from squtr.errors import ModelError, UsageError
+from squtr.loaders.ray_map import RayMap
+from squtr.loaders.records import Query, Samples
+from squtr.loaders.synthesis.candidates import Heard, Rating
+from squtr.loaders.synthesis.ray_speaking import RaySpeaking
+from squtr.loaders.synthesis.speech_folder import SpeechFolder
+from squtr.loaders.synthesis.synthesising import Speaking, synthesise
+
+from .speech_for_tests import HummingSynthesizer, queries, word_rate
+
+TEXTS = [*queries(10), Query("mute", "tiny", "en", "this is unspeakable"), *queries(5, "es", "otra")]
+
+
+class NotedSynthesizer(HummingSynthesizer):
+    """Writes a line when it loads: at its first text in a process."""
+
+    def __init__(self, notes: str) -> None:
+        super().__init__()
+        self.notes = notes
+
+    def synthesize(self, text: str, *, voice: str, language: str, seed: int = 0) -> Samples:
+        if not self.asked:
+            with Path(self.notes).open("a") as out:
+                out.write(f"{os.getpid()}\n")
+        return super().synthesize(text, voice=voice, language=language, seed=seed)
+
+
+class BrokenSynthesizer(HummingSynthesizer):
+    """Has no weights."""
+
+    def synthesize(self, text: str, *, voice: str, language: str, seed: int = 0) -> Samples:
+        raise ModelError("the weights of 'hum' are missing.", hint="Fetch them.")
+
+
+class Muffled:
+    """Hears the first few words of the texts, how many is decided by the samples."""
+
+    name = "muffled"
+    sample_rate = 16_000
+
+    def hear(self, clips: Sequence[Samples], *, language: str) -> list[Heard]:
+        words = "what is the answer to number".split()
+        return [Heard(" ".join(words[: hashlib.sha256(clip.tobytes()).digest()[0] % 7])) for clip in clips]
+
+
+def speaking(engine: HummingSynthesizer) -> Speaking:
+    return Speaking(engine, Rating(Muffled(), word_rate), {}, 3, "seed", in_words=False)
+
+
+def main(whole: Path, begun: Path, notes: Path) -> None:
+    """Speak all into `whole`, the rest into `begun`, and print the errors of what cannot be done."""
+    engine = RaySpeaking(num_cpus=2, actors=2)
+    told: list[int] = []
+    synthesise(TEXTS, SpeechFolder(whole), speaking(NotedSynthesizer(str(notes))), told.append, engine=engine)
+    print("told", sum(told), "driver spoke", str(os.getpid()) in notes.read_text().split())
+    synthesise(TEXTS, SpeechFolder(begun), speaking(HummingSynthesizer()), engine=engine)
+    try:
+        synthesise(TEXTS, SpeechFolder(whole.with_name("broken")), speaking(BrokenSynthesizer()), engine=engine)
+    except ModelError as error:
+        print("came back:", error)
+    try:
+        list(RayMap(gpus_per_actor=1)(BrokenSynthesizer, (), [1]))
+    except UsageError as error:
+        print("refused:", error)
+
+
+if __name__ == "__main__":
+    main(*(Path(argument) for argument in sys.argv[1:]))
