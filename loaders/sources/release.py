@@ -49,6 +49,8 @@ from .tables import (
 )
 
 REPOSITORY = "SLLMCommunity/SQuTR"
+REVISION = "2f1b041e2e98e0d28ed68fbcf22126ef247eb719"
+"""The commit that is read where none is written; its one data file is a zip of 21,069,841,248 B."""
 LICENCE = "CC-BY-SA-4.0"
 """Of the published data."""
 
@@ -344,10 +346,13 @@ class ReleaseSource:
 
 
 def open_release(name: SourceName) -> ReleaseSource:
-    """The source `release:FOLDER`, `release:ZIP` or `release:ORG/NAME@COMMIT`, with the option `file`."""
+    """The source `release` (the published one), `release:FOLDER`, `release:ZIP` or `release:ORG/NAME@COMMIT`.
+
+    The option `file` names the zip where a repository holds several.
+    """
     if not name.place:
         name = SourceName(name.text, name.kind, REPOSITORY, name.options)
-    place, revision = hub_place(name, {})
+    place, revision = hub_place(name, {REPOSITORY: REVISION})
     if revision is not None:
         return ReleaseSource(HubZip(str(place), revision, name.option("file")))
     folder = name.folder()

@@ -24,7 +24,7 @@ from squtr.loaders.paired import BuiltData, PairedData
 from squtr.loaders.recipe import open_kitchen
 from squtr.loaders.records import Document, Qrel
 from squtr.loaders.sources import load_source
-from squtr.loaders.sources.release import ReleaseSource, parse_noise_id
+from squtr.loaders.sources.release import REVISION, ReleaseSource, parse_noise_id
 from squtr.loaders.sources.release_data import ReleaseData
 
 from ..harness.fakes import LookupTranscriber, WordRetriever, sound_key
@@ -383,9 +383,17 @@ def test_from_the_hub_with_several_zips_or_none(monkeypatch: pytest.MonkeyPatch,
         _ = load_source(f"release:org/name@{COMMIT}").subsets
 
 
-def test_the_hub_needs_a_commit() -> None:
-    with pytest.raises(UsageError, match=r"release:SLLMCommunity/SQuTR@<commit>"):
-        load_source("release")
+def test_the_published_commit_is_pinned(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = FakeHub(monkeypatch, {"source_data.zip": zip_folder(published, tmp_path / "a.zip")})
+    assert len(load_source("release").queries("fiqa")) == 3
+    assert len(load_source("release:SLLMCommunity/SQuTR").queries("fiqa")) == 3
+    assert {(repository, revision) for repository, revision, _ in hub.calls} == {("SLLMCommunity/SQuTR", REVISION)}
+    assert len(REVISION) == 40
+
+
+def test_another_repository_needs_a_commit() -> None:
+    with pytest.raises(UsageError, match=r"release:org/name@<commit>"):
+        load_source("release:org/name")
 
 
 def test_a_hub_out_of_reach() -> None:
