@@ -35,6 +35,8 @@ from .rows import (
     render_rows,
 )
 from .sources import SOURCES, load_source
+from .sources.release import ReleaseSource
+from .sources.release_data import ReleaseData
 
 QUERIES_PER_BLOCK = ROWS_PER_TABLE
 """What one process takes at a time, and one table."""
@@ -44,15 +46,19 @@ them a noise and a room may have to be made or read."""
 
 
 _OPENED, _KITCHEN = "_opened", "_kitchen"
+PUBLISHED = "release"
+_OWN_MIXTURE = ("synthetic", "simulated", None, "whole")
 
 
 @dataclass
 class SqutrConfig(datasets.BuilderConfig):
     """Options of `load_dataset("squtr", config, …)`; every one enters the cache key.
 
-    `source`: a source's name or folder; None reads what `squtr build` put into `$SQUTR_HOME`. `noise`, `rooms`: bank
-    names or folders; `channel` (from 0) for recordings with several channels; `seed`; `level`: "whole" or "active";
-    `limit`: queries per subset, 0 for all.
+    `source`: a source's name or folder; None reads what `squtr build` put into `$SQUTR_HOME`, else the published
+    release on the Hub, with its own noisy recordings. `noise`, `rooms`: bank names or folders; `channel` (from 0) for
+    recordings with several channels; `seed`; `level`: "whole" or "active"; `limit`: queries per subset, 0 for all.
+    Where one of `noise`, `rooms`, `channel` and `level` is given, or a condition was not published, the release's clean
+    speech is mixed.
     """
 
     source: str | None = None
@@ -71,18 +77,32 @@ class SqutrConfig(datasets.BuilderConfig):
 
     def fingerprint(self) -> str:
         """The fingerprint of the recipe, or of the manifest that is read."""
-        if self.source is None:
-            return read_default_manifest(self.name).recipe_fingerprint
+        if self.reads_built():
+            return read_default_manifest().recipe_fingerprint
         config = self.parsed()
         if isinstance(config, TableConfig):
             return f"{self.opened().version}-{self.limit}-{self.seed}"
-        return self.kitchen(config).recipe.fingerprint
+        release = self.published_sound(config)
+        return self.kitchen(config).recipe.fingerprint if release is None else f"release-{release.revision}"
+
+    def reads_built(self) -> bool:
+        """Whether no source is named and `squtr build` made the default data set."""
+        return self.source is None and (default_dataset_folder() / MANIFEST_NAME).exists()
+
+    def published_sound(self, config: QueryConfig) -> ReleaseData | None:
+        """The release's own recordings, if no source is named and nothing asks for another mixture."""
+        options = (self.noise, self.rooms, self.channel, self.level)
+        source = self.opened()
+        if self.source is not None or options != _OWN_MIXTURE or not isinstance(source, ReleaseSource):
+            return None
+        release = ReleaseData(source, subsets=config.subsets, limit=self.limit, seed=self.seed)
+        return release if config.condition.name in release.conditions else None
 
     def opened(self) -> Source:
         """The source, opened once: a large one takes seconds."""
         kept: Source | None = self.__dict__.get(_OPENED)
         if kept is None:
-            kept = self.__dict__[_OPENED] = load_source(self.source or "")
+            kept = self.__dict__[_OPENED] = load_source(self.source or PUBLISHED)
         return kept
 
     def __getstate__(self) -> dict[str, Any]:
@@ -91,9 +111,19 @@ class SqutrConfig(datasets.BuilderConfig):
 
     def parsed(self) -> QueryConfig | TableConfig:
         """The parsed config name. Raises `UnknownNameError` that suggests the nearest."""
-        if self.source is None:
-            return parse_config(self.name, read_default_manifest(self.name).subsets)
-        return parse_config(self.name, dict(self.opened().subsets))
+        if self.reads_built():
+            return parse_config(self.name, read_default_manifest().subsets)
+        try:
+            subsets = dict(self.opened().subsets)
+        except DataError as error:
+            if self.source is not None:
+                raise
+            raise DataError(
+                f"no data set was built into {default_dataset_folder()}, and of the published release {error.message}",
+                hint=f'{error.hint} Or run `squtr build` (without --out), or name a source: load_dataset("squtr", '
+                f'"{self.name}", source="mini") for the embedded collection. Known sources: {", ".join(SOURCES)}.',
+            ) from error
+        return parse_config(self.name, subsets)
 
     def kitchen(self, config: QueryConfig | TableConfig) -> Kitchen:
         """The opened recipe of this config; kept: a stream asks for every block, and banks keep what they made."""
@@ -115,16 +145,9 @@ class SqutrConfig(datasets.BuilderConfig):
         return kitchen
 
 
-def read_default_manifest(config: str) -> Manifest:
-    """The manifest of the data set in `$SQUTR_HOME`; `DataError` that says what to do if there is none."""
+def read_default_manifest() -> Manifest:
+    """The manifest of the data set in `$SQUTR_HOME`. Raises `DataError` if its build is not finished."""
     folder = default_dataset_folder()
-    if not (folder / MANIFEST_NAME).exists():
-        raise DataError(
-            f"no data set was built into {folder}.",
-            hint=f'Run `squtr build` (without --out), or name a source: load_dataset("squtr", "{config}", '
-            f'source="mini") for the embedded collection, source="release:SLLMCommunity/SQuTR@<commit>" for the '
-            f"published one. Known sources: {', '.join(SOURCES)}.",
-        )
     manifest = read_manifest(folder)
     if not manifest.complete:
         raise DataError(f"the build in {folder} is not finished.", hint="Run the same `squtr build` again.")
@@ -183,12 +206,12 @@ class Squtr(datasets.ArrowBasedBuilder):
         return datasets.DatasetInfo(description="Spoken queries under controlled noise and rooms.", features=features)
 
     def _split_generators(self, _: Any) -> list[datasets.SplitGenerator]:
-        blocks = self._built_files() if self.config.source is None else self._blocks()
+        blocks = self._built_files() if self.config.reads_built() else self._blocks()
         # `datasets` divides the one list among processes and among the workers of a stream.
         return [datasets.SplitGenerator(name="test", gen_kwargs={"blocks": blocks})]
 
     def _built_files(self) -> list[Any]:
-        manifest = read_default_manifest(self.config.name)
+        manifest = read_default_manifest()
         parse_config(self.config.name, manifest.subsets)
         patterns = config_patterns(manifest)
         if self.config.name not in patterns:
@@ -200,6 +223,8 @@ class Squtr(datasets.ArrowBasedBuilder):
         config = self.config.parsed()
         if isinstance(config, TableConfig):
             return [(config.subset, 0, 0)]
+        if self.config.published_sound(config) is not None:
+            return [(subset, 0, 0) for subset in config.subsets]
         kitchen = self.config.kitchen(config)
         return [
             (subset, start, stop)
@@ -213,17 +238,24 @@ class Squtr(datasets.ArrowBasedBuilder):
 
     def _tables(self, blocks: list[Any]) -> Iterator[tuple[tuple[int, int], pa.Table]]:
         schema = self.info.features.arrow_schema
-        if self.config.source is None:
+        if self.config.reads_built():
             for number, path in enumerate(blocks):
                 with pq.ParquetFile(default_dataset_folder() / path) as file:
                     for index, batch in enumerate(file.iter_batches(ROWS_PER_TABLE)):
                         yield (number, index), pa.Table.from_batches([batch]).cast(schema)
             return
         config = self.config.parsed()
-        kitchen = self.config.kitchen(config)
         if isinstance(config, TableConfig):
-            yield from self._table_rows(kitchen, config, schema)
+            yield from self._table_rows(self.config.kitchen(config), config, schema)
             return
+        release = self.config.published_sound(config)
+        if release is not None:
+            for number, (subset, _, _) in enumerate(blocks):
+                published = release.spoken(subset, config.condition.name)
+                for index, batch in enumerate(batches(published, ROWS_PER_TABLE)):
+                    yield (number, index), query_table(batch, schema)
+            return
+        kitchen = self.config.kitchen(config)
         pieces = [kitchen.queries(subset)[start:stop] for subset, start, stop in blocks]
         # One run over all blocks, so that no thread waits at a block's end.
         rows = render_rows(kitchen, config.condition, chain.from_iterable(pieces), workers=os.cpu_count() or 1)

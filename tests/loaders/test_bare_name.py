@@ -8,18 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import huggingface_hub
 import pytest
 
 import squtr
 from squtr.errors import DataError, SqutrError, UnknownNameError
+from squtr.harness.data import open_data
 from squtr.loaders import on_the_fly
 from squtr.loaders.banks.simulated import SimulatedRooms
 from squtr.loaders.build import build
 from squtr.loaders.hook import _wrap, install
 from squtr.loaders.recipe import Kitchen, open_kitchen
 from squtr.loaders.records import Samples
+from squtr.loaders.sources.release import REPOSITORY, REVISION
 
 from .collections_for_tests import make_collection
+from .sources_for_tests import make_release, zip_folder
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +163,32 @@ def test_no_source_never_means_mini(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SQUTR_HOME", str(tmp_path))
     with pytest.raises(DataError, match=r'no data set was built into .*source="mini"'):
         squtr.load_dataset("en_clean")
+
+
+def test_no_source_reads_the_published_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQUTR_HOME", str(tmp_path))
+    archive = zip_folder(make_release(tmp_path / "release"), tmp_path / "source_data.zip")
+    asked = []
+
+    def download(repository: str, file: str, *, repo_type: str, revision: str) -> str:
+        asked.append((repository, revision))
+        return str(archive)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", lambda *_, **__: ["source_data.zip"])
+    cache = str(tmp_path / "cache")
+    rows = squtr.load_dataset("fiqa_high_noise", cache_dir=cache)
+    assert set(asked) == {(REPOSITORY, REVISION)}
+    published = open_data(f"release:{archive}")
+    expected = list(published.spoken("fiqa", "high_noise"))
+    assert [(r["id"], r["noise_id"]) for r in rows] == [(e.id, e.noise_id) for e in expected]
+    assert audio(rows) == [e.audio for e in expected]
+    assert audio(squtr.load_dataset("fiqa_high_noise", streaming=True)) == audio(rows)
+    # Another mixture, or a condition that was not published, is made from the release's clean speech.
+    assert "synthetic" in squtr.load_dataset("fiqa_snr_5", cache_dir=cache, limit=1)[0]["noise_id"]
+    mixed = squtr.load_dataset("fiqa_high_noise", source=f"release:{archive}", cache_dir=cache, limit=1)
+    assert "synthetic" in mixed[0]["noise_id"]
+    assert squtr.load_dataset("fiqa-corpus", cache_dir=cache).column_names == ["id", "title", "text"]
 
 
 def test_no_source_reads_what_was_built(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
