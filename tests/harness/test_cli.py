@@ -137,7 +137,10 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_interrupt_says_how_to_continue_and_continues(tmp_path: Path) -> None:
     root = make_collection(tmp_path / "tiny", queries=400, documents=400)
     out = tmp_path / "data"
-    command = [sys.executable, "-m", "squtr", "build", "--source", str(root), "--out", str(out), "--workers", "1"]
+    # A process that a shell started in the background ignores Ctrl-C, and so would its children: the handler is set anew.
+    start = "import signal, squtr.harness.cli as c; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    options = ["build", "--source", str(root), "--out", str(out), "--workers", "1"]
+    command = [sys.executable, "-c", f"{start}; raise SystemExit(c.main())", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"})
     finished = out / "queries/en/tiny-en/clean/test-00000-of-00001.parquet"
     deadline = time.monotonic() + 120

@@ -274,7 +274,7 @@ def test_wrong_calls(files: dict[str, str], tmp_path: Path, capsys: pytest.Captu
     assert "out of range" in refuse(capsys, 2, *mix, "--out", files["out"], "--rate", "10")
     assert "lies outside" in refuse(capsys, 2, *mix, "--out", files["out"], "--offset", "9")
     assert "out of range" in refuse(capsys, 2, *mix[:-1], "1000", "--out", files["out"])
-    assert "missing.wav cannot be read" in refuse(capsys, 1, "room", str(tmp_path / "missing.wav"))
+    assert "missing.wav does not exist" in refuse(capsys, 1, "room", str(tmp_path / "missing.wav"))
     (tmp_path / "text.wav").write_text("no sound")
     assert "text.wav cannot be read" in refuse(capsys, 1, "room", str(tmp_path / "text.wav"))
     # Where the noise would be lost in rounding, nothing is called noisy.

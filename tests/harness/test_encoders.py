@@ -76,7 +76,8 @@ def test_longer_texts_are_cut_at_the_models_limit_or_ours(folder: Path) -> None:
     assert np.isfinite(encoder.encode(["abc " * 500], role="document")).all()
     short = SentenceTransformerEncoder(folder, max_tokens=5, device="cpu")
     a, b = short.encode(["abc", "abcdefg"], role="document")
-    assert np.array_equal(a, b)
+    # Products of other shapes may differ in the last bits.
+    np.testing.assert_allclose(a, b, atol=1e-5)
     assert short.spec.fingerprint != encoder.spec.fingerprint
 
 
