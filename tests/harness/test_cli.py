@@ -137,7 +137,7 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_interrupt_says_how_to_continue_and_continues(tmp_path: Path) -> None:
     root = make_collection(tmp_path / "tiny", queries=400, documents=400)
     out = tmp_path / "data"
-    # A process that a shell started in the background ignores Ctrl-C, and so would its children: the handler is set anew.
+    # What a shell starts in the background ignores Ctrl-C, and so would its children: the handler is set anew.
     start = "import signal, squtr.harness.cli as c; signal.signal(signal.SIGINT, signal.default_int_handler)"
     options = ["build", "--source", str(root), "--out", str(out), "--workers", "1"]
     command = [sys.executable, "-c", f"{start}; raise SystemExit(c.main())", *options]
