@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from itertools import count
 
 LOOP_COPIES = 4
@@ -12,7 +13,6 @@ LOOP_COPIES = 4
 LOOP_TOKENS = 8
 """… and how many tokens the copies must cover (four times "no" is speech)."""
 _LONGEST_PERIOD = 40
-_COPIES = re.compile(rf"(.{{1,{_LONGEST_PERIOD}}}?)\1{{{LOOP_COPIES - 1}}}", re.DOTALL)
 _LEAST_REPEATED = min(
     (max(LOOP_COPIES, -(-LOOP_TOKENS // period)) - 1) * period for period in range(1, _LONGEST_PERIOD + 1)
 )
@@ -48,6 +48,12 @@ def longest_repetition(tokens: Sequence[str]) -> tuple[int, int]:
     return best
 
 
+@lru_cache(maxsize=_LONGEST_PERIOD)
+def _copies(longest: int) -> re.Pattern[str]:
+    """Finds enough adjacent copies of a sequence of at most `longest` characters."""
+    return re.compile(rf"(.{{1,{longest}}}?)\1{{{LOOP_COPIES - 1}}}", re.DOTALL)
+
+
 def is_loop(hypothesis: Sequence[str], reference: Sequence[str] = ()) -> bool:
     """Whether `hypothesis` repeats itself: at least 4 adjacent copies over at least 8 tokens, beyond what was said.
 
@@ -58,7 +64,9 @@ def is_loop(hypothesis: Sequence[str], reference: Sequence[str] = ()) -> bool:
     if len(hypothesis) - len(set(hypothesis)) < _LEAST_REPEATED:
         return False
     codes = dict(zip(dict.fromkeys(hypothesis), map(chr, count())))  # noqa: B905 - count() does not end
-    if _COPIES.search("".join(map(codes.__getitem__, hypothesis))) is None:
+    # Periods that do not fit so often into the transcript need no look.
+    copies_in = _copies(max(1, min(_LONGEST_PERIOD, len(hypothesis) // LOOP_COPIES)))
+    if copies_in.search("".join(map(codes.__getitem__, hypothesis))) is None:
         return False
     copies, covered = longest_repetition(hypothesis)
     if copies < LOOP_COPIES or covered < LOOP_TOKENS:
