@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .common import add_recipe_options, bars, say, say_json
+from .common import add_recipe_options, bars, counting, say, say_json
 
 EXAMPLE = """example:
   squtr build --source mini --languages en zh --conditions clean high_noise reverb_medium_noise --out data
@@ -46,14 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     out = arguments.out or default_dataset_folder()
     total = count_clips(kitchen)
     with bars() as show:
-        done = 0
-
-        def progress(n: int) -> None:
-            nonlocal done
-            done += n
-            show("building clips", done, total)
-
-        manifest = build(kitchen, out, workers=arguments.workers, progress=progress, engine=engine)
+        manifest = build(
+            kitchen, out, workers=arguments.workers, progress=counting(show, "building clips", total), engine=engine
+        )
     size = sum(shard.bytes for shard in manifest.shards)
     if arguments.json:
         say_json(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -78,6 +78,18 @@ class Bars:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+def counting(show: Bars, stage: str, total: int) -> Callable[[int], None]:
+    """A function that is told how many more of `total` items are finished, and shows it."""
+    done = 0
+
+    def advance(n: int) -> None:
+        nonlocal done
+        done += n
+        show(stage, done, total)
+
+    return advance
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import bars, note, say
+from .common import bars, counting, note, say
 
 if TYPE_CHECKING:
     from ...loaders.recipe import Kitchen
@@ -80,14 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     total = count_clips(kitchen)
     note(f"{limit} queries per language, {total} clips: building them …")
     with bars() as show:
-        done = 0
-
-        def progress(n: int) -> None:
-            nonlocal done
-            done += n
-            show("building clips", done, total)
-
-        build(kitchen, data_folder, progress=progress)
+        build(kitchen, data_folder, progress=counting(show, "building clips", total))
     note("Recognising and retrieving …")
     with bars() as show:
         records = evaluate_runs(

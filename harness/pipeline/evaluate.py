@@ -14,6 +14,7 @@ from ...loaders.paired import PairedData
 from ..data import open_data
 from ..results import Result, RunRecord, write_run
 from ..transcript_cache import TranscriptCache
+from .environment import environment
 from .plan import make_plan
 from .recording import Settings, record_system
 from .stages import Progress, Samples, search_all, transcribe_all
@@ -52,9 +53,8 @@ def evaluate_runs(
     store = TranscriptCache(cache) if cache is not None else None
     heard = transcribe_all(plan, store, Samples(out, samples, seed), tell)
     searches = search_all(plan, heard, depth, tell)
-    records = []
-    for system in systems:
-        records += record_system(plan, system, heard, searches, Settings(depth, resamples, seed))
+    settings = Settings(depth, resamples, seed, environment())
+    records = [r for system in systems for r in record_system(plan, system, heard, searches, settings)]
     if out is not None:
         for record in records:
             write_run(out, record)

@@ -25,6 +25,7 @@ class Plan:
     configs: Mapping[str, tuple[list[str], str]]
     runnable: Mapping[str, Sequence[str]]
     queries: Mapping[str, Sequence[Query]]
+    qrels: Mapping[str, Mapping[str, Mapping[str, int]]]
 
     def cells(self, system: Cascade) -> list[Cell]:
         """The distinct (subset, condition) that a system meets, in order."""
@@ -51,7 +52,8 @@ def make_plan(systems: Sequence[Cascade], data: PairedData, configs: Sequence[st
             f"no system supports the languages of {', '.join(names)}.", hint="Choose other systems or configs."
         )
     queries = {subset: list(data.queries(subset)) for subsets, _ in wanted.values() for subset in subsets}
-    return Plan(systems, data, wanted, runnable, queries)
+    # Read once: every run on a subset is scored against the same judgements.
+    return Plan(systems, data, wanted, runnable, queries, {subset: data.qrels(subset) for subset in queries})
 
 
 def _all_configs(data: PairedData) -> list[str]:

@@ -8,9 +8,19 @@ from typing import Any
 
 from ... import __version__
 from ...loaders.keyed import RECIPE_VERSION
-from ..results import TEXT_CONDITION, DataInfo, Failures, Result, RunRecord, SystemInfo, Timing, items_table
+from ..results import (
+    TEXT_CONDITION,
+    DataInfo,
+    Environment,
+    Failures,
+    Result,
+    RunRecord,
+    SystemInfo,
+    Timing,
+    items_table,
+)
 from ..text.normalizers import load_normalizer
-from .environment import environment, peak_memory_mb
+from .environment import peak_memory_mb
 from .plan import Plan, fingerprint
 from .scoring import Searched, SubsetScores, losses, score_subset, summarise
 from .stages import AllHeard, Searches, cell_texts
@@ -26,6 +36,7 @@ class Settings:
     depth: int
     resamples: int
     seed: int
+    environment: Environment
 
 
 def record_system(
@@ -61,7 +72,7 @@ def _score_run(
             ]
         scored[subset] = score_subset(
             searched,
-            plan.data.qrels(subset),
+            plan.qrels[subset],
             language=plan.data.subsets[subset],
             condition=condition,
             normalizer_name=system.normalizer,
@@ -118,7 +129,7 @@ def _record(
         },
         failures=_failures(rows, scored),
         timing=timing,
-        environment=environment(),
+        environment=settings.environment,
         seed=settings.seed,
     )
     return RunRecord(result, items_table(rows))
@@ -146,9 +157,8 @@ def _timing(plan: Plan, system: Cascade, config: str, heard: AllHeard, searches:
     search_s = 0.0
     for subset in subsets:
         # All conditions of a subset are searched together: a run's share is its share of the distinct texts.
-        everything = sum(1 for s, _ in searches.hits if s == subset)
         own = len(set(cell_texts(plan, system, (subset, condition), heard)))
-        search_s += searches.search_s[subset] * own / everything
+        search_s += searches.search_s[subset] * own / searches.texts[subset]
     if condition != TEXT_CONDITION:
         cells = [heard[fingerprint(system.transcriber)][subset, condition] for subset in subsets]
         transcribe_s = sum(h.transcript.seconds for cell in cells for h in cell)

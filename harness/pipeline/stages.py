@@ -103,9 +103,10 @@ def search_text(heard: Heard, folding: str) -> str:
 
 @dataclass(slots=True)
 class Searches:
-    """One retriever's rankings by subset and text, and what they cost in s."""
+    """One retriever's rankings by subset and text, how many texts a subset had, and what they cost in s."""
 
     hits: dict[tuple[str, str], Sequence[Hit]] = field(default_factory=dict)
+    texts: dict[str, int] = field(default_factory=dict)
     index_s: dict[str, float] = field(default_factory=dict)
     search_s: dict[str, float] = field(default_factory=dict)
 
@@ -127,6 +128,7 @@ def search_all(plan: Plan, heard: AllHeard, depth: int, tell: Progress) -> Mappi
             retriever.index(plan.data.documents(subset), language=plan.data.subsets[subset])
             indexed = time.perf_counter()
             rankings = retriever.search(list(distinct), k=depth)
+            searches.texts[subset] = len(distinct)
             searches.index_s[subset] = indexed - started
             searches.search_s[subset] = time.perf_counter() - indexed
             searches.hits.update({(subset, text): hits for text, hits in zip(distinct, rankings, strict=True)})
