@@ -16,7 +16,6 @@ import hashlib
 import json
 import math
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import DataError, RecipeMismatchError, StorageError
 from ..records import Query
+from ..shards import replace_file
 from ..sources.clips import clip_path
 
 INDEX, REJECTED, JOURNAL, SETTINGS = "speech.jsonl", "rejected.jsonl", "journal.jsonl", "synthesis.json"
@@ -204,17 +204,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write under a temporary name in the same folder, then rename. Raises `StorageError`."""
-    temporary: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".tmp", delete=False) as out:
-            temporary = Path(out.name)
-            out.write(content)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-        temporary = None
+        replace_file(path, content)
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error}.", hint="Check space and permissions.") from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
