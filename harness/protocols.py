@@ -26,7 +26,7 @@ class ComponentSpec:
     without weights), `settings` the decode settings, prompts and options, JSON values only.
     """
 
-    kind: Literal["transcriber", "encoder", "retriever"]
+    kind: Literal["transcriber", "encoder", "retriever", "reranker", "front_end", "audio_text_encoder"]
     backend: str
     name: str
     model: str = ""
@@ -58,11 +58,21 @@ class ComponentSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One of the n best transcripts: `score` is its log-probability as the recogniser ranks it, higher is better."""
+
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """What a transcriber heard.
 
     A failed utterance has `error` set and empty `text`: it is counted, never scored as words. `loop`: the text repeats
-    itself; `truncated`: the length cap cut it. `seconds` is the decoding time (a batch's time is shared equally).
+    itself; `truncated`: the length cap cut it. `seconds` is the decoding time (a batch's time is shared equally),
+    `front_end_seconds` what a front end took before it. `hypotheses` are the n best, best first, with `text` as the
+    first; () from a recogniser that was not asked for several.
     """
 
     text: str
@@ -70,6 +80,8 @@ class Transcript:
     loop: bool = False
     truncated: bool = False
     seconds: float = 0.0
+    front_end_seconds: float = 0.0
+    hypotheses: tuple[Hypothesis, ...] = ()
 
 
 class Transcriber(Protocol):
@@ -143,4 +155,135 @@ class TextEncoder(Protocol):
 
     def encode(self, texts: Sequence[str], *, role: Literal["query", "document"]) -> NDArray[np.float32]:
         """(len(texts), D) float32, rows of unit length; (0, D) for no texts."""
+        ...
+
+
+class FrontEnd(Protocol):
+    """Sound to sound before recognition: dereverberation, denoising."""
+
+    @property
+    def spec(self) -> ComponentSpec:
+        """What decides its output."""
+        ...
+
+    @property
+    def sample_rate(self) -> int:
+        """The rate in Hz at which `enhance` wants sound, and gives it."""
+        ...
+
+    def enhance(self, clips: Sequence[Samples]) -> list[Samples]:
+        """One clip per clip, each (T,) float32 at `sample_rate` of the same length T; [] for no clips.
+
+        Raises `AudioError` for a clip that it cannot work on; the pipeline then counts that clip as failed.
+        """
+        ...
+
+
+class AudioTextEncoder(Protocol):
+    """Spoken queries and typed documents to vectors in one space, for retrieval without a transcript."""
+
+    @property
+    def spec(self) -> ComponentSpec:
+        """What decides the vectors, prompts included."""
+        ...
+
+    @property
+    def sample_rate(self) -> int:
+        """The rate in Hz at which `encode_audio` wants sound."""
+        ...
+
+    def supports(self, language: str) -> bool:
+        """Whether it was made for this language."""
+        ...
+
+    def encode_audio(self, clips: Sequence[Samples], *, language: str) -> NDArray[np.float32]:
+        """(len(clips), D) float32, rows of unit length, for clips (T,) float32 at `sample_rate`; (0, D) for no clips.
+
+        A row of NaN is a clip that could not be encoded: it is counted as failed, and finds nothing.
+        """
+        ...
+
+    def encode(self, texts: Sequence[str], *, role: Literal["query", "document"]) -> NDArray[np.float32]:
+        """As `TextEncoder.encode`: documents, and typed queries for the upper bound."""
+        ...
+
+
+class DocumentLookup(Protocol):
+    """Documents by id."""
+
+    def by_id(self, ids: Sequence[str]) -> list[Document]:
+        """These documents, in order. Raises `DataError` that names an unknown id."""
+        ...
+
+
+class CompositeRetriever(Retriever, Protocol):
+    """A retriever made of others (a hybrid, a reranker over a first stage).
+
+    The pipeline searches each part once, whatever else uses that part, and then asks for the combination. `index` and
+    `search` do the same alone, for use without the pipeline.
+    """
+
+    @property
+    def parts(self) -> Sequence[Retriever]:
+        """What it is made of. A part may be composite itself."""
+        ...
+
+    def part_depth(self, k: int) -> int:
+        """How many hits of every part it needs for `k` of its own."""
+        ...
+
+    def combine(
+        self,
+        queries: Sequence[str],
+        rankings: Sequence[Sequence[Sequence[Hit]]],
+        documents: DocumentLookup,
+        *,
+        k: int,
+    ) -> list[list[Hit]]:
+        """As `search`, from the parts' rankings: `rankings[part][query]` is best first, with `part_depth(k)` hits."""
+        ...
+
+
+class Preparable(Protocol):
+    """A retriever whose work on a corpus can be shared among processes before `index` (a corpus to embed).
+
+    Such a retriever also searches in every process; one without `prepare` searches in the main process alone.
+    """
+
+    def prepare(self, documents: Sequence[Document], *, language: str, rank: int, size: int) -> None:
+        """Do the share of process `rank` of `size`, into the cache. Done twice, the second does nothing."""
+        ...
+
+
+class RankedRun(Protocol):
+    """A ready ranking (a TREC run file): hits by query id instead of by text."""
+
+    @property
+    def spec(self) -> ComponentSpec:
+        """What it is, with the sha256 of its file."""
+        ...
+
+    def supports(self, language: str) -> bool:
+        """Always True: the file decides."""
+        ...
+
+    def hits(self, subset: str, condition: str, query_ids: Sequence[str], *, k: int) -> list[list[Hit]]:
+        """At most `k` hits per query; none for a query that the run lacks. Raises `DataError` if there is no file."""
+        ...
+
+
+class ReadyTranscripts(Protocol):
+    """Transcripts that were made elsewhere: by query id instead of from sound."""
+
+    @property
+    def spec(self) -> ComponentSpec:
+        """What they are, with the sha256 of their file."""
+        ...
+
+    def supports(self, language: str) -> bool:
+        """Always True: the file decides."""
+        ...
+
+    def transcripts(self, subset: str, condition: str, query_ids: Sequence[str]) -> list[Transcript]:
+        """One per query, in order; a query that the file lacks has `error`. Raises `DataError` if there is no file."""
         ...

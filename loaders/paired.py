@@ -53,8 +53,8 @@ class PairedData(Protocol):
         """The typed queries."""
         ...
 
-    def spoken(self, subset: str, condition: str) -> Iterator[SpokenQuery]:
-        """The spoken queries in the order of `queries`."""
+    def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
+        """The spoken queries in the order of `queries`: those at positions `start` to `stop` (not included) of it."""
         ...
 
     def documents(self, subset: str) -> Sequence[Document]:
@@ -82,11 +82,10 @@ class LiveData:
         """The typed queries that the recipe takes."""
         return self._kitchen.queries(subset)
 
-    def spoken(self, subset: str, condition: str) -> Iterator[SpokenQuery]:
-        """Render the spoken queries."""
-        return render_rows(
-            self._kitchen, parse_condition(condition), self._kitchen.queries(subset), workers=self._workers
-        )
+    def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
+        """Render the spoken queries at positions `start` to `stop`."""
+        queries = self._kitchen.queries(subset)[start:stop]
+        return render_rows(self._kitchen, parse_condition(condition), queries, workers=self._workers)
 
     def documents(self, subset: str) -> Sequence[Document]:
         """The corpus."""
@@ -122,11 +121,17 @@ class BuiltData:
         """The sha256 of `manifest.json`."""
         return hashlib.sha256((self.folder / MANIFEST_NAME).read_bytes()).hexdigest()
 
-    def _batches(self, config: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, config: str, columns: list[str] | None = None, *, start: int = 0, stop: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
         if config not in self._patterns:
             raise unknown_name(f"config of {self.folder}:", config, self._patterns)
         folders = [pattern.removesuffix("*.parquet") for pattern in self._patterns[config]]
+        at = 0  # the position of the shard's first row
         for shard in (s for folder in folders for s in self.manifest.shards if s.path.startswith(folder)):
+            first, at = at, at + shard.rows
+            if at <= start or (stop is not None and first >= stop):
+                continue
             path = self.folder / shard.path
             try:
                 with pq.ParquetFile(path) as file:
@@ -135,7 +140,7 @@ class BuiltData:
                             f"{path} has {file.metadata.num_rows} rows, the manifest says {shard.rows}.",
                             hint="Build the folder again.",
                         )
-                    yield from file.iter_batches(ROWS_PER_TABLE, columns=columns)
+                    yield from _rows_between(file, start - first, at if stop is None else stop - first, columns)
             except (OSError, pa.ArrowException) as error:
                 raise DataError(f"{path} cannot be read: {error}.", hint="Build the folder again.") from error
 
@@ -148,9 +153,9 @@ class BuiltData:
             for row in batch.to_pylist()
         ]
 
-    def spoken(self, subset: str, condition: str) -> Iterator[SpokenQuery]:
-        """Read the spoken queries, a row group at a time."""
-        for batch in self._batches(f"{subset}_{condition}"):
+    def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
+        """Read the spoken queries at positions `start` to `stop`, a row group at a time; others are not read."""
+        for batch in self._batches(f"{subset}_{condition}", start=start, stop=stop):
             for row in batch.to_pylist():
                 row["audio"] = row["audio"]["bytes"]
                 yield SpokenQuery(**{name: row[name] for name in QUERY_COLUMNS})
@@ -173,6 +178,21 @@ class BuiltData:
         for row in self._table(subset, "qrels"):
             grades.setdefault(row["query-id"], {})[row["corpus-id"]] = row["score"]
         return grades
+
+
+def _rows_between(file: pq.ParquetFile, start: int, stop: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    """The rows at positions `start` to `stop` of a file; row groups outside are not read."""
+    at = 0
+    for group in range(file.metadata.num_row_groups):
+        first, at = at, at + file.metadata.row_group(group).num_rows
+        if at <= start or first >= stop:
+            continue
+        position = first
+        for batch in file.iter_batches(ROWS_PER_TABLE, row_groups=[group], columns=columns):
+            low, high = max(start - position, 0), min(stop - position, batch.num_rows)
+            if low < high:
+                yield batch.slice(low, high - low)
+            position += batch.num_rows
 
 
 def check_config(data: PairedData, config: str) -> str:

@@ -35,16 +35,42 @@ def _table(*rows: BackendSpec) -> Mapping[str, BackendSpec]:
     return {row.name: row for row in rows}
 
 
+_ASR = "harness.backends.asr"
 TRANSCRIBERS = _table(
-    BackendSpec("faster-whisper", "harness.backends.asr_faster_whisper:FasterWhisperTranscriber", "asr", True),
-    BackendSpec("transformers", "harness.backends.asr_transformers:TransformersTranscriber", "torch", True),
+    BackendSpec("faster-whisper", f"{_ASR}_faster_whisper:FasterWhisperTranscriber", "asr", True),
+    BackendSpec("transformers", f"{_ASR}_transformers:TransformersTranscriber", "torch", True),
+    BackendSpec("ctc", f"{_ASR}_ctc:CTCTranscriber", "torch", True),
+    BackendSpec("openai-whisper", f"{_ASR}_openai_whisper:OpenAIWhisperTranscriber", "openai-whisper", True),
+    BackendSpec("funasr", f"{_ASR}_funasr:FunASRTranscriber", "funasr", True),
+    BackendSpec("qwen-asr", f"{_ASR}_qwen:QwenASRTranscriber", "qwen-asr", True),
+    BackendSpec("glm-asr", f"{_ASR}_glm:GLMASRTranscriber", "torch", True),
+    BackendSpec("server", f"{_ASR}_server:ServerTranscriber", "", True),
+    BackendSpec("transcripts", f"{_ASR}_ready:TranscriptsFile", "", True),
 )
 RETRIEVERS = _table(
     BackendSpec("bm25", "harness.backends.bm25:BM25Retriever", "", False),
     BackendSpec("dense", "harness.backends.dense:DenseRetriever", "torch", True),
+    BackendSpec("dense-server", "harness.backends.dense_server:ServerDenseRetriever", "", True),
+    BackendSpec("splade", "harness.backends.splade:SpladeRetriever", "torch", True),
+    BackendSpec("colbert", "harness.backends.colbert:ColBERTRetriever", "colbert", True),
+    BackendSpec("hybrid", "harness.backends.hybrid:HybridRetriever", "", False),
+    BackendSpec("rerank", "harness.backends.rerank:RerankedRetriever", "torch", True),
+    BackendSpec("trec", "harness.backends.trec_run:TrecRun", "", True),
 )
 ENCODERS = _table(
     BackendSpec("sentence-transformers", "harness.backends.encoders:SentenceTransformerEncoder", "torch", True),
+    BackendSpec("server", "harness.backends.encoder_server:ServerEncoder", "", True),
+)
+AUDIO_TEXT_ENCODERS = _table(
+    BackendSpec("clap", "harness.backends.audio_clap:ClapEncoder", "torch", True),
+    BackendSpec("chat-template", "harness.backends.audio_chat:ChatTemplateEncoder", "torch", True),
+    BackendSpec("sentence-transformers-audio", "harness.backends.audio_st:MultimodalEncoder", "torch", True),
+)
+FRONT_ENDS = _table(
+    BackendSpec("wpe", "harness.backends.front_wpe:WPEFrontEnd", "wpe", False),
+    BackendSpec("spectral-gate", "harness.backends.front_spectral:SpectralGateFrontEnd", "", False),
+    BackendSpec("wiener", "harness.backends.front_spectral:WienerFrontEnd", "", False),
+    BackendSpec("denoiser", "harness.backends.front_neural:NeuralFrontEnd", "denoiser", True),
 )
 
 USUAL_TRANSCRIBERS: Mapping[str, str] = dict.fromkeys(

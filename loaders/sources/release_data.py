@@ -120,15 +120,15 @@ class ReleaseData:
                 grades[qrel.query_id][qrel.document_id] = qrel.score
         return grades
 
-    def spoken(self, subset: str, condition: str) -> Iterator[SpokenQuery]:
-        """The published clips in the order of `queries`, as 24 kHz FLAC."""
+    def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
+        """The published clips in the order of `queries`, as 24 kHz FLAC: positions `start` to `stop`."""
         self._check(subset)
         if condition not in self._arms:
             raise unknown_name("condition of the release:", condition, self._arms)
         arm = self._arms[condition]
         level = self.source.arms(subset)[arm]
         clips = self.source.clips(subset, arm)
-        for query in self.queries(subset):
+        for query in self.queries(subset)[start:stop]:
             clip = clips.get(query.id)
             file = None if clip is None else self.source.recording(subset, arm, clip)
             sound = _Sound() if file is None else self._sound(file, query)
