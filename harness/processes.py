@@ -129,7 +129,7 @@ def threads_per_process(cores: int) -> int:
 def launch(number: int, arguments: Sequence[str]) -> int:
     """Run `squtr <arguments>` in `number` processes on this machine through accelerate; its exit status.
 
-    Processes share the machine's GPUs, one each; without GPUs they run on its CPU. Raises `UsageError` for fewer than 1.
+    Processes share the machine's GPUs, one each; without GPUs they run on its CPU. Raises `UsageError` for none.
     """
     if number < 1:
         raise UsageError(f"{number} processes cannot evaluate anything.", hint="Give --num-processes of at least 1.")
