@@ -4,6 +4,7 @@ A run is one system on one config. Its folder is
 
     results/<system>/<config>.json            this model
     results/<system>/<config>.queries.parquet one row per query, the columns of `ITEM_SCHEMA`
+    results/<system>/<config>.seconds.parquet id, seconds, front_end_seconds: what depends on the machine stands apart
     samples/<subset>/<query id>/<condition>.flac   a few clips, for the report's players
 
 Numbers that do not apply are absent or null in the JSON and NaN in the table.
@@ -26,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ..errors import DataError, StorageError
 
-SCHEMA_VERSION: Final = "1"
+SCHEMA_VERSION: Final = "2"
 MAIN_METRIC = "ndcg_at_10"
 TEXT_CONDITION = "text"
 
@@ -65,10 +66,13 @@ ITEM_SCHEMA = pa.schema(
         ("drr_db", pa.float64()),
         ("voice", pa.string()),
         ("duration_s", pa.float64()),
-        ("seconds", pa.float64()),
         ("audio_sha256", pa.string()),
     ]
 )
+SECONDS_SCHEMA = pa.schema(
+    [("id", pa.string()), ("subset", pa.string()), ("seconds", pa.float64()), ("front_end_seconds", pa.float64())]
+)
+"""What transcribing a query took, apart from the records: two runs give the same records, never the same seconds."""
 
 
 class _Model(BaseModel):
@@ -99,7 +103,7 @@ class Loss(_Model):
 
 
 class DataInfo(_Model):
-    """What the run read."""
+    """What the run read. `partial`: only `n` of `n_total` queries, so it stands beside no full run."""
 
     source: str
     source_version: str
@@ -110,17 +114,27 @@ class DataInfo(_Model):
     condition: str
     subsets: list[str]
     n: int
+    n_total: int
+    partial: bool
     manifest_sha256: str
     recipe: dict[str, Any]
 
 
 class SystemInfo(_Model):
-    """What was judged. `transcriber` is null under `text`."""
+    """What was judged.
 
-    kind: Literal["cascade"]
+    A cascade has a transcriber (null under `text`) and a retriever, an end-to-end system an encoder, a ready run its
+    ranking as retriever. `n_best` hypotheses of a transcript were searched and fused by `n_best_fusion`.
+    """
+
+    kind: Literal["cascade", "end-to-end", "run"]
     name: str
-    transcriber: dict[str, Any] | None
-    retriever: dict[str, Any]
+    front_end: dict[str, Any] | None = None
+    transcriber: dict[str, Any] | None = None
+    encoder: dict[str, Any] | None = None
+    retriever: dict[str, Any] | None = None
+    n_best: int = 1
+    n_best_fusion: str = ""
     normalizer: str
     normalizer_version: str
     script_folding: str
@@ -140,15 +154,36 @@ class Failures(_Model):
     unjudged: int
 
 
-class Timing(_Model):
-    """Seconds per stage. Cached transcripts count with the seconds that they took when they were made."""
+class Latency(_Model):
+    """Seconds from a query's sound to its ranking, one query at a time, over `n` queries (linear interpolation)."""
 
-    transcribe_s: float | None
-    index_s: float
-    search_s: float
-    audio_s: float | None
-    rtfx: float | None
-    peak_memory_mb: float
+    n: int
+    p50_s: float
+    p90_s: float
+    p95_s: float
+    p99_s: float
+
+
+class Timing(_Model):
+    """Seconds per stage. Cached work counts with the seconds that it took when it was done.
+
+    `rtfx` is seconds of sound per second of front end and transcriber. `waiting_share` is the part of this evaluation's
+    listening time in which the model waited for sound (null if nothing was heard now). Memory is the peak of the main
+    process, energy what the machine's own meters say for this evaluation's stages; null where there is no meter.
+    """
+
+    front_end_s: float | None = None
+    transcribe_s: float | None = None
+    index_s: float | None = None
+    search_s: float | None = None
+    audio_s: float | None = None
+    rtfx: float | None = None
+    waiting_share: float | None = None
+    latency: Latency | None = None
+    peak_memory_mb: float | None = None
+    peak_gpu_memory_mb: float | None = None
+    energy_j: float | None = None
+    processes: int = 1
 
 
 class Environment(_Model):
@@ -163,14 +198,19 @@ class Environment(_Model):
 class Result(_Model):
     """The versioned summary of a run.
 
+    `origin` is `measured`, or `imported` for aggregates that another tool computed: they have no intervals and no
+    records. `inputs_sha256` covers all that the scores follow from: data, system, transcripts, rankings, versions.
+
     `scores` has `wer`, `wer_macro`, `cer`, `cer_macro` (as far as they apply to the language) and the ranking metrics;
     `losses` maps a baseline (`clean`, `text`) to losses by metric, where that baseline was evaluated too.
     """
 
-    schema_version: Literal["1"] = SCHEMA_VERSION
+    schema_version: Literal["2"] = SCHEMA_VERSION
     benchmark: str = "squtr"
     benchmark_version: str
     squtr_version: str
+    origin: Literal["measured", "imported"] = "measured"
+    inputs_sha256: str = ""
     data: DataInfo
     system: SystemInfo
     scores: dict[str, Score]
@@ -189,10 +229,14 @@ class Result(_Model):
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A result with its per-query table (columns of `ITEM_SCHEMA`)."""
+    """A result with its per-query table (columns of `ITEM_SCHEMA`), and the seconds of each query (`SECONDS_SCHEMA`).
+
+    An imported result has an empty table; the seconds are None where they are not at hand.
+    """
 
     result: Result
     items: pa.Table
+    seconds: pa.Table | None = None
 
 
 def file_name(name: str) -> str:
@@ -231,9 +275,12 @@ def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 def write_run(folder: Path, record: RunRecord) -> Path:
     """Write a run below `folder` and return the path of its JSON, which is written last."""
     base = folder / "results" / file_name(record.result.system.name)
-    sink = pa.BufferOutputStream()
-    pq.write_table(record.items, sink, compression="zstd")
-    write_atomically(base / f"{record.result.data.config}.queries.parquet", sink.getvalue().to_pybytes())
+    tables = {"queries": record.items, "seconds": record.seconds}
+    for name, table in tables.items():
+        if table is not None:
+            sink = pa.BufferOutputStream()
+            pq.write_table(table, sink, compression="zstd")
+            write_atomically(base / f"{record.result.data.config}.{name}.parquet", sink.getvalue().to_pybytes())
     path = base / f"{record.result.data.config}.json"
     content = json.dumps(record.result.model_dump(mode="json"), ensure_ascii=False, indent=2, allow_nan=False)
     write_atomically(path, content.encode("utf-8") + b"\n")
@@ -270,6 +317,7 @@ def read_record(path: Path) -> RunRecord:
         table = pq.read_table(table_path)
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
-    if table.schema.names != ITEM_SCHEMA.names or table.num_rows != result.data.n:
+    rows = 0 if result.origin == "imported" else result.data.n
+    if table.schema.names != ITEM_SCHEMA.names or table.num_rows != rows:
         raise DataError(f"{table_path} does not fit {path.name}.", hint="Run the evaluation again.")
     return RunRecord(result, table)

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import IntegrityError, StorageError
 from .protocols import Hit, Hypothesis, Transcript
@@ -116,7 +117,7 @@ class Store:
                     (digest, language, listener),
                 )
                 if row is not None:
-                    hypotheses = tuple(Hypothesis(text, score) for text, score in json.loads(str(row[5])))
+                    hypotheses = tuple(Hypothesis(text, score) for text, score in json.loads(row[5]))
                     found[digest] = Transcript(
                         str(row[0]), "", bool(row[1]), bool(row[2]), float(row[3]), float(row[4]), hypotheses
                     )
@@ -164,7 +165,7 @@ class Store:
                     (*key, query),
                 )
                 if row is not None:
-                    found[query] = Ranking(_unpacked(row[0], self.path), float(str(row[1])))
+                    found[query] = Ranking(_unpacked(row[0], self.path), float(row[1]))
         return found
 
     def keep_rankings(self, corner: Corner, rankings: Mapping[str, Ranking]) -> None:
@@ -181,7 +182,7 @@ class Store:
         query = "SELECT seconds FROM indexing WHERE retriever = ? AND corpus = ? AND language = ?"
         with self._readers() as connections:
             row = _first(connections, query, (corner.retriever, corner.corpus, corner.language))
-        return None if row is None else float(str(row[0]))
+        return None if row is None else float(row[0])
 
     def keep_indexing_s(self, corner: Corner, seconds: float) -> None:
         """Keep the seconds that indexing took; what is already known stays."""
@@ -208,9 +209,9 @@ class Store:
             _remove(self._own)
 
 
-def _first(connections: Sequence[sqlite3.Connection], query: str, values: Sequence[object]) -> Sequence[object] | None:
+def _first(connections: Sequence[sqlite3.Connection], query: str, values: Sequence[object]) -> tuple[Any, ...] | None:
     for connection in connections:
-        row: Sequence[object] | None = connection.execute(query, tuple(values)).fetchone()
+        row: tuple[Any, ...] | None = connection.execute(query, tuple(values)).fetchone()
         if row is not None:
             return row
     return None
