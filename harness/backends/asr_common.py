@@ -1,17 +1,20 @@
-"""What all recognisers share: which clips can be heard, and when a transcript repeats itself."""
+"""What all recognisers share: which clips can be heard, in which batches, and when a transcript repeats itself."""
 
 from __future__ import annotations
 
+import gc
 import re
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...errors import UsageError, unknown_name
 from ...loaders.records import Samples
-from ..protocols import Setting, Transcript
+from ..processes import is_out_of_memory
+from ..protocols import Hypothesis, Setting, Transcript
 
 SAMPLE_RATE = 16_000
 """What Whisper hears, in Hz."""
@@ -74,43 +77,89 @@ def clip_fault(clip: Samples) -> str:
     return f"the clip peaks at {peak:g}, so it is not scaled to [-1, 1]" if peak > PEAK_LIMIT else ""
 
 
-def transcribe_batches(
-    clips: Sequence[Samples],
-    *,
-    size: int,
-    decode: Callable[[list[Samples]], list[tuple[str, bool]]],
-    engine: str,
-) -> list[Transcript]:
-    """One transcript per clip: `decode` hears at most `size` clips and gives (text, truncated) for each.
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What an engine wrote for one clip; `hypotheses` as in `Transcript`."""
 
-    Clips that cannot be heard are not decoded. If a batch fails (`RuntimeError`: memory, most often), its clips are
-    decoded one at a time, and one that fails alone has `error`. A batch's time is shared equally.
+    text: str
+    truncated: bool = False
+    hypotheses: tuple[Hypothesis, ...] = ()
+
+
+class BatchSize:
+    """How many clips are decoded together, from `first` downwards: what did not fit once is not tried again.
+
+    >>> size = BatchSize(16)
+    >>> size.shrink(16)
+    >>> size.now
+    8
     """
+
+    def __init__(self, first: int) -> None:
+        require_positive(batch_size=first)
+        self.now = first
+
+    def shrink(self, tried: int) -> None:
+        """Half of the `tried` clips that memory did not suffice for, at least 1."""
+        self.now = max(1, min(self.now, tried) // 2)
+
+
+Batch = Callable[[list[Samples]], Sequence[Decoded | tuple[str, bool]]]
+"""Decodes clips together: for each, in order, `Decoded` or (text, truncated)."""
+
+
+def transcribe_batches(
+    clips: Sequence[Samples], *, size: int | BatchSize, decode: Batch, engine: str
+) -> list[Transcript]:
+    """One transcript per clip, in order: `decode` hears at most `size` clips together.
+
+    Clips that cannot be heard are not decoded. If memory runs out, the batch is halved and `size`, where it is a
+    `BatchSize`, stays so small. If a batch fails otherwise (`RuntimeError`, or another number of results than clips),
+    its clips are decoded one at a time. A clip that fails alone has `error`. A batch's time is shared equally.
+    """
+    limit = size if isinstance(size, BatchSize) else BatchSize(size)
     results = [Transcript("", error=clip_fault(clip)) for clip in clips]
     usable = [i for i, result in enumerate(results) if not result.error]
-    for start in range(0, len(usable), size):
-        batch = usable[start : start + size]
-        for i, transcript in zip(batch, _decoded([clips[i] for i in batch], decode, engine), strict=True):
+    done = 0
+    while done < len(usable):
+        batch = usable[done : done + limit.now]
+        decoded = _decoded([clips[i] for i in batch], decode, engine)
+        if decoded is None:
+            limit.shrink(len(batch))
+            # What the failed attempt held must be free before the next: some of it lies in reference cycles.
+            gc.collect()
+            continue
+        for i, transcript in zip(batch, decoded, strict=True):
             results[i] = transcript
+        done += len(batch)
     return results
 
 
-def _decoded(
-    clips: list[Samples], decode: Callable[[list[Samples]], list[tuple[str, bool]]], engine: str
-) -> list[Transcript]:
+def _decoded(clips: list[Samples], decode: Batch, engine: str) -> list[Transcript] | None:
+    """The transcripts of a batch; None if memory did not suffice for several clips."""
     started = time.perf_counter()
+    fault, found = "", []
     try:
-        decoded = decode(clips)
-    except RuntimeError as error:
-        if len(clips) > 1:
-            return [transcript for clip in clips for transcript in _decoded([clip], decode, engine)]
-        return [Transcript("", error=f"{engine} failed: {error}", seconds=time.perf_counter() - started)]
+        found = [d if isinstance(d, Decoded) else Decoded(*d) for d in decode(clips)]
+    except (RuntimeError, MemoryError) as error:
+        if is_out_of_memory(error) and len(clips) > 1:
+            return None
+        fault = f"{engine} failed: {error or type(error).__name__}"
+    # Outside the handler: until here the error held the batch's memory.
+    if not fault and len(found) != len(clips):
+        fault = f"{engine} gave {len(found)} transcripts for {len(clips)} clips"
+    if fault and len(clips) > 1:
+        return [transcript for clip in clips for transcript in _decoded([clip], decode, engine) or ()]
     seconds = (time.perf_counter() - started) / len(clips)
-    texts = [text.strip() for text, _ in decoded]
-    return [
-        Transcript(text, loop=is_loop(text), truncated=truncated, seconds=seconds)
-        for text, (_, truncated) in zip(texts, decoded, strict=True)
-    ]
+    if fault:
+        return [Transcript("", error=fault, seconds=seconds)]
+    return [_transcript(d, seconds) for d in found]
+
+
+def _transcript(decoded: Decoded, seconds: float) -> Transcript:
+    text = decoded.text.strip()
+    hypotheses = tuple(Hypothesis(h.text.strip(), h.score) for h in decoded.hypotheses)
+    return Transcript(text, loop=is_loop(text), truncated=decoded.truncated, seconds=seconds, hypotheses=hypotheses)
 
 
 def primary_code(language: str) -> str:
@@ -135,6 +184,25 @@ def require_positive(**numbers: int) -> None:
     for name, value in numbers.items():
         if value < 1:
             raise UsageError(f"a transcriber needs {name} of at least 1, not {value}.")
+
+
+def require_n_best(n_best: int, beam_size: int) -> None:
+    """Raises `UsageError` unless beam search of this width can give this many hypotheses."""
+    require_positive(n_best=n_best, beam_size=beam_size)
+    if n_best > beam_size:
+        raise UsageError(
+            f"{n_best} hypotheses need a beam_size of at least {n_best}, not {beam_size}.",
+            hint=f"Give beam_size={n_best} or more, or a smaller n_best.",
+        )
+
+
+def joined_windows(text: str, windows: Sequence[tuple[float, int]]) -> tuple[Hypothesis, ...]:
+    """The one hypothesis of a long clip that was heard in windows, each (score, tokens).
+
+    Its score is the mean of the windows' scores, weighted by their tokens; 0 without a token.
+    """
+    tokens = sum(number for _, number in windows)
+    return (Hypothesis(text, sum(score * number for score, number in windows) / max(tokens, 1)),)
 
 
 def minor_version(distribution: str, module: str, extra: str) -> str:

@@ -1,4 +1,4 @@
-"""Whisper with CTranslate2 (faster-whisper): many clips in one batch, greedy, language forced."""
+"""Whisper with CTranslate2 (faster-whisper): many clips in one batch, language forced."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError, UsageError, missing_extra
 from ...loaders.records import Samples
-from ..protocols import ComponentSpec, Transcript
+from ..processes import local_device_index, threads_per_process
+from ..protocols import ComponentSpec, Hypothesis, Setting, Transcript
 from .asr_common import (
     LOOP_SETTINGS,
     MAX_TOKENS,
     SAMPLE_RATE,
     WINDOW_S,
+    BatchSize,
+    Decoded,
+    joined_windows,
     minor_version,
     primary_code,
     require_language,
+    require_n_best,
     require_positive,
     transcribe_batches,
 )
@@ -49,12 +54,18 @@ class FasterWhisperTranscriber:
 
     `model` is a name of `PACKAGED_WEIGHTS` or `HUB_MODELS`, a folder, or a Hub repository (with `revision`).
     `compute_type` and `device` ("cpu", "cuda", "auto") are CTranslate2's. `threads` is the number of CPU threads, 0 for
-    every core that this process may use, `batch_size` how many clips are decoded together. `beam_size` 1 is greedy.
-    `max_tokens` caps the text of a window of 30 s; a transcript that reaches it is marked `truncated`.
+    every core that is this process's share, `batch_size` how many clips are decoded together (less where memory does
+    not suffice). `max_tokens` caps the text of a window of 30 s; a transcript that reaches it is marked `truncated`.
 
-    A clip of up to 30 s is one window, padded with silence as in training, without timestamps, temperature 0, no
-    fallback, no threshold, no voice activity detection. A longer clip goes through the library's own `transcribe`:
-    windows in sequence, cut at predicted timestamps, each window heard without the text before it.
+    `beam_size` 1 is greedy. `patience` (arXiv 2204.05424) makes a beam search wait for `beam_size * patience` finished
+    hypotheses. `n_best` > 1 gives that many hypotheses of the beam, each with its log-probability per token.
+    `temperature` > 0 samples `best_of` transcripts and keeps the likeliest; CTranslate2 cannot be seeded twice in a
+    process, so sampled transcripts are not repeatable. At temperature 0 `best_of` changes nothing and is only recorded.
+
+    A clip of up to 30 s is one window, padded with silence as in training, without timestamps, no fallback, no
+    threshold, no voice activity detection. A longer clip goes through the library's own `transcribe`: windows in
+    sequence, cut at predicted timestamps, each heard without the text before it unless `condition_on_previous_text`.
+    The library keeps no other hypotheses there: a long clip has one, with the mean score of its windows.
 
     Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
     """
@@ -70,8 +81,25 @@ class FasterWhisperTranscriber:
         batch_size: int = 4,
         beam_size: int = 1,
         max_tokens: int = MAX_TOKENS,
+        n_best: int = 1,
+        best_of: int = 1,
+        temperature: float = 0.0,
+        patience: float = 1.0,
+        condition_on_previous_text: bool = False,
     ) -> None:
-        require_positive(batch_size=batch_size, beam_size=beam_size, max_tokens=max_tokens)
+        require_positive(batch_size=batch_size, beam_size=beam_size, max_tokens=max_tokens, best_of=best_of)
+        require_n_best(n_best, beam_size)
+        if not 0 <= temperature <= 1:
+            raise UsageError(f"a temperature is between 0 and 1, not {temperature!r}.")
+        if temperature and (n_best > 1 or beam_size > 1):
+            raise UsageError(
+                f"temperature {temperature:g} samples, which takes neither beam_size nor n_best.",
+                hint="Give temperature=0, or best_of instead of beam_size.",
+            )
+        if not 0 < patience < float("inf"):
+            raise UsageError(f"patience is a number above 0, not {patience!r}.")
+        if patience != 1 and beam_size == 1:
+            raise UsageError("patience needs a beam search.", hint="Give a beam_size above 1.")
         if threads < 0:
             raise UsageError(f"a transcriber needs threads of at least 0, not {threads}.")
         if device not in ("auto", "cpu", "cuda"):
@@ -82,10 +110,15 @@ class FasterWhisperTranscriber:
         self._revision = revision
         self._compute_type = compute_type
         self._requested_device = device
-        self._threads = threads or usable_cores()
-        self._batch_size = batch_size
+        self._threads = threads or threads_per_process(usable_cores())
+        self._batch_size = BatchSize(batch_size)
         self._beam_size = beam_size
         self._max_tokens = max_tokens
+        self._n_best = n_best
+        self._best_of = best_of
+        self._temperature = float(temperature)
+        self._patience = float(patience)
+        self._condition = condition_on_previous_text
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -107,12 +140,24 @@ class FasterWhisperTranscriber:
                 "padding": "silence",
                 "sample_rate": SAMPLE_RATE,
                 "task": "transcribe",
-                "temperature": 0.0,
+                "temperature": self._temperature,
                 "timestamps": False,
                 "window_s": WINDOW_S,
+                **self._unusual,
                 **LOOP_SETTINGS,
             },
         )
+
+    @property
+    def _unusual(self) -> dict[str, Setting]:
+        """Options recorded only where they are not the default: results from before they existed stay valid."""
+        options: dict[str, tuple[Setting, Setting]] = {
+            "best_of": (self._best_of, 1),
+            "condition_on_previous_text": (self._condition, False),
+            "n_best": (self._n_best, 1),
+            "patience": (self._patience, 1.0),
+        }
+        return {name: value for name, (value, default) in options.items() if value != default}
 
     @property
     def sample_rate(self) -> int:
@@ -135,20 +180,24 @@ class FasterWhisperTranscriber:
         long = iter(self._batched([c for c, fit in zip(clips, fits, strict=True) if not fit], code, 1))
         return [next(short if fit else long) for fit in fits]
 
-    def _batched(self, clips: list[Samples], code: str, size: int) -> list[Transcript]:
-        def decode(batch: list[Samples]) -> list[tuple[str, bool]]:
+    def _batched(self, clips: list[Samples], code: str, size: int | BatchSize) -> list[Transcript]:
+        def decode(batch: list[Samples]) -> list[Decoded]:
             if batch[0].size > WINDOW_S * SAMPLE_RATE:
                 return [self._long(clip, code) for clip in batch]
             return self._short(batch, code)
 
         return transcribe_batches(clips, size=size, decode=decode, engine="CTranslate2")
 
-    def _short(self, clips: list[Samples], code: str) -> list[tuple[str, bool]]:
+    def _short(self, clips: list[Samples], code: str) -> list[Decoded]:
         import ctranslate2
 
         tokenizer = self._tokenizer(code)
         prompt = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
         features = np.stack([self._features(clip) for clip in clips])
+        if self._temperature:
+            search = {"sampling_topk": 0, "sampling_temperature": self._temperature, "num_hypotheses": self._best_of}
+        else:
+            search = {"sampling_topk": 1, "num_hypotheses": self._n_best, "patience": self._patience}
         results = self._engine.model.generate(
             ctranslate2.StorageView.from_array(features),
             [prompt] * len(clips),
@@ -157,10 +206,23 @@ class FasterWhisperTranscriber:
             # The lists of the model's own configuration: no sound effects, no speaker marks, no blank first.
             suppress_tokens=[-1],
             suppress_blank=True,
-            sampling_topk=1,
+            # Several hypotheses come best first.
+            return_scores=self._n_best > 1,
+            **search,
         )
-        tokens = [result.sequences_ids[0] for result in results]
-        return [(tokenizer.decode(ids), len(ids) >= self._max_tokens) for ids in tokens]
+        return [self._decoded(tokenizer, result) for result in results]
+
+    def _decoded(self, tokenizer: Any, result: Any) -> Decoded:
+        first = result.sequences_ids[0]
+        hypotheses = (
+            tuple(
+                Hypothesis(tokenizer.decode(ids), float(score))
+                for ids, score in zip(result.sequences_ids, result.scores, strict=True)
+            )
+            if self._n_best > 1
+            else ()
+        )
+        return Decoded(tokenizer.decode(first), len(first) >= self._max_tokens, hypotheses)
 
     def _features(self, clip: Samples) -> NDArray[np.float32]:
         """(mel bands, 3000) float32 of a clip padded with silence to 30 s."""
@@ -168,15 +230,17 @@ class FasterWhisperTranscriber:
         features = self._engine.feature_extractor(padded)[:, :_FRAMES]
         return np.ascontiguousarray(features, dtype=np.float32)
 
-    def _long(self, clip: Samples, code: str) -> tuple[str, bool]:
+    def _long(self, clip: Samples, code: str) -> Decoded:
         prompt = self._tokenizer(code).sot_sequence
         segments, _ = self._engine.transcribe(
             clip.astype(np.float32, copy=False),
             language=code,
             task="transcribe",
             beam_size=self._beam_size,
-            temperature=0.0,
-            condition_on_previous_text=False,
+            best_of=self._best_of,
+            patience=self._patience,
+            temperature=self._temperature,
+            condition_on_previous_text=self._condition,
             compression_ratio_threshold=None,
             log_prob_threshold=None,
             no_speech_threshold=None,
@@ -186,10 +250,15 @@ class FasterWhisperTranscriber:
         texts: list[str] = []
         # What a capped window wrote after its last timestamp is heard again by the next. Only one without is cut.
         written: dict[int, int] = {}
+        scores: dict[int, float] = {}
         for segment in segments:  # decoding happens here
             texts.append(segment.text)
             written[segment.seek] = written.get(segment.seek, 0) + len(segment.tokens)
-        return "".join(texts), any(count >= self._max_tokens for count in written.values())
+            scores[segment.seek] = segment.avg_logprob
+        text = "".join(texts)
+        windows = [(scores[seek], count) for seek, count in written.items()]
+        hypotheses = joined_windows(text, windows) if self._n_best > 1 else ()
+        return Decoded(text, any(count >= self._max_tokens for count in written.values()), hypotheses)
 
     def _engine_length(self, prompt: int) -> int:
         """CTranslate2's `max_length` for `max_tokens` of text: it writes min(max_length / 2, max_length - prompt)."""
@@ -255,7 +324,11 @@ class FasterWhisperTranscriber:
             raise missing_extra("faster_whisper", "asr") from error
         try:
             return WhisperModel(
-                str(found.path), device=self._device, compute_type=self._compute_type, cpu_threads=self._threads
+                str(found.path),
+                device=self._device,
+                device_index=local_device_index() if self._device == "cuda" else 0,
+                compute_type=self._compute_type,
+                cpu_threads=self._threads,
             )
         except (RuntimeError, ValueError) as error:
             raise ModelError(
