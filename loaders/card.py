@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from .conditions import TEXT
 from .licences import OTHER, merge_licences
 from .manifest import Manifest
 
@@ -88,11 +89,35 @@ def config_patterns(manifest: Manifest) -> dict[str, list[str]]:
     return patterns
 
 
+def retrieval_patterns(manifest: Manifest) -> dict[str, tuple[list[str], list[str]]]:
+    """The configs that `mteb` loads, by name: the patterns of their files, and the columns that are read (all if none).
+
+    `mteb` reads a retrieval task's config (`fiqa_clean`, and `fiqa_text` for the typed queries) as `<config>-queries`,
+    `<config>-corpus` and `<config>-qrels`, and hands every column of the queries to the model. So `-queries` has the id
+    and the sound alone (or the text alone): no transcript, and nothing about condition, noise or room.
+    """
+    patterns: dict[str, tuple[list[str], list[str]]] = {}
+    for subset, language in manifest.subsets.items():
+        if not all(_shards(manifest, f"{table}/{subset}/") for table in ("corpus", "qrels")):
+            continue
+        for condition in (*manifest.conditions, TEXT):
+            spoken = manifest.conditions[0] if condition == TEXT else condition
+            columns = ["id", "text" if condition == TEXT else "audio"]
+            config = f"{subset}_{condition}"
+            patterns[f"{config}-queries"] = ([f"queries/{language}/{subset}/{spoken}/*.parquet"], columns)
+            for table in ("corpus", "qrels"):
+                patterns[f"{config}-{table}"] = ([f"{table}/{subset}/*.parquet"], [])
+    return patterns
+
+
 def _configs(manifest: Manifest) -> list[str]:
-    lines = []
-    for name, patterns in config_patterns(manifest).items():
+    lines: list[str] = []
+    whole = {name: (patterns, list[str]()) for name, patterns in config_patterns(manifest).items()}
+    for name, (patterns, columns) in (whole | retrieval_patterns(manifest)).items():
         lines += [f"- config_name: {name}", "  data_files:", "  - split: test", "    path:"]
         lines += [f"    - {pattern}" for pattern in patterns]
+        if columns:
+            lines.append(f"  columns: [{', '.join(columns)}]")
     return lines
 
 

@@ -1,7 +1,7 @@
 """`eval.yaml`: what makes a data set on the Hub a benchmark that `mteb` evaluates.
 
 The form is the Hub's (documentation of evaluation results: `name`, `description`, `evaluation_framework`, and `tasks`
-with `id`, `config`, `split`), the ids are built as mteb builds them: a task, and `<task>_<condition>_<split>`.
+with `id`, `config`, `split`), the ids are built as mteb builds them: a task, and `<task>_<config>_<split>`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,25 @@ def task_name(subset: str) -> str:
     return f"SQuTR{_PUBLISHED.get(subset, own)}"
 
 
+def control_name(subset: str) -> str:
+    """The name of the mteb task with the typed queries of a subset, the upper bound.
+
+    >>> control_name("fiqa")
+    'SQuTRFiQAText'
+    """
+    return f"{task_name(subset)}Text"
+
+
 def evaluation_file(manifest: Manifest) -> str:
     """The content of `eval.yaml` for a built data set: each subset as a task, and each of its conditions."""
     lines = []
     for subset in manifest.subsets:
         lines.append(f"- id: {json.dumps(task_name(subset))}")
         for condition in manifest.conditions:
+            config = f"{subset}_{condition}"
             lines += [
-                f"- id: {json.dumps(f'{task_name(subset)}_{condition}_{SPLIT}')}",
-                f"  config: {json.dumps(f'{subset}_{condition}')}",
+                f"- id: {json.dumps(f'{task_name(subset)}_{config}_{SPLIT}')}",
+                f"  config: {json.dumps(config)}",
                 f"  split: {SPLIT}",
             ]
     languages = ", ".join(dict.fromkeys(manifest.subsets.values()))

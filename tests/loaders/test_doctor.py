@@ -259,7 +259,7 @@ def test_the_card_and_the_evaluation_file(built: Path) -> None:
     assert set(evaluation) == {"name", "description", "evaluation_framework", "tasks"}
     tasks = {task["id"]: task for task in evaluation["tasks"]}
     assert len(tasks) == len(evaluation["tasks"]) == 2 * (1 + len(CONDITIONS))
-    noisy = tasks["SQuTRTinyEn_high_noise_test"]
+    noisy = tasks["SQuTRTinyEn_tiny-en_high_noise_test"]
     assert noisy["split"] == "test"
     assert {task["config"] for task in tasks.values() if "config" in task} <= set(patterns)
 
