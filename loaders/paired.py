@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,9 @@ import pyarrow.parquet as pq
 from ..errors import DataError, UsageError, unknown_name
 from .card import config_patterns
 from .conditions import parse_condition
-from .manifest import MANIFEST_NAME, Manifest, read_manifest
+from .corpus import Corpus
+from .corpus_parquet import ParquetRows
+from .manifest import MANIFEST_NAME, Manifest, Shard, read_manifest
 from .recipe import Kitchen
 from .records import Document, Query, SpokenQuery
 from .rows import QUERY_COLUMNS, ROWS_PER_TABLE, render_rows
@@ -77,6 +80,7 @@ class LiveData:
         self.manifest_sha256 = ""
         self.subsets: Mapping[str, str] = dict(kitchen.recipe.subsets)
         self.conditions: Sequence[str] = kitchen.recipe.conditions
+        self._corpora: WeakValueDictionary[str, Corpus] = WeakValueDictionary()
 
     def queries(self, subset: str) -> Sequence[Query]:
         """The typed queries that the recipe takes."""
@@ -87,9 +91,12 @@ class LiveData:
         queries = self._kitchen.queries(subset)[start:stop]
         return render_rows(self._kitchen, parse_condition(condition), queries, workers=self._workers)
 
-    def documents(self, subset: str) -> Sequence[Document]:
-        """The corpus."""
-        return list(self._kitchen.source.documents(subset))
+    def documents(self, subset: str) -> Corpus:
+        """The corpus, read once for all that hold it at the same time."""
+        corpus = self._corpora.get(subset)
+        if corpus is None:
+            corpus = self._corpora[subset] = Corpus.of(self._kitchen.source.documents(subset))
+        return corpus
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
         """The grades of the queries taken."""
@@ -115,20 +122,24 @@ class BuiltData:
         self.revision = self.manifest.recipe_fingerprint
         self.subsets: Mapping[str, str] = self.manifest.subsets
         self.conditions: Sequence[str] = self.manifest.conditions
+        self._corpora: WeakValueDictionary[str, Corpus] = WeakValueDictionary()
 
     @cached_property
     def manifest_sha256(self) -> str:
         """The sha256 of `manifest.json`."""
         return hashlib.sha256((self.folder / MANIFEST_NAME).read_bytes()).hexdigest()
 
-    def _batches(
-        self, config: str, columns: list[str] | None = None, *, start: int = 0, stop: int | None = None
-    ) -> Iterator[pa.RecordBatch]:
+    def _shards(self, config: str) -> list[Shard]:
         if config not in self._patterns:
             raise unknown_name(f"config of {self.folder}:", config, self._patterns)
         folders = [pattern.removesuffix("*.parquet") for pattern in self._patterns[config]]
+        return [shard for folder in folders for shard in self.manifest.shards if shard.path.startswith(folder)]
+
+    def _batches(
+        self, config: str, columns: list[str] | None = None, *, start: int = 0, stop: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
         at = 0  # the position of the shard's first row
-        for shard in (s for folder in folders for s in self.manifest.shards if s.path.startswith(folder)):
+        for shard in self._shards(config):
             first, at = at, at + shard.rows
             if at <= start or (stop is not None and first >= stop):
                 continue
@@ -168,9 +179,15 @@ class BuiltData:
         for batch in self._batches(config):
             yield from batch.to_pylist()
 
-    def documents(self, subset: str) -> Sequence[Document]:
-        """The corpus; empty where recordings alone were built."""
-        return [Document(row["id"], row["title"], row["text"]) for row in self._table(subset, "corpus")]
+    def documents(self, subset: str) -> Corpus:
+        """The corpus, read when its documents are asked for; empty where recordings alone were built."""
+        config = f"{subset}-corpus"
+        corpus = self._corpora.get(subset)
+        if corpus is None:
+            recordings_alone = subset in self.subsets and config not in self._patterns
+            rows = ParquetRows(self.folder, [] if recordings_alone else self._shards(config))
+            corpus = self._corpora[subset] = Corpus(rows)
+        return corpus
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
         """Grades by query id and document id."""

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ...errors import AudioError, DataError, UsageError, unknown_name
 from ..audio import decode_audio, encode_flac, resample
 from ..conditions import NAMED_LEVELS_DB
+from ..corpus import Corpus
 from ..mixing import limit_peak
 from ..recipe import choose_queries, choose_subsets
-from ..records import NAN, SAMPLE_RATE, Document, Query, SpokenQuery
+from ..records import NAN, SAMPLE_RATE, Query, SpokenQuery
 from .archive import read_recording
 from .release import CLEAN, ReleaseSource, parse_noise_id
 
@@ -60,6 +62,7 @@ class ReleaseData:
             raise UsageError("no subset of the release is chosen.", hint="Leave languages or subsets out.")
         self._arms = self._common_arms()
         self.conditions: Sequence[str] = tuple(self._arms)
+        self._corpora: WeakValueDictionary[str, Corpus] = WeakValueDictionary()
 
     def _common_arms(self) -> dict[str, str]:
         """Condition to arm."""
@@ -107,10 +110,13 @@ class ReleaseData:
         self._check(subset)
         return choose_queries(self.source.queries(subset), self._limit, self._seed)
 
-    def documents(self, subset: str) -> Sequence[Document]:
-        """The corpus."""
+    def documents(self, subset: str) -> Corpus:
+        """The corpus, read once for all that hold it at the same time. Each text is held once."""
         self._check(subset)
-        return list(self.source.documents(subset))
+        corpus = self._corpora.get(subset)
+        if corpus is None:
+            corpus = self._corpora[subset] = Corpus.of(self.source.documents(subset))
+        return corpus
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
         """The grades of the queries that are taken."""
