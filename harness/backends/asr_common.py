@@ -144,7 +144,7 @@ def _decoded(clips: list[Samples], decode: Batch, engine: str) -> list[Transcrip
     except (RuntimeError, MemoryError) as error:
         if is_out_of_memory(error) and len(clips) > 1:
             return None
-        fault = f"{engine} failed: {error or type(error).__name__}"
+        fault = f"{engine} failed: {str(error) or type(error).__name__}"
     # Outside the handler: until here the error held the batch's memory.
     if not fault and len(found) != len(clips):
         fault = f"{engine} gave {len(found)} transcripts for {len(clips)} clips"

@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelError, UsageError, missing_extra
+from ...errors import ModelError, UsageError
 from ...loaders.records import Samples
-from ..protocols import ComponentSpec, Transcript
+from ..protocols import ComponentSpec, Hypothesis, Setting, Transcript
 from .asr_common import (
     LOOP_SETTINGS,
     MAX_TOKENS,
     WINDOW_S,
+    BatchSize,
+    Decoded,
+    joined_windows,
     minor_version,
     primary_code,
     require_language,
+    require_n_best,
     require_positive,
     transcribe_batches,
 )
+from .asr_torch import AutoBatch, TorchRuntime, imported_transformers, require_batch_size
 from .weights import FoundWeights, find_weights
 
-DTYPES = ("float32", "float16", "bfloat16")
+# transformers gives a beam that never ended -1e9.
+_NO_SCORE = -1e8
 
 
 class TransformersTranscriber:
     """A speech-to-text model of transformers.
 
-    `model` is a folder, a Hub repository (with `revision`), or `whisper-…` for `openai/whisper-…`. `device` is "auto"
-    (CUDA, then MPS, then CPU) or a torch device. `threads` is the number of CPU threads, 0 for torch's own,
-    `batch_size` how many clips are decoded together. Decoding is greedy; `max_new_tokens` caps a transcript, which is
-    then marked `truncated`. `languages` are the codes that the model knows: Whisper tells them itself, other models
-    must be told, and they get no language token, as they have none.
+    `model` is a folder, a Hub repository (with `revision`), or `whisper-…` for `openai/whisper-…`. `device`, `dtype`,
+    `device_map`, `mixed_precision`, `threads` and `trust_remote_code` are those of `TorchRuntime`. `batch_size` is how
+    many clips are decoded together, "auto" for what the device's memory suggests; it is halved where that was too much.
+
+    `beam_size` 1 is greedy. `n_best` > 1 gives that many hypotheses of the beam with the scores of transformers:
+    log-probability over length to the power of the model's length penalty (1 unless it says otherwise).
+    `max_new_tokens` caps a transcript, which is then marked `truncated`. `languages` are the codes that the model
+    knows: Whisper tells them itself, other models must be told, and they get no language token, as they have none.
 
     Whisper hears a clip of up to 30 s in one window padded with silence, without timestamps; a longer one by the
-    library's sequential algorithm, with timestamps, at temperature 0, without thresholds. Others hear the whole clip.
+    library's sequential algorithm, with timestamps, at temperature 0, without thresholds, each window without the text
+    before it unless `condition_on_previous_text`. The library keeps no other hypotheses there: a long clip has one,
+    with the mean score of its windows. Other models hear the whole clip.
 
     Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
     """
@@ -49,24 +59,29 @@ class TransformersTranscriber:
         revision: str | None = None,
         device: str = "auto",
         dtype: str = "float32",
+        device_map: str | Mapping[str, str | int] | None = None,
+        mixed_precision: str = "no",
         threads: int = 0,
-        batch_size: int = 8,
+        batch_size: int | AutoBatch = "auto",
+        beam_size: int = 1,
+        n_best: int = 1,
         max_new_tokens: int = MAX_TOKENS,
+        condition_on_previous_text: bool = False,
         languages: Sequence[str] = (),
+        trust_remote_code: bool = False,
     ) -> None:
-        require_positive(batch_size=batch_size, max_new_tokens=max_new_tokens)
-        if threads < 0:
-            raise UsageError(f"a transcriber needs threads of at least 0, not {threads}.")
-        if dtype not in DTYPES:
-            raise UsageError(f"unknown dtype {dtype!r}.", hint=f"Known: {', '.join(DTYPES)}.")
+        require_batch_size(batch_size)
+        require_positive(max_new_tokens=max_new_tokens)
+        require_n_best(n_best, beam_size)
+        self._runtime = TorchRuntime(device, dtype, device_map, mixed_precision, threads, trust_remote_code)
         whisper = isinstance(model, str) and model.startswith("whisper-") and not Path(model).exists()
         self._requested = f"openai/{model}" if whisper else model
         self._revision = revision
-        self._requested_device = device
-        self._dtype = dtype
-        self._threads = threads
-        self._batch_size = batch_size
+        self._asked_batch_size = batch_size
+        self._beam_size = beam_size
+        self._n_best = n_best
         self._max_new_tokens = max_new_tokens
+        self._condition = condition_on_previous_text
         self._told_languages = tuple(primary_code(language) for language in languages)
 
     @cached_property
@@ -79,11 +94,10 @@ class TransformersTranscriber:
             self._found.model,
             self._found.revision,
             {
-                "device": self._device.split(":", maxsplit=1)[0],
-                "dtype": self._dtype,
+                **self._runtime.settings(),
                 "long_clips": "sequential windows with timestamps" if self._is_whisper else "whole",
                 "max_new_tokens": self._max_new_tokens,
-                "num_beams": 1,
+                "num_beams": self._beam_size,
                 "padding": "silence" if self._is_whisper else "longest of the batch, masked",
                 "sample_rate": self.sample_rate,
                 "task": "transcribe",
@@ -92,9 +106,20 @@ class TransformersTranscriber:
                 "torch": minor_version("torch", "torch", "torch"),
                 "transformers": minor_version("transformers", "transformers", "torch"),
                 **({"window_s": WINDOW_S} if self._is_whisper else {}),
+                **self._unusual,
                 **LOOP_SETTINGS,
             },
         )
+
+    @property
+    def _unusual(self) -> dict[str, Setting]:
+        """Options recorded only where they are not the default: results from before they existed stay valid."""
+        settings: dict[str, Setting] = {}
+        if self._n_best > 1:
+            settings["n_best"] = self._n_best
+        if self._condition:
+            settings["condition_on_previous_text"] = True
+        return settings
 
     @cached_property
     def sample_rate(self) -> int:
@@ -114,17 +139,17 @@ class TransformersTranscriber:
         code = require_language(language, self._languages, str(self._requested))
         fits = [not self._is_whisper or clip.ndim != 1 or clip.size <= WINDOW_S * self.sample_rate for clip in clips]
 
-        def short(batch: list[Samples]) -> list[tuple[str, bool]]:
+        def short(batch: list[Samples]) -> list[Decoded]:
             return self._short(batch, code)
 
-        def long(batch: list[Samples]) -> list[tuple[str, bool]]:
+        def long(batch: list[Samples]) -> list[Decoded]:
             return [self._long(clip, code) for clip in batch]
 
-        with self._torch_threads():
+        with self._runtime.running():
             near = iter(
                 transcribe_batches(
                     [clip for clip, fit in zip(clips, fits, strict=True) if fit],
-                    size=self._batch_size,
+                    size=self._batch_size if any(fits) else 1,
                     decode=short,
                     engine="transformers",
                 )
@@ -139,16 +164,59 @@ class TransformersTranscriber:
             )
             return [next(near if fit else far) for fit in fits]
 
-    def _short(self, clips: list[Samples], code: str) -> list[tuple[str, bool]]:
+    def _short(self, clips: list[Samples], code: str) -> list[Decoded]:
         inputs = self._inputs(clips, padding="max_length" if self._is_whisper else True, truncation=self._is_whisper)
+        if self._n_best > 1:
+            return self._several(inputs, code)
         # One call: otherwise a stray timestamp in the text would make transformers hear the rest of the window again.
         options = {"return_timestamps": False, "force_unique_generate_call": True} if self._is_whisper else {}
-        return self._written(self._generate(inputs, code, **options))
+        return [self._decoded(row) for row in self._generate(inputs, code, **options).tolist()]
 
-    def _long(self, clip: Samples, code: str) -> tuple[str, bool]:
+    def _several(self, inputs: Any, code: str) -> list[Decoded]:
+        """The n best of each clip."""
+        options = {
+            "num_return_sequences": self._n_best,
+            "return_dict_in_generate": True,
+            "output_scores": True,  # otherwise the scores of the sequences are thrown away too
+        }
+        if self._is_whisper:
+            # Whisper's own `generate` runs the same search n times, for the best of each. So the search of all models
+            # is called, with Whisper's prompt.
+            search = imported_transformers().GenerationMixin.generate
+            prompt = self._prompt(code, len(inputs["input_features"]))
+            output = self._called(search, self._model, **inputs, decoder_input_ids=prompt, **options)
+            sequences = output.sequences[:, prompt.shape[1] :]
+        else:
+            output = self._generate(inputs, code, **options)
+            sequences = output.sequences
+        rows, scores, n = sequences.tolist(), output.sequences_scores.tolist(), self._n_best
+        return [
+            self._decoded(rows[i], tuple(zip(rows[i : i + n], scores[i : i + n], strict=True)))
+            for i in range(0, len(rows), n)
+        ]
+
+    def _prompt(self, code: str, number: int) -> Any:
+        """(number, prompt) ids: start, language, task, no timestamps."""
+        import torch
+
+        known = self._model.generation_config
+        ids = [known.decoder_start_token_id]
+        if self._is_multilingual:
+            ids += [known.lang_to_id[f"<|{code}|>"], known.task_to_id["transcribe"]]
+        ids.append(known.no_timestamps_token_id)
+        return torch.tensor([ids] * number, device=self._model.device)
+
+    def _long(self, clip: Samples, code: str) -> Decoded:
         inputs = self._inputs([clip], padding="longest", truncation=False)
+        several = {"return_dict_in_generate": True, "output_scores": True} if self._n_best > 1 else {}
         output = self._generate(
-            inputs, code, return_timestamps=True, return_segments=True, temperature=0.0, condition_on_prev_tokens=False
+            inputs,
+            code,
+            return_timestamps=True,
+            return_segments=True,
+            temperature=0.0,
+            condition_on_prev_tokens=self._condition,
+            **several,
         )
         (segments,) = output["segments"]
         text = "".join(
@@ -160,11 +228,13 @@ class TransformersTranscriber:
         for segment in segments:
             window = id(segment["result"])
             written[window] = written.get(window, 0) + len(segment["tokens"])
-        return text, any(count >= self._max_new_tokens for count in written.values())
+        truncated = any(count >= self._max_new_tokens for count in written.values())
+        if not several:
+            return Decoded(text, truncated)
+        scores = {id(segment["result"]): float(segment["result"]["sequences_scores"]) for segment in segments}
+        return Decoded(text, truncated, joined_windows(text, [(scores[w], count) for w, count in written.items()]))
 
     def _inputs(self, clips: list[Samples], *, padding: str | bool, truncation: bool) -> Any:
-        import torch
-
         inputs = self._processor.feature_extractor(
             [clip.astype("float32", copy=False) for clip in clips],
             sampling_rate=self.sample_rate,
@@ -173,45 +243,40 @@ class TransformersTranscriber:
             return_attention_mask=True,
             return_tensors="pt",
         )
-        return inputs.to(self._device, dtype=getattr(torch, self._dtype))
+        return inputs.to(self._model.device, dtype=self._model.dtype)
 
     def _generate(self, inputs: Any, code: str, **options: Any) -> Any:
-        import torch
-
         if self._is_whisper and self._is_multilingual:
             options |= {"language": code, "task": "transcribe"}
+        return self._called(self._model.generate, **inputs, **options)
+
+    def _called(self, search: Any, *arguments: Any, **options: Any) -> Any:
+        options |= {"do_sample": False, "num_beams": self._beam_size, "max_new_tokens": self._max_new_tokens}
         try:
-            with torch.inference_mode(), _quiet():
-                return self._model.generate(
-                    **inputs, do_sample=False, num_beams=1, max_new_tokens=self._max_new_tokens, **options
-                )
+            with self._runtime.inference(self._model):
+                return search(*arguments, **options)
         except ValueError as error:  # its settings contradict what is asked, whatever the clip
             raise ModelError(
                 f"the model {self._requested} refuses to decode: {error}.",
                 hint="Check its generation_config.json and max_new_tokens.",
             ) from error
+        except IndexError as error:  # transformers looks for the last token of a search that wrote none
+            raise RuntimeError(f"the search found nothing that the model may write ({error})") from error
 
-    def _written(self, sequences: Any) -> list[tuple[str, bool]]:
-        """(text, truncated) of each row of generated ids."""
+    def _decoded(self, row: list[int], several: Sequence[tuple[list[int], float]] = ()) -> Decoded:
+        """What a row of generated ids says, beside other hypotheses (ids, score)."""
+        hypotheses = tuple(Hypothesis(self._text(ids)[0], score) for ids, score in several if score > _NO_SCORE)
+        return Decoded(*self._text(row), hypotheses)
+
+    def _text(self, row: list[int]) -> tuple[str, bool]:
+        """(text, truncated)."""
         tokenizer = self._processor.tokenizer
-        special = set(tokenizer.all_special_ids)
-        rows = [[i for i in row if i not in special] for row in sequences.tolist()]
-        return [(tokenizer.decode(row, skip_special_tokens=True), len(row) >= self._max_new_tokens) for row in rows]
+        kept = [i for i in row if i not in self._special]
+        return tokenizer.decode(kept, skip_special_tokens=True), len(kept) >= self._max_new_tokens
 
-    @contextlib.contextmanager
-    def _torch_threads(self) -> Iterator[None]:
-        """`threads` for the time of a call: torch knows only one number for the whole process."""
-        if not self._threads:
-            yield
-            return
-        import torch
-
-        before = torch.get_num_threads()
-        torch.set_num_threads(self._threads)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
+    @cached_property
+    def _special(self) -> frozenset[int]:
+        return frozenset(self._processor.tokenizer.all_special_ids)
 
     @cached_property
     def _found(self) -> FoundWeights:
@@ -263,60 +328,13 @@ class TransformersTranscriber:
         return codes
 
     @cached_property
-    def _device(self) -> str:
-        if self._requested_device != "auto":
-            return self._requested_device
-        try:
-            import torch
-        except ImportError as error:
-            raise missing_extra("torch", "torch") from error
-        if torch.cuda.is_available():
-            return "cuda"
-        return "mps" if torch.backends.mps.is_available() else "cpu"
+    def _batch_size(self) -> BatchSize:
+        return self._runtime.batch_size(self._asked_batch_size, self._model)
 
     @cached_property
     def _processor(self) -> Any:
-        try:
-            from transformers import AutoProcessor
-        except ImportError as error:
-            raise missing_extra("transformers", "torch") from error
-        try:
-            # transformers leaves this one function without types.
-            return AutoProcessor.from_pretrained(str(self._found.path))  # type: ignore[no-untyped-call]
-        except (OSError, ValueError, KeyError) as error:
-            raise ModelError(f"the processor in {self._found.path} cannot be loaded: {error}.") from error
+        return self._runtime.load_part("AutoProcessor", self._found.path)
 
     @cached_property
     def _model(self) -> Any:
-        try:
-            import torch
-            from transformers import AutoModelForSpeechSeq2Seq
-        except ImportError as error:
-            raise missing_extra("transformers", "torch") from error
-        try:
-            with _quiet():
-                model = AutoModelForSpeechSeq2Seq.from_pretrained(
-                    str(self._found.path), dtype=getattr(torch, self._dtype)
-                )
-            return model.to(self._device).eval()
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise ModelError(
-                f"the model in {self._found.path} cannot be loaded on {self._device}: {error}.",
-                hint="Check device and dtype, or give another model.",
-            ) from error
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bar for loading, no warning per batch that the length cap is ours; what was set before comes back."""
-    from transformers.utils import logging
-
-    shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+        return self._runtime.load_model("AutoModelForSpeechSeq2Seq", self._found.path)
