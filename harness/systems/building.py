@@ -1,0 +1,216 @@
+"""From how a system is written to its components: each distinct one is made once."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from ...errors import SqutrError, UsageError, unknown_name
+from ..backends import load_audio_text_encoder, load_front_end, load_retriever, load_transcriber
+from ..protocols import AudioTextEncoder, FrontEnd, RankedRun, ReadyTranscripts, Retriever, Transcriber
+from .caches import Caches
+from .entries import ComponentEntry, Origins, Role, SystemEntry
+from .options import TRUST, accepts, checked_options, component_options
+from .short_form import TABLES
+from .system import Cascade, EndToEnd, RunOnly, System
+
+_LOADERS: Mapping[Role, Callable[..., object]] = {
+    "transcriber": load_transcriber,
+    "retriever": load_retriever,
+    "front_end": load_front_end,
+    "encoder": load_audio_text_encoder,
+}
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Options from the command line, which go before those of a file.
+
+    `options` are given to every component that has them, those under a role's name to the components of that role that
+    have them. With `trust_remote_code`, every component that can run a repository's own code may do so.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    transcriber: Mapping[str, Any] = field(default_factory=dict)
+    retriever: Mapping[str, Any] = field(default_factory=dict)
+    front_end: Mapping[str, Any] = field(default_factory=dict)
+    encoder: Mapping[str, Any] = field(default_factory=dict)
+    trust_remote_code: bool = False
+
+    def with_transcriber(self, options: Mapping[str, Any]) -> Overrides:
+        """These, with more options for transcribers."""
+        return replace(self, transcriber={**self.transcriber, **options})
+
+    def of(self, role: Role) -> dict[str, Any]:
+        """What a component of this role is given if it has it."""
+        return {**self.options, **getattr(self, role)}
+
+
+class Builder:
+    """Makes systems; equal components of all that it makes are one object.
+
+    With `cache`, retrievers keep what they make of a corpus below that folder. Constructing a component loads no
+    weights.
+    """
+
+    def __init__(self, *, cache: Path | None = None, overrides: Overrides | None = None) -> None:
+        self._caches = Caches(cache)
+        self._overrides = overrides or Overrides()
+        self._made: dict[str, object] = {}
+        self._used: set[str] = set()
+        self._known: set[str] = set()
+
+    def system(self, entry: SystemEntry) -> System:
+        """The system that is written so. Raises `UsageError` that says where it is written, and what backends raise."""
+        origins: list[tuple[object, ComponentEntry]] = []
+
+        def made(role: Role, written: ComponentEntry | None, **more: Any) -> Any:
+            if written is None:
+                return None
+            component, complete = self.component(role, written, **more)
+            origins.append((component, complete))
+            return component
+
+        front_end: FrontEnd | None = made("front_end", entry.front_end)
+        if entry.run is not None:
+            run = cast(RankedRun, made("retriever", entry.run))
+            if hasattr(run, "search"):
+                raise _at(
+                    entry.run.place, UsageError(f"{entry.run.backend!r} is no ready run.", hint="Write trec:FILE.")
+                )
+            return _placed(entry.place, lambda: RunOnly(run, entry.name, origins=tuple(origins)))
+        if entry.encoder is not None:
+            encoder = cast(AudioTextEncoder, made("encoder", entry.encoder))
+            return _placed(
+                entry.place,
+                lambda: EndToEnd(encoder, front_end=front_end, display_name=entry.name, origins=tuple(origins)),
+            )
+        # The transcriber is asked for as many transcripts as the system searches with, unless it says otherwise.
+        transcriber = cast(
+            Transcriber | ReadyTranscripts,
+            made("transcriber", entry.transcriber, n_best=entry.n_best if entry.n_best > 1 else None),
+        )
+        retriever = cast(Retriever | RankedRun, made("retriever", entry.retriever))
+        return _placed(entry.place, lambda: _cascade(entry, transcriber, retriever, front_end, tuple(origins)))
+
+    def component(self, role: Role, entry: ComponentEntry, *, n_best: int | None = None) -> tuple[Any, ComponentEntry]:
+        """The component that is written so, and how it is written with the overrides in it."""
+        return _placed(entry.place, lambda: self._component(role, entry, n_best))
+
+    def check_used(self) -> None:
+        """Raise `UsageError` for an override that no component made so far has as an option."""
+        given = self._overrides
+        for name in (*given.options, *given.transcriber, *given.retriever, *given.front_end, *given.encoder):
+            if name not in self._used:
+                raise unknown_name("option of these systems:", name, self._known)
+
+    def _component(self, role: Role, entry: ComponentEntry, n_best: int | None) -> tuple[Any, ComponentEntry]:
+        parts = [self.component("retriever", part) for part in entry.parts]
+        constructor = component_class(role, entry)
+        known = component_options(constructor)
+        self._known |= set(known)
+        options = {**_preset(entry), **entry.options}
+        if n_best is not None and "n_best" in known:
+            options.setdefault("n_best", n_best)
+        overridden = {name: value for name, value in self._overrides.of(role).items() if name in known}
+        self._used |= set(overridden)
+        options |= overridden
+        complete = replace(entry, preset="", options=options, parts=tuple(part for _, part in parts))
+        key = json.dumps([role, complete.as_dict()], sort_keys=True, default=str)
+        if key not in self._made:
+
+            def place(name: str) -> str:
+                return f"{entry.place}.{name}" if entry.place and name not in overridden else ""
+
+            arguments = checked_options(entry.backend, known, options, place)
+            arguments |= _wiring(entry, [part for part, _ in parts])
+            if self._overrides.trust_remote_code and accepts(constructor, TRUST):
+                arguments[TRUST] = True
+            arguments |= self._caches.of(constructor)
+            written = f"{entry.backend}:{entry.model}" if entry.model else entry.backend
+            self._made[key] = _LOADERS[role](written, **arguments)
+        return self._made[key], complete
+
+
+def component_class(role: Role, entry: ComponentEntry) -> Callable[..., object]:
+    """What makes the component. Its module is imported."""
+    path = TABLES[role][entry.backend].path
+    module, _, name = path.partition(":")
+    # Relative to the package above `harness`, whatever that is called.
+    return cast(Callable[..., object], getattr(importlib.import_module(f"...{module}", __package__), name))
+
+
+def _preset(entry: ComponentEntry) -> Mapping[str, Any]:
+    if not entry.preset:
+        return {}
+    from ..backends.asr_presets import preset
+
+    return preset(entry.preset, entry.backend)
+
+
+def _wiring(entry: ComponentEntry, parts: list[object]) -> dict[str, Any]:
+    """The parts as the constructor takes them."""
+    ready = [i for i, part in enumerate(parts) if not hasattr(part, "search")]
+    if ready:
+        raise UsageError(
+            f"{entry.backend} cannot combine a ready run (its part {ready[0] + 1}), which answers ids, not texts.",
+            hint="Combine retrievers, or use the ready run alone.",
+        )
+    if entry.backend == "hybrid":
+        if len(parts) < 2:
+            raise UsageError(
+                f"a hybrid combines at least two retrievers, not {len(parts)}.", hint="List them under parts."
+            )
+        return {"parts": parts}
+    if entry.backend == "rerank":
+        if len(parts) != 1:
+            raise UsageError(
+                f"a reranker needs one retriever before it, not {len(parts)}.",
+                hint="Write '<retriever> > rerank:<model>', or reranker: beside retriever: in a file.",
+            )
+        return {"first": parts[0]}
+    if parts:
+        raise UsageError(f"{entry.backend} has no parts.", hint="Only hybrid and rerank have.")
+    return {}
+
+
+def _cascade(
+    entry: SystemEntry,
+    transcriber: Transcriber | ReadyTranscripts,
+    retriever: Retriever | RankedRun,
+    front_end: FrontEnd | None,
+    origins: Origins,
+) -> Cascade:
+    return Cascade(
+        transcriber,
+        retriever,
+        entry.script,
+        entry.normalizer,
+        front_end=front_end,
+        n_best=entry.n_best,
+        n_best_fusion=entry.n_best_fusion,
+        display_name=entry.name,
+        origins=origins,
+    )
+
+
+def _at(place: str, error: SqutrError) -> SqutrError:
+    """`error`, with the place in the file before its message if it is not there yet."""
+    if not place or error.message.startswith(place):
+        return error
+    return type(error)(f"{place}: {error.message}", hint=error.hint)
+
+
+def _placed(place: str, make: Callable[[], Made]) -> Made:
+    try:
+        return make()
+    except SqutrError as error:
+        if (placed := _at(place, error)) is error:
+            raise
+        raise placed from error

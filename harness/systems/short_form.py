@@ -1,0 +1,238 @@
+"""The short form of a system, for the command line.
+
+    whisper-base + bm25
+    wpe | whisper-base + bm25
+    whisper-base + rrf(bm25, dense:all-minilm-l6-v2)
+    whisper-base + bm25 > rerank:<model>
+    transcripts:mine.jsonl + trec:mine.run
+    trec:mine.run
+    clap:<model>
+
+A system is `[<front end> |] <transcriber> + <retriever>`, or an encoder of sound and text, or a ready run. A retriever
+is a component, or `rrf(…)` or `score(…)` of several, and `>` puts a reranker after it. Names and paths hold no blank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ...errors import UsageError, nearest, unknown_name
+from ..backends import (
+    AUDIO_TEXT_ENCODERS,
+    FRONT_ENDS,
+    RETRIEVERS,
+    TRANSCRIBERS,
+    USUAL_TRANSCRIBERS,
+    BackendSpec,
+)
+from .entries import ROLE_NAMES, ComponentEntry, Role, SystemEntry
+
+FORMS = "For example: 'faster-whisper:whisper-base + bm25'."
+_FUSIONS = ("rrf", "score")
+_TOKEN = re.compile(r"\s*([(),>]|[^\s(),>]+)")
+
+TABLES: Mapping[Role, Mapping[str, BackendSpec]] = {
+    "transcriber": TRANSCRIBERS,
+    "retriever": RETRIEVERS,
+    "front_end": FRONT_ENDS,
+    "encoder": AUDIO_TEXT_ENCODERS,
+}
+CLASS = "class"
+"""`class:<module>:<Class>` is a user's own component, of any role."""
+
+
+def parse_short_form(text: str) -> SystemEntry:
+    """The system written in the short form.
+
+    Raises `UsageError` for another form and `UnknownNameError` for a component that no table knows.
+
+    >>> entry = parse_short_form("wpe | whisper-base + rrf(bm25, dense:all-minilm-l6-v2)")
+    >>> entry.front_end.backend, entry.transcriber.backend, entry.transcriber.model
+    ('wpe', 'faster-whisper', 'whisper-base')
+    >>> [part.backend for part in entry.retriever.parts]
+    ['bm25', 'dense']
+    """
+    front, rest = _front_end(text)
+    parts = [part.strip() for part in _split(rest, "+")]
+    if len(parts) == 1 and (alone := _alone(parts[0], front)) is not None:
+        return alone
+    if len(parts) != 2 or not all(parts):
+        raise _malformed(text, parts)
+    return SystemEntry(
+        transcriber=parse_component("transcriber", parts[0]), retriever=parse_retriever(parts[1]), front_end=front
+    )
+
+
+def _split(text: str, operator: str) -> list[str]:
+    """`text` at the operators between blanks, else at every one: a path may hold one, if all operators have blanks."""
+    spaced = re.split(rf"(?:^|\s)\{operator}(?:\s|$)", text)
+    return spaced if len(spaced) > 1 else text.split(operator)
+
+
+def _front_end(text: str) -> tuple[ComponentEntry | None, str]:
+    parts = _split(text, "|")
+    if len(parts) == 1:
+        return None, text
+    if len(parts) > 2:
+        raise UsageError(
+            f"the system {text!r} has {len(parts) - 1} front ends.",
+            hint="One is possible: 'wpe | whisper-base + bm25'.",
+        )
+    if not parts[0].strip():
+        raise UsageError(
+            f"the system {text!r} has nothing before '|'.", hint="For example: 'wpe | whisper-base + bm25'."
+        )
+    return parse_component("front_end", parts[0].strip()), parts[1]
+
+
+def _alone(text: str, front: ComponentEntry | None) -> SystemEntry | None:
+    """A system of one component: an encoder of sound and text, or a ready run."""
+    backend = text.partition(":")[0]
+    if backend == "trec":
+        if front is not None:
+            raise UsageError(
+                f"a front end ({front.backend}) has nothing to work on before a ready run.",
+                hint="Leave it out, or write '<front end> | <transcriber> + trec:FILE'.",
+            )
+        return SystemEntry(run=parse_component("retriever", text))
+    if backend == CLASS or backend in AUDIO_TEXT_ENCODERS:
+        return SystemEntry(encoder=parse_component("encoder", text), front_end=front)
+    return None
+
+
+def _malformed(text: str, parts: list[str]) -> UsageError:
+    hint = FORMS
+    if len(parts) == 1 and parts[0]:
+        word = parts[0].partition(":")[0]
+        guess = nearest(word, [*AUDIO_TEXT_ENCODERS, "trec"])
+        if word in RETRIEVERS or parts[0].partition("(")[0] in _FUSIONS:
+            hint = f"For example: 'whisper-base + {parts[0]}'."
+        elif word in TRANSCRIBERS or parts[0] in USUAL_TRANSCRIBERS:
+            hint = f"For example: '{parts[0]} + bm25'."
+        elif guess:
+            hint = f"Did you mean {guess + parts[0][len(word) :]!r}? {FORMS}"
+    return UsageError(f"the system {text!r} is not written as '<transcriber> + <retriever>'.", hint=hint)
+
+
+def parse_component(role: Role, text: str) -> ComponentEntry:
+    """The component written `<backend>` or `<backend>:<model>`; a known transcriber's name stands for its backend.
+
+    Raises `UnknownNameError` that suggests the nearest, `UsageError` for a missing model or one too many.
+
+    >>> parse_component("retriever", "dense:./my-encoder").model
+    './my-encoder'
+    >>> parse_component("retriever", "bm52")
+    Traceback (most recent call last):
+    ...
+    squtr.errors.UnknownNameError: unknown retriever 'bm52'. Did you mean 'bm25'? ...
+    """
+    if any(character.isspace() for character in text):
+        raise UsageError(
+            f"the {ROLE_NAMES[role]} {text!r} holds a blank.",
+            hint="In the short form, names and paths hold none; a spec file takes any.",
+        )
+    usual = USUAL_TRANSCRIBERS.get(text) if role == "transcriber" else None
+    backend, _, model = (f"{usual}:{text}" if usual else text).partition(":")
+    return checked_component(role, ComponentEntry(backend, model), text)
+
+
+def checked_component(role: Role, entry: ComponentEntry, written: str) -> ComponentEntry:
+    """`entry`, if its backend exists in this role and takes a model if and only if one is given."""
+    name = ROLE_NAMES[role]
+    if entry.backend == CLASS:
+        if not re.fullmatch(r"[^:]+:[^:]+", entry.model):
+            raise UsageError(f"the {name} {written!r} names no class.", hint="Write class:<module>:<Class>.")
+        return entry
+    table = TABLES[role]
+    row = table.get(entry.backend)
+    if row is None:
+        for other, rows in TABLES.items():
+            if other != role and entry.backend in rows:
+                raise UsageError(
+                    f"{written!r} is a component of another kind ({ROLE_NAMES[other]}) where a {name} is expected.",
+                    hint="Write '<front end> | <transcriber> + <retriever>'. " + FORMS,
+                )
+        choices = [f"{r.name}:<model>" if r.takes_model else r.name for r in table.values()]
+        choices += list(USUAL_TRANSCRIBERS) if role == "transcriber" else []
+        # The nearest is looked for by what was written before the colon, so that a long model does not hide it.
+        error = unknown_name(name, written, [*choices, "class:<module>:<Class>"])
+        guess = nearest(entry.backend, [*table, *(USUAL_TRANSCRIBERS if role == "transcriber" else ())])
+        hint = error.hint[error.hint.index("Known:") :]
+        raise type(error)(error.message, hint=f"Did you mean {guess!r}? {hint}" if guess else hint)
+    if row.takes_model and not entry.model:
+        raise UsageError(f"the {name} {written!r} needs a model.", hint=f"Write {entry.backend}:<model>.")
+    if entry.model and not row.takes_model:
+        raise UsageError(
+            f"the {name} {entry.backend!r} takes no model, but {written!r} gives one.", hint=f"Write {entry.backend}."
+        )
+    return entry
+
+
+def parse_retriever(text: str) -> ComponentEntry:
+    """A retriever: a component, `rrf(a, b)` or `score(a, b)`, each with `> rerank:<model>` behind it if wanted.
+
+    >>> parse_retriever("rrf(bm25, dense:m) > rerank:r").as_dict()["parts"][0]["method"]
+    'rrf'
+    """
+    tokens = [match[1] for match in _TOKEN.finditer(text)]
+    reader = _Reader(text, tokens)
+    entry = reader.retriever()
+    if reader.next is not None:
+        raise reader.error(f"{reader.next!r} is too much")
+    return entry
+
+
+class _Reader:
+    """Reads a retriever from its tokens, from left to right."""
+
+    def __init__(self, text: str, tokens: list[str]) -> None:
+        self._text, self._tokens, self._at = text, tokens, 0
+
+    @property
+    def next(self) -> str | None:
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+    def error(self, said: str) -> UsageError:
+        return UsageError(
+            f"the retriever {self._text!r} cannot be read: {said}.",
+            hint="For example: 'bm25', 'rrf(bm25, dense:multilingual-e5-small)', 'bm25 > rerank:<model>'.",
+        )
+
+    def _take(self, wanted: str = "") -> str:
+        word = self.next
+        if word is None:
+            raise self.error(f"{wanted!r} is missing at its end" if wanted else "something is missing at its end")
+        if (wanted and word != wanted) or (not wanted and word in "(),>"):
+            raise self.error(f"{word!r} stands where {repr(wanted) if wanted else 'a retriever'} is expected")
+        self._at += 1
+        return word
+
+    def retriever(self) -> ComponentEntry:
+        entry = self._stage()
+        while self.next == ">":
+            self._take(">")
+            reranker = parse_component("retriever", self._take())
+            if reranker.backend != "rerank":
+                raise self.error(f"{reranker.backend!r} is no reranker")
+            entry = ComponentEntry("rerank", reranker.model, parts=(entry,))
+        return entry
+
+    def _stage(self) -> ComponentEntry:
+        word = self._take()
+        if self.next != "(":
+            entry = parse_component("retriever", word)
+            if entry.backend in ("hybrid", "rerank"):
+                raise self.error(f"{word!r} stands alone")
+            return entry
+        if word not in _FUSIONS:
+            raise unknown_name("way to combine retrievers", word, _FUSIONS)
+        self._take("(")
+        parts = [self.retriever()]
+        while self.next == ",":
+            self._take(",")
+            parts.append(self.retriever())
+        self._take(")")
+        if len(parts) < 2:
+            raise self.error(f"{word}(…) combines at least two")
+        return ComponentEntry("hybrid", parts=tuple(parts), options={"method": word})

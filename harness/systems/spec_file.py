@@ -1,0 +1,386 @@
+"""Systems in a file: YAML (or JSON), one system or a list of them under `systems:`.
+
+    name: robust base
+    front_end: {backend: wpe, taps: 10}
+    transcriber: {backend: faster-whisper, model: whisper-base, beam_size: 5}
+    retriever: {backend: bm25, k1: 1.2}
+
+Every field, every backend and its options stand in docs/systems.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...errors import SqutrError, UsageError, unknown_name
+from .building import Builder, Overrides
+from .entries import ComponentEntry, Role, SystemEntry
+from .options import TRUST, shown
+from .plain_yaml import plain_values, read_plain, to_yaml
+from .short_form import checked_component, parse_component, parse_retriever, parse_short_form
+from .system import Cascade, EndToEnd, RunOnly, System
+
+NONE = "none"
+MOST_SYSTEMS = 10_000
+_SECRET = re.compile(
+    r"(?:^|_)(?:api_?key|access_?key|secret_?key|key|token|secret|password|passwd|authorization|bearer|credentials?)$",
+    re.IGNORECASE,
+)
+_LOOKS_SECRET = re.compile(
+    r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bhf_[A-Za-z0-9]{16,}|\bBearer\s+\S{8,}|://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE
+)
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _Shared(_Strict):
+    """What a system and a grid have in common."""
+
+    reranker: Any = None
+    n_best: int = Field(default=1, ge=1)
+    n_best_fusion: Literal["rrf", "score"] = "rrf"
+    normalizer: str = "default"
+    script: Literal["auto", "simplified", "none"] = "auto"
+
+
+class _System(_Shared):
+    name: str = ""
+    front_end: Any = None
+    transcriber: Any = None
+    retriever: Any = None
+    encoder: Any = None
+    run: Any = None
+
+
+class _Axes(_Strict):
+    transcribers: list[Any] = []
+    retrievers: list[Any] = []
+    encoders: list[Any] = []
+    front_ends: list[Any] = [None]
+
+
+class _Grid(_Shared):
+    grid: Any
+
+
+class _Component(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    backend: str
+    model: str = ""
+    preset: str = ""
+    parts: list[Any] = []
+
+
+_FIELDS: Mapping[type[BaseModel], Sequence[str]] = {
+    model: list(model.model_fields) for model in (_System, _Grid, _Axes, _Component)
+}
+
+
+def read_systems(
+    path: Path | str, *, cache: Path | None = None, overrides: Overrides | None = None, builder: Builder | None = None
+) -> list[System]:
+    """The systems in a file; equal components of them are one object.
+
+    With `cache`, retrievers keep what they make of a corpus below that folder. `overrides` are options that go before
+    those of the file. `builder` (instead of both) shares its components with what it built before.
+
+    Raises `DataError` for a file that cannot be read, `UsageError` that names file, place and value for a field that is
+    wrong, for `trust_remote_code` and for what looks like a key: neither may stand in a file.
+    """
+    made_by = builder or Builder(cache=cache, overrides=overrides)
+    systems = [made_by.system(entry) for entry in read_entries(Path(path))]
+    if builder is None:
+        made_by.check_used()
+    return systems
+
+
+def read_entries(path: Path) -> list[SystemEntry]:
+    """The systems in a file as they are written, grids expanded. Raises as `read_systems`."""
+    document = read_plain(path)
+    _refuse_secrets(document, path)
+    if not isinstance(document, dict):
+        raise UsageError(
+            f"{path} holds {_kind(document)} where fields are expected.",
+            hint="Write the fields of a system, or a list under `systems:`.",
+        )
+    if "systems" not in document:
+        return _entries(document, f"{path}", "")
+    if len(document) > 1:
+        other = next(name for name in document if name != "systems")
+        raise UsageError(f"{path}: {other} stands beside systems.", hint="Put it into the systems of the list.")
+    systems = document["systems"]
+    if not isinstance(systems, list) or not systems:
+        raise UsageError(f"{path}: systems is {shown(systems)}: a list of systems is expected.", hint="Mend the value.")
+    found = [entry for i, item in enumerate(systems) for entry in _entries(item, f"{path}", f"systems[{i}]")]
+    if len(found) > MOST_SYSTEMS:
+        raise UsageError(f"{path} holds {len(found)} systems.", hint=f"At most {MOST_SYSTEMS} go into a file.")
+    return found
+
+
+def write_spec(system: System) -> str:
+    """The YAML that `read_systems` reads as an equal system.
+
+    Raises `UsageError` for a component that was not made from a short form or a file: how it was made is not known.
+    """
+    written: dict[str, Any] = {"name": system.display_name} if system.display_name else {}
+    if not isinstance(system, RunOnly) and system.front_end is not None:
+        written["front_end"] = _written(system, system.front_end)
+    if isinstance(system, RunOnly):
+        written["run"] = _written(system, system.run)
+    elif isinstance(system, EndToEnd):
+        written["encoder"] = _written(system, system.encoder)
+    else:
+        written["transcriber"] = _written(system, system.transcriber)
+        written["retriever"] = _written(system, system.retriever)
+        written |= _changed_fields(system)
+    return to_yaml(written)
+
+
+def _changed_fields(system: Cascade) -> dict[str, Any]:
+    defaults = _System()
+    names = ("n_best", "n_best_fusion", "normalizer", "script")
+    return {name: getattr(system, name) for name in names if getattr(system, name) != getattr(defaults, name)}
+
+
+def _written(system: System, component: object) -> dict[str, Any]:
+    for made, entry in system.origins:
+        if made is component:
+            return entry.as_dict()
+    raise UsageError(
+        f"{system.name!r} cannot be written as a file: how its {type(component).__name__} was made is not known.",
+        hint="Only components from a short form or a spec file can be written.",
+    )
+
+
+def _refuse_secrets(document: Any, path: Path) -> None:
+    """Keys belong into the environment, and trust is given on the command line; the value is shown nowhere."""
+    for place, key, value in plain_values(document):
+        where = f"{path}: {place}"
+        if key == TRUST:
+            raise UsageError(
+                f"{where} cannot stand in a file: whether code from a repository may run is for the one who runs it.",
+                hint="Give --trust-remote-code on the command line.",
+            )
+        if key == "key_variable" and not (isinstance(value, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value)):
+            raise UsageError(
+                f"{where} is no name of an environment variable.",
+                hint="Write for example key_variable: OPENAI_API_KEY.",
+            )
+        if _SECRET.search(key) or (isinstance(value, str) and _LOOKS_SECRET.search(value)):
+            raise UsageError(
+                f"{where} looks like a key or password, which may not stand in a file.",
+                hint="Put it into an environment variable, and give that variable's name as key_variable.",
+            )
+
+
+def _entries(item: Any, path: str, place: str) -> list[SystemEntry]:
+    """The systems of one item: one, or those of a grid."""
+    here = _join(path, place)
+    if isinstance(item, str):
+        return [_placed(parse_short_form, item, here)]
+    if not isinstance(item, dict):
+        raise UsageError(
+            f"{here} is {_kind(item)} where the fields of a system are expected.", hint="Write transcriber: and so on."
+        )
+    if "grid" in item:
+        return _grid(_validated(_Grid, item, path, place), path, place)
+    fields = _validated(_System, item, path, place)
+    return [_system(fields, path, place)]
+
+
+def _system(fields: _System, path: str, place: str) -> SystemEntry:
+    here = _join(path, place)
+    kinds = [name for name in ("transcriber", "encoder", "run") if getattr(fields, name) is not None]
+    if len(kinds) != 1 or (fields.transcriber is None) != (fields.retriever is None):
+        raise UsageError(
+            f"{here} has {_listed([*kinds, *(['retriever'] if fields.retriever is not None else [])])}.",
+            hint="A system has a transcriber and a retriever, or an encoder, or a run.",
+        )
+    if kinds != ["transcriber"]:
+        for name in ("reranker", *(["front_end"] if fields.run is not None else [])):
+            if getattr(fields, name) is not None:
+                raise UsageError(
+                    f"{_join(path, place, name)} has nothing to work on beside {kinds[0]}.", hint="Remove it."
+                )
+        cascade_only = ("n_best", "n_best_fusion", "normalizer", "script")
+        for name in cascade_only:
+            if name in fields.model_fields_set:
+                raise UsageError(
+                    f"{_join(path, place, name)} is for a transcriber's text, and {kinds[0]} gives none.",
+                    hint="Remove it.",
+                )
+    return SystemEntry(
+        transcriber=_component("transcriber", fields.transcriber, path, _dot(place, "transcriber")),
+        retriever=_reranked(
+            _component("retriever", fields.retriever, path, _dot(place, "retriever")), fields.reranker, path, place
+        ),
+        encoder=_component("encoder", fields.encoder, path, _dot(place, "encoder")),
+        run=_component("retriever", fields.run, path, _dot(place, "run")),
+        front_end=_component("front_end", fields.front_end, path, _dot(place, "front_end")),
+        script=fields.script,
+        normalizer=fields.normalizer,
+        n_best=fields.n_best,
+        n_best_fusion=fields.n_best_fusion,
+        name=fields.name,
+        place=here,
+    )
+
+
+def _grid(fields: _Grid, path: str, place: str) -> list[SystemEntry]:
+    inner = _dot(place, "grid")
+    axes = _validated(_Axes, fields.grid, path, inner)
+    end_to_end = bool(axes.encoders)
+    if end_to_end == bool(axes.transcribers) or bool(axes.transcribers) != bool(axes.retrievers) or not axes.front_ends:
+        given = [name for name in _FIELDS[_Axes] if getattr(axes, name) and name != "front_ends"]
+        raise UsageError(
+            f"{_join(path, inner)} has {_listed(given)}.",
+            hint="A grid has transcribers and retrievers, or encoders, and front_ends if wanted.",
+        )
+
+    def axis(role: Role, name: str) -> list[ComponentEntry | None]:
+        return [_component(role, v, path, f"{inner}.{name}[{i}]") for i, v in enumerate(getattr(axes, name))]
+
+    fronts = axis("front_end", "front_ends")
+    here = _join(path, inner)
+    if end_to_end:
+        for name in sorted(fields.model_fields_set - {"grid"}):
+            raise UsageError(
+                f"{_join(path, place, name)} is for a transcriber's text, and encoders give none.", hint="Remove it."
+            )
+        encoders = axis("encoder", "encoders")
+        return [SystemEntry(encoder=e, front_end=f, place=here) for f, e in product(fronts, encoders)]
+    transcribers = axis("transcriber", "transcribers")
+    retrievers = [_reranked(r, fields.reranker, path, place) for r in axis("retriever", "retrievers")]
+    if len(fronts) * len(transcribers) * len(retrievers) > MOST_SYSTEMS:
+        raise UsageError(f"{here} has more than {MOST_SYSTEMS} combinations.", hint="Make it smaller.")
+    return [
+        SystemEntry(
+            transcriber=t,
+            retriever=r,
+            front_end=f,
+            script=fields.script,
+            normalizer=fields.normalizer,
+            n_best=fields.n_best,
+            n_best_fusion=fields.n_best_fusion,
+            place=here,
+        )
+        for f, t, r in product(fronts, transcribers, retrievers)
+    ]
+
+
+def _component(role: Role, value: Any, path: str, place: str) -> ComponentEntry | None:
+    """A component: a short form, or a mapping with `backend`; null and, for a front end, `none` are none."""
+    if value is None or (role == "front_end" and value == NONE):
+        return None
+    here = _join(path, place)
+    if isinstance(value, str):
+        if role == "retriever":
+            return _at(_placed(parse_retriever, value, here), here)
+        return _at(_placed(lambda text: parse_component(role, text), value, here), here)
+    if not isinstance(value, dict):
+        raise UsageError(
+            f"{here} is {shown(value)}: a component is expected.", hint="Write for example {backend: bm25, k1: 1.2}."
+        )
+    fields = _validated(_Component, value, path, place)
+    parts: list[ComponentEntry] = []
+    for i, part in enumerate(fields.parts):
+        inner = _component("retriever", part, path, f"{place}.parts[{i}]")
+        if inner is None:
+            raise UsageError(f"{_join(path, place)}.parts[{i}] is null.", hint="Remove it.")
+        parts.append(inner)
+    entry = ComponentEntry(
+        fields.backend, fields.model, fields.preset, tuple(parts), dict(fields.model_extra or {}), here
+    )
+    written = f"{entry.backend}:{entry.model}" if entry.model else entry.backend
+    return _placed(lambda text: checked_component(role, entry, text), written, here)
+
+
+def _reranked(entry: ComponentEntry | None, reranker: Any, path: str, place: str) -> ComponentEntry | None:
+    """`reranker: {…}` (or a list of them, one after the other) behind a retriever."""
+    if reranker is None or entry is None:
+        return entry
+    several = isinstance(reranker, list)
+    for i, value in enumerate(reranker if several else [reranker]):
+        at = _dot(place, f"reranker[{i}]" if several else "reranker")
+        stage = _component("retriever", value, path, at)
+        if stage is None or stage.backend != "rerank" or stage.parts:
+            raise UsageError(
+                f"{_join(path, at)} is {shown(value)}: a reranker without parts is expected.",
+                hint="Write for example {backend: rerank, model: …, depth: 50}.",
+            )
+        entry = ComponentEntry(stage.backend, stage.model, stage.preset, (entry,), stage.options, stage.place)
+    return entry
+
+
+def _at(entry: ComponentEntry, place: str) -> ComponentEntry:
+    """A short form's entry and its parts with the place where the form stands."""
+    parts = tuple(_at(part, place) for part in entry.parts)
+    return ComponentEntry(entry.backend, entry.model, entry.preset, parts, entry.options, place)
+
+
+Entry = TypeVar("Entry")
+
+
+def _placed(parse: Callable[[str], Entry], text: str, place: str) -> Entry:
+    try:
+        return parse(text)
+    except SqutrError as error:
+        raise type(error)(f"{place}: {error.message}", hint=error.hint) from error
+
+
+def _validated(model: type[_Model], value: Any, path: str, place: str) -> _Model:
+    if not isinstance(value, dict):
+        raise UsageError(f"{_join(path, place)} is {shown(value)}: fields are expected.", hint="Mend the value.")
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        _refuse(model, error, path, place)
+
+
+def _refuse(model: type[BaseModel], error: ValidationError, path: str, place: str) -> NoReturn:
+    """Raise the first finding as a sentence with file, place and value."""
+    first = error.errors()[0]
+    where = place
+    for step in first["loc"]:
+        where = f"{where}[{step}]" if isinstance(step, int) else _dot(where, step)
+    here = _join(path, where)
+    if first["type"] == "extra_forbidden":
+        name = str(first["loc"][-1])
+        known = [*_FIELDS[model], *(["systems", "grid"] if model is _System and not place else [])]
+        found = unknown_name("field", name, known)
+        raise type(found)(f"{here} = {shown(first['input'])}: {found.message}", hint=found.hint) from error
+    if first["type"] == "missing":
+        raise UsageError(f"{here} is missing.", hint="Add it.") from error
+    said = first["msg"]
+    raise UsageError(
+        f"{here} is {shown(first['input'])}: {said[:1].lower()}{said[1:]}.", hint="Mend the value."
+    ) from error
+
+
+def _dot(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+def _join(path: str, place: str, name: str = "") -> str:
+    inner = _dot(place, name) if name else place
+    return f"{path}: {inner}" if inner else path
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names) if names else "neither a transcriber nor an encoder nor a run"
+
+
+def _kind(value: Any) -> str:
+    kinds = {list: "a list", dict: "fields", str: "a text", type(None): "nothing", bool: "true or false"}
+    return kinds.get(type(value), "a number")
