@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..protocols import ComponentSpec, Setting
+from ..protocols import ComponentSpec
 from .dense import DenseRetriever
 from .encoder_server import EncodingFormat, ServerEncoder
 from .server_client import DEFAULT_KEY_VARIABLE, DEFAULT_URL, ServerClient
@@ -28,7 +28,7 @@ class ServerDenseRetriever(DenseRetriever):
         document_prompt: str | None = None,
         dimensions: int | None = None,
         encoding_format: EncodingFormat = "float",
-        extra: Mapping[str, Setting] | None = None,
+        extra: Mapping[str, Any] | None = None,
         key_variable: str = DEFAULT_KEY_VARIABLE,
         batch_size: int = 32,
         token_budget: int = 16_384,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError, UsageError
-from ..protocols import ComponentSpec, Setting
+from ..protocols import ComponentSpec
 from .encoder_prompts import published_prompts
 from .encoders import Role
 from .server_client import DEFAULT_KEY_VARIABLE, DEFAULT_URL, ContentRefusedError, Patience, ServerClient
@@ -51,7 +51,7 @@ class ServerEncoder:
         document_prompt: str | None = None,
         dimensions: int | None = None,
         encoding_format: EncodingFormat = "float",
-        extra: Mapping[str, Setting] | None = None,
+        extra: Mapping[str, Any] | None = None,
         key_variable: str = DEFAULT_KEY_VARIABLE,
         batch_size: int = 32,
         token_budget: int = 16_384,
