@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import fnmatch
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..loaders.paired import BuiltData, PairedData
+from ..errors import DataError, HubError, UsageError, unknown_name
+from ..loaders.conditions import STANDARD_CONDITIONS, TEXT, parse_condition
+from ..loaders.hub_retry import Backoff, Trouble, patiently
+from ..loaders.manifest import MANIFEST_NAME, Manifest, Shard
+from ..loaders.paired import BuiltData, LiveData, PairedData
+from ..loaders.records import Query, SpokenQuery
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
 
 RELEASE = "release"
+MINI = "mini"
+_FORMS = "a folder that `squtr build` wrote, mini, release:PATH or ORG/NAME[@REVISION] on the Hub"
+_SIDE_FILES = ("README.md", "eval.yaml", MANIFEST_NAME)
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]*/\w[\w.-]*", re.ASCII)
+_REVISION = re.compile(r"\w[\w./-]*", re.ASCII)
 
 
 def is_release(name: str) -> bool:
@@ -18,10 +36,18 @@ def is_release(name: str) -> bool:
     return name == RELEASE or name.startswith(f"{RELEASE}:")
 
 
-def open_data(name: str) -> PairedData:
-    """A folder that `squtr build` wrote, or a published release with its own sound (`release:PATH`).
+def open_data(
+    name: str, *, configs: Sequence[str] | None = None, api: HfApi | None = None, backoff: Backoff | None = None
+) -> PairedData:
+    """Open data by name: a built folder, `mini`, `release:PATH`, or `ORG/NAME[@REVISION]` on the Hub.
 
-    Raises `DataError` for a folder that is missing, unfinished or damaged, and what the release's source raises.
+    `configs` are the configs that will be evaluated, patterns such as `zh_*` included (None: all). `mini` is rendered
+    on the fly under the standard conditions and any other that `configs` name. Of a data set on the Hub, only the
+    shards that `configs` need are downloaded, into the Hub's own cache. An existing folder goes before `mini` and the
+    Hub; `./x` is always a folder. `api` and `backoff` replace the Hub's client and the patience with it.
+
+    Raises `DataError` for a folder that is missing, unfinished or damaged, `HubError` that says what was tried,
+    `UnknownNameError` for a config that the data does not have, and what the release's source raises.
     """
     if is_release(name):
         from ..loaders.sources import load_source
@@ -31,4 +57,199 @@ def open_data(name: str) -> PairedData:
         source = load_source(name)
         if isinstance(source, ReleaseSource):
             return ReleaseData(source)
-    return BuiltData(Path(name))
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _open_folder(folder, name)
+    if name == MINI:
+        return _open_mini(configs)
+    repository, separator, revision = name.partition("@")
+    if _REPOSITORY.fullmatch(repository) and not folder.exists():
+        if separator and not _REVISION.fullmatch(revision):
+            raise UsageError(
+                f"{revision!r} in {name!r} is no revision.", hint="Write ORG/NAME@<branch, tag or commit>."
+            )
+        return _open_hub(repository, revision, configs, api, backoff)
+    if folder.exists():
+        raise DataError(f"{name} is a file.", hint=f"Give {_FORMS}.")
+    raise DataError(f"{name} does not exist.", hint=f"Run `squtr build` first, or give {_FORMS}.")
+
+
+def _open_folder(folder: Path, name: str) -> BuiltData:
+    try:
+        return BuiltData(folder)
+    except DataError as error:
+        if (folder / MANIFEST_NAME).exists() or not (name == MINI or _REPOSITORY.fullmatch(name)):
+            raise
+        # The folder went before what the name may have been meant for.
+        raise DataError(
+            error.message,
+            hint=f"{name} was taken for the folder here. Run `squtr build` first, or start in another folder if "
+            f"{'the embedded collection' if name == MINI else 'the data set on the Hub'} is meant.",
+        ) from error
+
+
+def _open_mini(configs: Sequence[str] | None) -> LiveData:
+    from ..loaders.recipe import open_kitchen
+
+    # All standard conditions, whatever is asked for: rendering waits until it is read, and results of several
+    # evaluations are about the same data.
+    conditions = dict.fromkeys(STANDARD_CONDITIONS)
+    for config in configs or ():
+        condition = config.partition("_")[2]
+        if condition and condition != TEXT and not _is_pattern(config):
+            conditions[parse_condition(condition).name] = None
+    return LiveData(open_kitchen(MINI, conditions=list(conditions)))
+
+
+def _is_pattern(config: str) -> bool:
+    return any(sign in config for sign in "*?[")
+
+
+def needed_parts(
+    configs: Sequence[str] | None, subsets: Mapping[str, str], conditions: Sequence[str]
+) -> dict[str, list[str]]:
+    """The conditions of each subset that `configs` (None: all) need, in the data's order.
+
+    A subset that is asked for as `text` alone needs no sound, but its queries stand beside the sound of some
+    condition: it gets the first. Raises `UnknownNameError` for a config that is not there.
+
+    >>> needed_parts(["zh_clean", "fiqa_text"], {"fiqa": "en", "nq": "en", "duretrieval": "zh"}, ["clean", "reverb"])
+    {'fiqa': ['clean'], 'duretrieval': ['clean']}
+    >>> needed_parts(["*_reverb"], {"fiqa": "en", "duretrieval": "zh"}, ["clean", "reverb"])
+    {'fiqa': ['reverb'], 'duretrieval': ['reverb']}
+    """
+    if configs is None:
+        return {subset: list(conditions) for subset in subsets}
+    languages = dict.fromkeys(subsets.values())
+    known = [f"{scope}_{condition}" for scope in (*languages, *subsets) for condition in (TEXT, *conditions)]
+    of_languages = [name for name in known if name.partition("_")[0] in languages]
+    wanted: dict[str, set[str]] = {}
+    for config in configs:
+        names = [config]
+        if _is_pattern(config):
+            # A pattern means languages, and subsets only where it matches no language.
+            names = fnmatch.filter(of_languages, config) or fnmatch.filter(known, config)
+        if not names or names[0] not in known:
+            raise unknown_name("config", config, known)
+        for name in names:
+            scope, _, condition = name.partition("_")
+            for subset, language in subsets.items():
+                if subset == scope or (language == scope and scope not in subsets):
+                    wanted.setdefault(subset, set()).add(condition)
+    return {
+        subset: [c for c in conditions if c in wanted[subset]] or list(conditions[:1])
+        for subset in subsets
+        if subset in wanted
+    }
+
+
+class HubData(BuiltData):
+    """A part of a built data set that was downloaded: `parts` are the conditions at hand of each subset.
+
+    `origin` is `ORG/NAME@<commit>`.
+    """
+
+    def __init__(self, folder: Path, origin: str, parts: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(folder)
+        self.origin = origin
+        self._parts = parts
+        self.subsets = {subset: language for subset, language in self.manifest.subsets.items() if subset in parts}
+        self.conditions = [c for c in self.manifest.conditions if any(c in at_hand for at_hand in parts.values())]
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The typed queries, read from the first condition that was downloaded."""
+        self._check(subset)
+        rows = self._batches(f"{subset}_{self._parts[subset][0]}", ["id", "language", "text"])
+        return [Query(row["id"], subset, row["language"], row["text"]) for batch in rows for row in batch.to_pylist()]
+
+    def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
+        """Read the spoken queries at positions `start` to `stop`. Raises `DataError` for what was not downloaded."""
+        self._check(subset, condition)
+        return super().spoken(subset, condition, start=start, stop=stop)
+
+    def _check(self, subset: str, condition: str = "") -> None:
+        at_hand = self._parts.get(subset, ())
+        if not at_hand or (condition and condition not in at_hand):
+            what = f"{subset} under {condition}" if condition else subset
+            raise DataError(f"{what} of {self.origin} was not downloaded.", hint="Name its config when opening it.")
+
+
+def _open_hub(
+    repository: str, revision: str, configs: Sequence[str] | None, api: HfApi | None, backoff: Backoff | None
+) -> HubData:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import EntryNotFoundError
+
+    client = api or HfApi(library_name="squtr")
+    written = f"{repository}@{revision}" if revision else repository
+    tried = f"there is no folder {repository} here, and on the Hub"
+
+    def explain(trouble: Trouble) -> HubError:
+        if trouble.status in (401, 403, 404):
+            return HubError(
+                f"{tried} no data set {written} that you may read (the Hub answered {trouble.status}).",
+                hint=f"Check the name, or log in with `hf auth login`. Data is {_FORMS}.",
+            )
+        return HubError(
+            f"{tried} {written} cannot be read: {trouble.said.rstrip('.') or 'no answer'}.",
+            hint=f"Check the path and the network. Data is {_FORMS}.",
+        )
+
+    def fetch_manifest() -> Path | None:
+        try:
+            found = client.hf_hub_download(repository, MANIFEST_NAME, repo_type="dataset", revision=revision or None)
+        except EntryNotFoundError as error:
+            # Without the network, the client says the same of everything that it does not have.
+            if isinstance(error, FileNotFoundError):
+                raise HubError(
+                    f"{tried} {written} cannot be reached, nor is it in the cache of an earlier download.",
+                    hint=f"Check the path and the network (is HF_HUB_OFFLINE set?). Data is {_FORMS}.",
+                ) from None
+            return None
+        return Path(found)
+
+    # A path that is mistyped can look like a repository: do not wait long to say so.
+    path = patiently(
+        fetch_manifest, doing=f"reading {written}", backoff=backoff or Backoff(attempts=2), explain=explain
+    )
+    if path is None:
+        raise DataError(
+            f"the data set {written} on the Hub is not one that squtr built: {MANIFEST_NAME} is missing.",
+            hint="Publish one with `squtr build` and `squtr push`.",
+        )
+    folder, commit = path.parent, path.parent.name
+    data = BuiltData(folder)  # checks the manifest
+    parts = needed_parts(configs, data.subsets, data.conditions)
+    shards = _needed_shards(data.manifest, parts)
+    patiently(
+        lambda: client.snapshot_download(
+            repository,
+            repo_type="dataset",
+            revision=commit,
+            allow_patterns=[*_SIDE_FILES, *(_literal(shard.path) for shard in shards)],
+        ),
+        doing=f"downloading {repository}@{commit[:8]}",
+        backoff=backoff,
+    )
+    for shard in shards:
+        there = folder / shard.path
+        size = there.stat().st_size if there.is_file() else None
+        if size != shard.bytes:
+            said = "was not downloaded" if size is None else f"has {size} bytes, the manifest says {shard.bytes}"
+            raise HubError(
+                f"{shard.path} of {repository}@{commit[:8]} {said}.",
+                hint="Check the network (is HF_HUB_OFFLINE set?) and run the same command again.",
+            )
+    return HubData(folder, f"{repository}@{commit}", parts)
+
+
+def _needed_shards(manifest: Manifest, parts: Mapping[str, Sequence[str]]) -> list[Shard]:
+    subsets = manifest.subsets
+    folders = [f"queries/{subsets[s]}/{s}/{condition}/" for s, conditions in parts.items() for condition in conditions]
+    folders += [f"{table}/{subset}/" for subset in parts for table in ("corpus", "qrels")]
+    return [shard for shard in manifest.shards if shard.path.startswith(tuple(folders))]
+
+
+def _literal(path: str) -> str:
+    """A pattern that matches this path alone."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in path)
