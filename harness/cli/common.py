@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from ...loaders.conditions import STANDARD_CONDITIONS
+from ..progress import Bars, bars, counting
+
+__all__ = ["Bars", "add_recipe_options", "bars", "counting", "note", "say", "say_json"]
 
 
 def add_recipe_options(parser: argparse.ArgumentParser) -> None:
@@ -54,49 +55,3 @@ def note(text: str) -> None:
 def say_json(value: Any) -> None:
     """Print one JSON object."""
     print(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))  # noqa: T201
-
-
-class Bars:
-    """Progress bars on stderr, one per stage, off when stderr is not a terminal."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._stage = ""
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show `done` of `total` of this stage."""
-        from tqdm import tqdm
-
-        if stage != self._stage:
-            self.close()
-            self._stage = stage
-            self._bar = tqdm(total=total, desc=stage, file=sys.stderr, disable=not sys.stderr.isatty(), unit="")
-        self._bar.update(done - self._bar.n if not self._bar.disable else 0)
-
-    def close(self) -> None:
-        """Finish the last bar."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
-
-
-def counting(show: Bars, stage: str, total: int) -> Callable[[int], None]:
-    """A function that is told how many more of `total` items are finished, and shows it."""
-    done = 0
-
-    def advance(n: int) -> None:
-        nonlocal done
-        done += n
-        show(stage, done, total)
-
-    return advance
-
-
-@contextmanager
-def bars() -> Iterator[Bars]:
-    """Progress bars that are closed whatever happens."""
-    shown = Bars()
-    try:
-        yield shown
-    finally:
-        shown.close()
