@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ...errors import SqutrError, UsageError, unknown_name
-from ..backends import load_audio_text_encoder, load_front_end, load_retriever, load_transcriber
+from ..backends import ENCODERS, load_audio_text_encoder, load_front_end, load_retriever, load_transcriber
 from ..protocols import AudioTextEncoder, FrontEnd, RankedRun, ReadyTranscripts, Retriever, Transcriber
 from .caches import Caches
-from .entries import ComponentEntry, Origins, Role, SystemEntry
-from .options import TRUST, accepts, checked_options, component_options
-from .short_form import TABLES
+from .entries import ROLE_NAMES, ComponentEntry, Origins, Role, SystemEntry
+from .options import TRUST, Option, accepts, checked_options, component_options
+from .short_form import CLASS, TABLES
 from .system import Cascade, EndToEnd, RunOnly, System
 
 _LOADERS: Mapping[Role, Callable[..., object]] = {
@@ -25,6 +26,15 @@ _LOADERS: Mapping[Role, Callable[..., object]] = {
     "encoder": load_audio_text_encoder,
 }
 
+PASSED_ON: Mapping[str, str] = {"dense": ENCODERS["sentence-transformers"].path}
+"""Retrievers that pass the options that they do not know themselves on to another constructor."""
+
+_METHODS: Mapping[Role, tuple[str, ...]] = {
+    "transcriber": ("transcribe", "transcripts"),
+    "retriever": ("search", "hits"),
+    "front_end": ("enhance",),
+    "encoder": ("encode_audio",),
+}
 Made = TypeVar("Made")
 
 
@@ -112,8 +122,9 @@ class Builder:
 
     def _component(self, role: Role, entry: ComponentEntry, n_best: int | None) -> tuple[Any, ComponentEntry]:
         parts = [self.component("retriever", part) for part in entry.parts]
-        constructor = component_class(role, entry)
-        known = component_options(constructor)
+        own = entry.backend == CLASS
+        constructors = [_user_class(role, entry)] if own else constructors_of(role, entry.backend)
+        known = options_of(constructors, positional=own)
         self._known |= set(known)
         options = {**_preset(entry), **entry.options}
         if n_best is not None and "n_best" in known:
@@ -128,19 +139,55 @@ class Builder:
             def place(name: str) -> str:
                 return f"{entry.place}.{name}" if entry.place and name not in overridden else ""
 
-            arguments = checked_options(entry.backend, known, options, place)
+            # A user's class may take what its signature does not tell; it is asked itself.
+            arguments = checked_options(entry.backend, known, options, place, open_=own)
             arguments |= _wiring(entry, [part for part, _ in parts])
-            if self._overrides.trust_remote_code and accepts(constructor, TRUST):
+            if self._overrides.trust_remote_code and any(accepts(c, TRUST) for c in constructors):
                 arguments[TRUST] = True
-            arguments |= self._caches.of(constructor)
+            arguments |= self._caches.of(constructors[0])
             written = f"{entry.backend}:{entry.model}" if entry.model else entry.backend
             self._made[key] = _LOADERS[role](written, **arguments)
         return self._made[key], complete
 
 
-def component_class(role: Role, entry: ComponentEntry) -> Callable[..., object]:
-    """What makes the component. Its module is imported."""
-    path = TABLES[role][entry.backend].path
+def constructors_of(role: Role, backend: str) -> list[Callable[..., object]]:
+    """What makes a backend's component, and after it what it passes options on to. Their modules are imported."""
+    paths = [TABLES[role][backend].path]
+    if backend in PASSED_ON:
+        paths.append(PASSED_ON[backend])
+    return [_imported(path) for path in paths]
+
+
+def options_of(constructors: Sequence[Callable[..., object]], *, positional: bool = False) -> dict[str, Option]:
+    """The options of all these constructors; where two have one of the same name, the first counts."""
+    known: dict[str, Option] = {}
+    for constructor in constructors:
+        for name, option in component_options(constructor, positional=positional).items():
+            known.setdefault(name, option)
+    return known
+
+
+def _user_class(role: Role, entry: ComponentEntry) -> Callable[..., object]:
+    """The user's class. One that a file names must be a class of such a component: nothing else is ever called."""
+    from ..backends.user_classes import _attribute, _module, _split
+
+    module, name = _split(entry.model)
+    found: Any = _attribute(_module(module, entry.model), module, name)
+    methods = _METHODS[role]
+    if entry.place and not (inspect.isclass(found) and any(callable(getattr(found, m, None)) for m in methods)):
+        raise UsageError(
+            f"class:{entry.model} is no class with the method {' or '.join(methods)}.",
+            hint=f"A spec file can name the class of a {ROLE_NAMES[role]}, and no other function or object.",
+        )
+    return found if callable(found) else _no_options
+
+
+def _no_options() -> None:
+    """Stands for an object that is ready."""
+
+
+def _imported(path: str) -> Callable[..., object]:
+    """The class at a path of the tables of backends."""
     module, _, name = path.partition(":")
     # Relative to the package above `harness`, whatever that is called.
     return cast(Callable[..., object], getattr(importlib.import_module(f"...{module}", __package__), name))

@@ -43,15 +43,17 @@ class Option:
         return _type_name(self.annotation)
 
 
-def component_options(component: Callable[..., object]) -> dict[str, Option]:
+def component_options(component: Callable[..., object], *, positional: bool = False) -> dict[str, Option]:
     """The options of a class, by name, in the constructor's order.
 
-    Parameters that take an object, which no file can hold, are left out.
+    Parameters that take an object, which no file can hold, are left out. With `positional`, those are options too that
+    could be given without their name, as in a class that does not follow the house's rule.
     """
+    kinds = [inspect.Parameter.KEYWORD_ONLY, *([inspect.Parameter.POSITIONAL_OR_KEYWORD] if positional else [])]
     found: dict[str, Option] = {}
     for made_by in _chain(component):
         for parameter in inspect.signature(made_by).parameters.values():
-            if parameter.kind is not parameter.KEYWORD_ONLY or parameter.name in {*_NOT_OPTIONS, *found}:
+            if parameter.kind not in kinds or parameter.name in {"self", *_NOT_OPTIONS, *found}:
                 continue
             annotation = _plain(_resolved(made_by, parameter))
             if annotation is not None:
@@ -62,15 +64,24 @@ def component_options(component: Callable[..., object]) -> dict[str, Option]:
 
 
 def checked_options(
-    what: str, known: Mapping[str, Option], given: Mapping[str, Any], place: Callable[[str], str]
+    what: str,
+    known: Mapping[str, Option],
+    given: Mapping[str, Any],
+    place: Callable[[str], str],
+    *,
+    open_: bool = False,
 ) -> dict[str, Any]:
     """`given` as the constructor takes it: a list where it wants a tuple, a path where it wants one.
 
-    `place` tells where an option is written. Raises `UnknownNameError` that suggests the nearest, `UsageError` for a
-    value of another type; numbers are no texts, and texts no numbers.
+    `place` tells where an option is written. With `open_`, options that are not known pass as they are. Raises
+    `UnknownNameError` that suggests the nearest, `UsageError` for a value of another type; numbers are no texts, and
+    texts no numbers.
     """
     checked: dict[str, Any] = {}
     for name, value in given.items():
+        if name not in known and open_:
+            checked[name] = value
+            continue
         if name not in known:
             error = unknown_name(f"option of {what}:", name, known)
             raise type(error)(f"{place(name)}: {error.message}" if place(name) else error.message, hint=error.hint)

@@ -141,7 +141,7 @@ def checked_component(role: Role, entry: ComponentEntry, written: str) -> Compon
     """`entry`, if its backend exists in this role and takes a model if and only if one is given."""
     name = ROLE_NAMES[role]
     if entry.backend == CLASS:
-        if not re.fullmatch(r"[^:]+:[^:]+", entry.model):
+        if not entry.model:
             raise UsageError(f"the {name} {written!r} names no class.", hint="Write class:<module>:<Class>.")
         return entry
     table = TABLES[role]
