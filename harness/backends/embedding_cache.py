@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import secrets
-import time
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,16 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import IntegrityError, StorageError, UsageError
+from .stored_vectors import remove_stale
 
-_STALE_S = 3600.0
 _DIGEST_BYTES = 32
 
 
 class EmbeddingCache(Protocol):
-    """Vectors by text.
+    """Vectors by text, and a folder for those of whole corpora (`corpus_vectors`).
 
     `space` names what made the vectors and for which role (letters, digits, `-`); `keys` are from `text_key`.
     """
+
+    @property
+    def root(self) -> Path:
+        """The folder below which the vectors of corpora are kept, in `<space>/`."""
+        ...
 
     def get_many(self, space: str, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The vectors, (D,) float32 each, of those `keys` that are known."""
@@ -92,7 +95,7 @@ class DirectoryEmbeddingCache:
         temporary = target.with_name(f".{target.stem}.{os.getpid()}.{secrets.token_hex(4)}.part")
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            _remove_stale(folder)
+            remove_stale(folder)
             try:
                 with temporary.open("wb") as stream:
                     np.savez(stream, keys=digests, vectors=np.ascontiguousarray(vectors, dtype=np.float32))
@@ -138,11 +141,3 @@ def _read(file: Path, member: str) -> NDArray[np.generic]:
             f"the stored embeddings {file} cannot be read ({type(error).__name__}: {error}).",
             hint="Delete that file; its texts will be encoded again.",
         ) from error
-
-
-def _remove_stale(folder: Path) -> None:
-    """Removes what a killed run left, but nothing that another process may be writing now."""
-    for leftover in folder.glob(".*.part"):
-        with contextlib.suppress(OSError):
-            if time.time() - leftover.stat().st_mtime > _STALE_S:
-                leftover.unlink()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from squtr.errors import DataError, ModelError, UsageError
-from squtr.harness.backends import dense
+from squtr.harness.backends import corpus_vectors, dense, vector_products
 from squtr.harness.backends.dense import DenseRetriever
 from squtr.harness.protocols import ComponentSpec, Hit, Retriever
 from squtr.loaders.records import Document
@@ -92,20 +92,10 @@ def test_blocks_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> Non
     vectors, queries = unit(rng.standard_normal((500, 64))), unit(rng.standard_normal((37, 64)))
     names = [f"query {i}" for i in range(37)]
     whole = retriever_over(vectors, queries).search(names, k=20)
-    monkeypatch.setattr(dense, "_BLOCK_SCORES", 1)
+    monkeypatch.setattr(corpus_vectors, "BLOCK_DOCUMENTS", 9)
+    monkeypatch.setattr(vector_products, "TILE_QUERIES", 5)
     monkeypatch.setattr(dense, "_CHUNK_TEXTS", 7)
     assert retriever_over(vectors, queries).search(names, k=20) == whole
-
-
-def test_the_bound_covers_the_error_of_float32_products() -> None:
-    rng = np.random.default_rng(3)
-    for width in (8, 384, 2048):
-        a, b = unit(rng.standard_normal((300, width))), unit(rng.standard_normal((300, width)))
-        error = np.abs((a @ b.T).astype(np.float64) - a.astype(np.float64) @ b.astype(np.float64).T).max()
-        rough = np.linspace(-1, 1, 1000, dtype=np.float32)
-        kept = dense._candidates(rough, 10, width=width)
-        assert set(range(990, 1000)) <= set(kept.tolist())
-        assert error < (width + 8) * 2.0**-24
 
 
 def test_empty_queries_have_no_hits_and_k_may_exceed_the_corpus() -> None:
@@ -149,8 +139,14 @@ def test_what_cannot_be_indexed_is_refused() -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0, 2.0])
 def test_vectors_that_are_not_of_unit_length_are_refused(bad: float) -> None:
     table = {"text 0": np.array([bad, 0.0], dtype=np.float32)}
-    with pytest.raises(ModelError, match="'text 0'"):
+    with pytest.raises(ModelError, match="document 'd0000', which reads 'text 0'"):
         DenseRetriever(encoder=GivenVectors(table)).index(documents(1), language="en")
+    retriever = DenseRetriever(encoder=GivenVectors(table | {"text 1": np.array([1.0, 0.0], dtype=np.float32)}))
+    retriever.index([Document("d", "", "text 1")], language="en")
+    with pytest.raises(ModelError, match="'text 0'"):
+        retriever.search(["text 0"], k=1)
+    with pytest.raises(ModelError, match="for query 1"):
+        retriever.search_vectors(np.array([[1.0, 0.0], [bad, 0.0]], dtype=np.float32), k=1)
 
 
 def test_the_spec_is_the_encoders_as_a_retriever() -> None:
@@ -159,6 +155,67 @@ def test_the_spec_is_the_encoders_as_a_retriever() -> None:
     assert (spec.kind, spec.backend, spec.name, spec.model) == ("retriever", "dense", "hashed-words", "test/model")
     other: ComponentSpec = DenseRetriever(encoder=HashedWordsEncoder(width=8)).spec
     assert spec.fingerprint != other.fingerprint
+
+
+def test_vectors_made_elsewhere_find_what_texts_find_and_a_row_of_nan_nothing() -> None:
+    encoder = HashedWordsEncoder()
+    retriever = DenseRetriever(encoder=encoder)
+    with pytest.raises(UsageError, match="before a corpus"):
+        retriever.search_vectors(np.zeros((1, 16), dtype=np.float32), k=1)
+    retriever.index(documents(40), language="en")
+    texts = ["text 3", "text 17"]
+    vectors = encoder.encode(texts, role="query")
+    found = retriever.search_vectors(np.insert(vectors, 1, np.nan, axis=0), k=5)
+    assert [found[0], found[2]] == retriever.search(texts, k=5)
+    assert found[1] == []
+    assert retriever.search_vectors(np.full((2, 16), np.nan, dtype=np.float32), k=5) == [[], []]
+    assert retriever.search_vectors(np.zeros((0, 16), dtype=np.float32), k=5) == []
+    with pytest.raises(UsageError, match="16 dimensions"):
+        retriever.search_vectors(np.eye(3, dtype=np.float32), k=5)
+
+
+@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+def test_half_storage_ranks_by_the_vectors_as_stored(storage: Literal["float16", "bfloat16"], tmp_path: Path) -> None:
+    from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
+    from squtr.harness.backends.stored_vectors import restored, stored
+
+    rng = np.random.default_rng(5)
+    vectors, queries = unit(rng.standard_normal((300, 24))), unit(rng.standard_normal((3, 24)))
+    table = {f"text {i}": row for i, row in enumerate(vectors)} | {f"query {i}": row for i, row in enumerate(queries)}
+    kept = restored(stored(vectors, storage))
+    rankings = []
+    for cache in (None, DirectoryEmbeddingCache(tmp_path)):
+        retriever = DenseRetriever(encoder=GivenVectors(table), storage=storage, cache=cache)
+        retriever.index(documents(300), language="en")
+        rankings.append(retriever.search([f"query {i}" for i in range(3)], k=9))
+        for hits, query in zip(rankings[-1], queries, strict=True):
+            assert [hit.document_id for hit in hits] == exact(kept, query, 9)
+    assert rankings[0] == rankings[1]
+
+
+def test_only_what_differs_from_the_default_is_in_the_spec() -> None:
+    encoder = HashedWordsEncoder()
+    plain = DenseRetriever(encoder=encoder).spec
+    assert dict(plain.settings) == {"width": 16, "encoder_backend": "test", "similarity": "cosine"}
+    assert DenseRetriever(encoder=encoder, search_device="cpu").spec == plain
+    half = DenseRetriever(encoder=encoder, storage="float16").spec
+    assert half.settings["storage"] == "float16"
+    near = DenseRetriever(encoder=encoder, backend="faiss", faiss_index="IVF4,Flat", faiss_effort=2).spec
+    assert (near.settings["search"], near.settings["faiss_index"], near.settings["faiss_effort"]) == (
+        "faiss",
+        "IVF4,Flat",
+        2,
+    )
+    assert len({plain.fingerprint, half.fingerprint, near.fingerprint}) == 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"storage": "int8"}, {"backend": "fast"}, {"faiss_effort": 3}, {"backend": "faiss", "faiss_effort": 0}],
+)
+def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        DenseRetriever(encoder=HashedWordsEncoder(), **options)
 
 
 def test_an_encoder_and_a_model_together_or_neither_are_refused(tmp_path: Path) -> None:

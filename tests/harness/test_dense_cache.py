@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from squtr.errors import IntegrityError, StorageError, UsageError
-from squtr.harness.backends import dense
+from squtr.harness.backends import corpus_vectors
 from squtr.harness.backends.dense import DenseRetriever
 from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache, EmbeddingCache, text_key
 from squtr.loaders.records import Document
@@ -130,7 +130,7 @@ class DiesLate(HashedWordsEncoder):
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense, "_CHUNK_TEXTS", 8)
+    monkeypatch.setattr(corpus_vectors, "BLOCK_DOCUMENTS", 8)
     with pytest.raises(KeyboardInterrupt):
         DenseRetriever(encoder=DiesLate(), cache=DirectoryEmbeddingCache(tmp_path)).index(corpus(), language="en")
     encoder = HashedWordsEncoder()
