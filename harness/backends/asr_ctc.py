@@ -24,7 +24,16 @@ from .asr_common import (
 from .asr_torch import AutoBatch, TorchRuntime, imported_torch, imported_transformers, require_batch_size
 from .weights import FoundWeights, find_weights
 
-MASKED_MODELS = ("hubert", "lasr_ctc", "parakeet_ctc", "unispeech", "unispeech-sat", "wav2vec2", "wav2vec2-bert")
+MASKED_MODELS = (
+    "hubert",
+    "lasr_ctc",
+    "parakeet_ctc",
+    "unispeech",
+    "unispeech-sat",
+    "wav2vec2",
+    "wav2vec2-bert",
+    "wavlm",
+)
 """Model types whose attention mask hides padding from every layer, so that a batch hears what each clip alone does."""
 
 TARGET_LANGUAGES: Mapping[str, str] = {"en": "eng", "es": "spa", "zh": "cmn-script_simplified"}
@@ -170,30 +179,51 @@ class CTCTranscriber:
         return size * frame, min(overlap, (size - 1) // 2) * frame
 
     def _frames(self, clips: list[Samples]) -> list[list[int]]:
-        """The likeliest token of each frame of each clip."""
+        """The likeliest token of each frame of each clip; `RuntimeError` if one has no frame, or no scores."""
         torch, model = imported_torch(), self._model
-        inputs = self._extractor(
-            [clip.astype("float32", copy=False) for clip in clips],
-            sampling_rate=self.sample_rate,
-            padding=True,
-            return_tensors="pt",
-        ).to(model.device, dtype=model.dtype)
+        if min(clip.size for clip in clips) < self._shortest:
+            raise RuntimeError(_TOO_SHORT)
+        try:
+            inputs = self._extractor(
+                [clip.astype("float32", copy=False) for clip in clips],
+                sampling_rate=self.sample_rate,
+                padding=True,
+                # None leaves it to the extractor: a model may have been trained without.
+                return_attention_mask=True if self._is_masked else None,
+                return_tensors="pt",
+            ).to(model.device, dtype=model.dtype)
+        except (ValueError, IndexError) as error:  # fewer samples than one window of the spectrum, most often
+            raise RuntimeError(f"the feature extractor refuses the clip ({error})") from error
         with self._runtime.inference(model):
             logits = model(**inputs).logits
             ids, usable = logits.argmax(-1), ~torch.isnan(logits).any(-1)
-            if self._is_masked and len(clips) > 1:
+            mask = torch.ones_like(usable)
+            if self._is_masked:
                 mask = self._frame_mask(inputs["attention_mask"], logits.shape[1])
-            else:
-                mask = torch.ones_like(usable)
+        if not bool(mask.any(-1).all()):
+            raise RuntimeError(_TOO_SHORT)
         if not bool((usable | ~mask).all()):
             raise RuntimeError("the model's scores are not numbers")
         return [row[kept].tolist() for row, kept in zip(ids.cpu(), mask.cpu(), strict=True)]
 
+    @cached_property
+    def _shortest(self) -> int:
+        """How many samples the convolutions of a model of waveforms need for one frame."""
+        kernels, strides = (getattr(self._config, name, ()) for name in ("conv_kernel", "conv_stride"))
+        field, hop = 1, 1
+        for kernel, stride in zip(kernels, strides, strict=True):
+            field += (kernel - 1) * hop
+            hop *= stride
+        return field
+
     def _frame_mask(self, attention_mask: Any, frames: int) -> Any:
         """(clips, frames) bool: which frames come from sound."""
         if hasattr(self._model, "_get_output_attention_mask"):
-            return self._model._get_output_attention_mask(attention_mask, target_length=frames).bool()
-        return self._model._get_feature_vector_attention_mask(frames, attention_mask).bool()
+            mask = self._model._get_output_attention_mask(attention_mask, target_length=frames)
+        else:
+            mask = self._model._get_feature_vector_attention_mask(frames, attention_mask)
+        # The models count backwards from the end for a clip without any frame.
+        return mask.bool() & (attention_mask.sum(-1, keepdim=True) > 0)
 
     def _text(self, frames: list[int]) -> str:
         """Repeats joined, then blanks and special tokens removed."""
@@ -298,6 +328,7 @@ class CTCTranscriber:
 
 
 _IN_PIECES, _ANY_LENGTH = -2, -1
+_TOO_SHORT = "the clip is too short for one frame"
 
 
 def pieces(length: int, size: int, overlap: int) -> list[tuple[int, int, int, int]]:
