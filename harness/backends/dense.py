@@ -22,7 +22,7 @@ from .stored_vectors import Storage, VectorBlock, check_storage
 from .vector_index import VectorIndex
 from .vector_products import best_products
 
-Backend = Literal["exact", "faiss"]
+Search = Literal["exact", "faiss"]
 
 _CHUNK_TEXTS = 4096
 
@@ -41,7 +41,7 @@ class DenseRetriever:
     it is searched; an interrupted run goes on where it was. Without one it is held in memory. `storage` is the number
     type that document vectors are kept in.
 
-    `backend` "exact" compares every query with every document. "faiss" is approximate: `faiss_index` is the kind of
+    `search` "exact" compares every query with every document. "faiss" is approximate: `faiss_index` is the kind of
     index as `faiss.index_factory` names it, `faiss_effort` what a search may cost (`nprobe` or `efSearch`).
 
     `search_device` is where products are computed (`cpu`, `cuda:0`); None is the encoder's `device`, else the best.
@@ -54,7 +54,7 @@ class DenseRetriever:
         encoder: TextEncoder | None = None,
         cache: EmbeddingCache | None = None,
         storage: Storage = "float32",
-        backend: Backend = "exact",
+        search: Search = "exact",
         faiss_index: str = DEFAULT_INDEX,
         faiss_effort: int = DEFAULT_EFFORT,
         search_device: str | None = None,
@@ -63,10 +63,10 @@ class DenseRetriever:
         if encoder is not None and (str(model) or options):
             raise UsageError("a dense retriever takes an encoder or a model with options, not both.")
         check_storage(storage)
-        if backend not in get_args(Backend):
-            raise unknown_name("search backend", backend, get_args(Backend))
-        if backend == "exact" and (faiss_index, faiss_effort) != (DEFAULT_INDEX, DEFAULT_EFFORT):
-            raise UsageError("faiss_index and faiss_effort need the backend 'faiss'.", hint="Add backend: faiss.")
+        if search not in get_args(Search):
+            raise unknown_name("kind of search", search, get_args(Search))
+        if search == "exact" and (faiss_index, faiss_effort) != (DEFAULT_INDEX, DEFAULT_EFFORT):
+            raise UsageError("faiss_index and faiss_effort need the search 'faiss'.", hint="Add search: faiss.")
         if faiss_effort < 1:
             raise UsageError(f"faiss_effort must be at least 1, not {faiss_effort}.")
         if encoder is None:
@@ -77,7 +77,7 @@ class DenseRetriever:
         self._encoder: TextEncoder = encoder
         self._cache = cache
         self._storage: Storage = storage
-        self._backend: Backend = backend
+        self._search: Search = search
         self._faiss = faiss_index, faiss_effort
         self._search_device: str | None = search_device or options.get("device")
         self._index: _Index | None = None
@@ -93,7 +93,7 @@ class DenseRetriever:
         }
         if self._storage != "float32":
             settings["storage"] = self._storage
-        if self._backend == "faiss":
+        if self._search == "faiss":
             settings |= {"search": "faiss", "faiss_index": self._faiss[0], "faiss_effort": self._faiss[1]}
         return ComponentSpec("retriever", "dense", inner.name, inner.model, inner.revision, settings)
 
@@ -177,7 +177,7 @@ class DenseRetriever:
         return CorpusVectors(self._encoder, root=root, storage=self._storage)
 
     def _made(self, corpus: Corpus, blocks: Sequence[VectorBlock]) -> _Index:
-        if self._backend == "faiss":
+        if self._search == "faiss":
             kind, effort = self._faiss
             return FaissIndex(corpus.ids, blocks, kind=kind, effort=effort, folder=self._vectors.folder)
         return VectorIndex(corpus.ids, blocks, products=best_products(self._search_device))

@@ -200,7 +200,7 @@ def test_only_what_differs_from_the_default_is_in_the_spec() -> None:
     assert DenseRetriever(encoder=encoder, search_device="cpu").spec == plain
     half = DenseRetriever(encoder=encoder, storage="float16").spec
     assert half.settings["storage"] == "float16"
-    near = DenseRetriever(encoder=encoder, backend="faiss", faiss_index="IVF4,Flat", faiss_effort=2).spec
+    near = DenseRetriever(encoder=encoder, search="faiss", faiss_index="IVF4,Flat", faiss_effort=2).spec
     assert (near.settings["search"], near.settings["faiss_index"], near.settings["faiss_effort"]) == (
         "faiss",
         "IVF4,Flat",
@@ -211,7 +211,7 @@ def test_only_what_differs_from_the_default_is_in_the_spec() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"storage": "int8"}, {"backend": "fast"}, {"faiss_effort": 3}, {"backend": "faiss", "faiss_effort": 0}],
+    [{"storage": "int8"}, {"search": "fast"}, {"faiss_effort": 3}, {"search": "faiss", "faiss_effort": 0}],
 )
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):

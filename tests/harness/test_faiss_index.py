@@ -111,7 +111,7 @@ def test_a_dense_retriever_with_faiss(tmp_path: Path) -> None:
     exact = DenseRetriever(encoder=HashedWordsEncoder())
     exact.index(documents, language="en")
     for cache in (None, DirectoryEmbeddingCache(tmp_path)):
-        near = DenseRetriever(encoder=HashedWordsEncoder(), backend="faiss", cache=cache)
+        near = DenseRetriever(encoder=HashedWordsEncoder(), search="faiss", cache=cache)
         near.index(documents, language="en")
         queries = ["word3 word1", "", "word9"]
         found = near.search(queries, k=4)
