@@ -272,17 +272,27 @@ def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([dict(row) for row in rows], schema=ITEM_SCHEMA)
 
 
+def run_path(folder: Path, system: str, config: str) -> Path:
+    """Where the JSON of a run lies below `folder`."""
+    return folder / "results" / file_name(system) / f"{config}.json"
+
+
 def write_run(folder: Path, record: RunRecord) -> Path:
     """Write a run below `folder` and return the path of its JSON, which is written last."""
-    base = folder / "results" / file_name(record.result.system.name)
+    path = run_path(folder, record.result.system.name, record.result.data.config)
     tables = {"queries": record.items, "seconds": record.seconds}
     for name, table in tables.items():
         if table is not None:
             sink = pa.BufferOutputStream()
             pq.write_table(table, sink, compression="zstd")
-            write_atomically(base / f"{record.result.data.config}.{name}.parquet", sink.getvalue().to_pybytes())
-    path = base / f"{record.result.data.config}.json"
-    content = json.dumps(record.result.model_dump(mode="json"), ensure_ascii=False, indent=2, allow_nan=False)
+            write_atomically(path.with_suffix(f".{name}.parquet"), sink.getvalue().to_pybytes())
+    return write_result(folder, record.result)
+
+
+def write_result(folder: Path, result: Result) -> Path:
+    """Write the JSON of a run below `folder` and return its path. Its tables lie beside it already."""
+    path = run_path(folder, result.system.name, result.data.config)
+    content = json.dumps(result.model_dump(mode="json"), ensure_ascii=False, indent=2, allow_nan=False)
     write_atomically(path, content.encode("utf-8") + b"\n")
     return path
 

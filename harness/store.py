@@ -67,7 +67,7 @@ class Store:
     def __init__(self, folder: Path, *, rank: int = 0) -> None:
         self.folder = folder
         self.path = folder / f"{NAME}.sqlite"
-        self._own = self.path if rank == 0 else folder / f"{NAME}.{socket.gethostname()}.{os.getpid()}.sqlite"
+        self._own = self.path if rank == 0 else folder / f"{NAME}.{socket.gethostname()}.{rank}.{os.getpid()}.sqlite"
         with self._open(self._own) as connection:
             connection.executescript(_SCHEMA)
 
@@ -234,7 +234,8 @@ def _unpacked(content: object, path: Path) -> tuple[Hit, ...]:
 
 def _is_gone(path: Path) -> bool:
     """Whether the process that writes this file has ended. One on another machine is taken to live."""
-    host, _, number = path.name.removeprefix(f"{NAME}.").removesuffix(".sqlite").rpartition(".")
+    writer, _, number = path.name.removeprefix(f"{NAME}.").removesuffix(".sqlite").rpartition(".")
+    host, _, _rank = writer.rpartition(".")
     if host != socket.gethostname() or not number.isdigit():
         return False
     try:

@@ -70,7 +70,12 @@ class PairedData(Protocol):
 
 
 class LiveData:
-    """A recipe rendered when it is read."""
+    """A recipe rendered when it is read.
+
+    `rows_at_once` is how many queries a reader should ask for together: what it does not need is not rendered.
+    """
+
+    rows_at_once = 64
 
     def __init__(self, kitchen: Kitchen, *, workers: int = 0) -> None:
         self._kitchen = kitchen

@@ -30,6 +30,8 @@ class PartialData:
         self.manifest_sha256 = data.manifest_sha256
         self.subsets: Mapping[str, str] = data.subsets
         self.conditions: Sequence[str] = data.conditions
+        # Its clips lie apart: a wide window would read many that are not taken.
+        self.rows_at_once = 64
         self._limit, self._fraction, self._seed = limit, fraction, seed
         self._chosen: dict[str, tuple[list[Query], list[int], int]] = {}
 

@@ -1,14 +1,31 @@
-"""Evaluate systems on a data set: transcribe, retrieve, score. The typed queries are evaluated too, as upper bound."""
+"""Evaluate systems on a data set: listen, embed, search, score. The typed queries are evaluated too, as upper bound.
+
+A SYSTEM is written in short ('whisper-base + bm25') or is a spec file (system.yaml). What was done is kept: a run that
+was stopped continues. Run in several processes with --num-processes, or with `accelerate launch -m squtr.harness
+evaluate …` on several machines.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .common import bars, say, say_json
+from .common import note, say, say_json
+
+if TYPE_CHECKING:
+    from ..pipeline.evaluate import Evaluation, Options
+    from ..pipeline.forecast import Forecast
+    from ..processes import Processes
+    from ..progress import Progress
+    from ..systems import Overrides
 
 EXAMPLE = """example:
-  squtr evaluate 'faster-whisper:whisper-base + bm25' --data data --configs zh_clean zh_high_noise --out run
+  squtr evaluate 'whisper-base + bm25' --data mini --configs 'zh_*' --out run
+  squtr evaluate --system base.yaml robust.yaml --data data --out run --num-processes 2
   squtr report run
 """
 
@@ -16,51 +33,214 @@ EXAMPLE = """example:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
-        "systems", nargs="+", metavar="SYSTEM", help="'<transcriber> + <retriever>', for example 'whisper-base + bm25'"
+        "systems", nargs="*", metavar="SYSTEM", help="'<transcriber> + <retriever>', for example 'whisper-base + bm25'"
     )
     parser.add_argument(
-        "--data", required=True, metavar="DATA", help="a folder that `squtr build` wrote, or release:PATH"
+        "--system", nargs="+", action="extend", default=[], metavar="SPEC", help="spec files (.yaml), or short forms"
     )
-    parser.add_argument("--configs", nargs="+", metavar="CONFIG", help="for example zh_clean zh_high_noise (all)")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder for results")
+    parser.add_argument(
+        "--data",
+        required=True,
+        metavar="DATA",
+        help="a folder that `squtr build` wrote, mini, ORG/NAME on the Hub, or release:PATH",
+    )
+    parser.add_argument("--configs", nargs="+", metavar="CONFIG", help="for example zh_clean 'zh_*' (all)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the folder for results (needed, except for --dry-run)")
     parser.add_argument("--depth", type=int, default=100, metavar="K", help="documents retrieved per query (100)")
     parser.add_argument("--resamples", type=int, default=1000, metavar="N", help="bootstrap resamples (1000)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of bootstrap and sample clips (0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of bootstrap and drawn queries (0)")
     parser.add_argument("--samples", type=int, default=2, metavar="N", help="queries per subset to keep clips of (2)")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="recogniser threads; 0: all cores (0)")
-    parser.add_argument("--no-cache", action="store_true", help="do not keep or reuse transcripts and embeddings")
+    part = parser.add_argument_group("a part of the data (results are marked partial, and lie apart)")
+    part.add_argument("--limit", type=int, default=0, metavar="N", help="queries per subset; 0: all (0)")
+    part.add_argument("--fraction", type=float, default=1.0, metavar="F", help="share of every subset, as 0.05 (1)")
+    how = parser.add_argument_group("how to run")
+    how.add_argument("--dry-run", action="store_true", help="say what would run, what is cached, and how long it takes")
+    how.add_argument(
+        "--strict", action="store_true", help="a query that fails fails its config (else: counted, scores 0)"
+    )
+    how.add_argument("--latency", type=int, default=0, metavar="N", help="time N queries per config, one at a time (0)")
+    how.add_argument(
+        "--num-processes", type=int, metavar="N", help="processes on this machine, a GPU each if it has any"
+    )
+    how.add_argument("--threads", type=int, default=0, metavar="N", help="recogniser threads; 0: all cores (0)")
+    how.add_argument("--batch-size", type=int, metavar="N", help="clips that a recogniser hears together")
+    how.add_argument("--device", metavar="NAME", help="cpu, cuda, … (the best there is)")
+    how.add_argument("--trust-remote-code", action="store_true", help="let a model's repository run its own code")
+    how.add_argument("--cache", type=Path, metavar="DIR", help="where work is kept ($SQUTR_HOME)")
+    how.add_argument("--no-cache", action="store_true", help="do not keep or reuse transcripts, embeddings, rankings")
+    how.add_argument("--json-log", type=Path, metavar="FILE", help="append progress as JSON lines")
     parser.add_argument("--json", action="store_true", help="print the results as one JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate, write results, print the table."""
-    from ...loaders.home import squtr_home
-    from ..data import open_data
-    from ..pipeline.evaluate import evaluate_runs
-    from ..pipeline.system import parse_system
-    from ..report.terminal import summary_table
+    from ...errors import UsageError
+    from ..processes import current_processes, launch, launched_size
 
-    data = open_data(arguments.data)
-    options: dict[str, object] = {"threads": arguments.threads} if arguments.threads else {}
-    cache = None if arguments.no_cache else squtr_home()
-    systems = [parse_system(text, cache=cache, transcriber_options=options) for text in arguments.systems]
-    with bars() as show:
-        records = evaluate_runs(
+    if not [*arguments.systems, *arguments.system]:
+        raise UsageError("no system is given.", hint="For example: 'whisper-base + bm25', or --system spec.yaml.")
+    if arguments.out is None and not arguments.dry_run:
+        raise UsageError("no folder for the results is given.", hint="Add --out DIR.")
+    if arguments.num_processes is not None and launched_size() == 1 and not arguments.dry_run:
+        return launch(arguments.num_processes, _without_launch(sys.argv[1:]))
+    if arguments.dry_run:
+        return _dry_run(arguments)
+    processes = current_processes()
+    try:
+        evaluation = _evaluation(arguments, processes)
+    finally:
+        processes.close()
+    return _report(arguments, evaluation) if processes.rank == 0 else 0
+
+
+def _without_launch(arguments: Sequence[str]) -> list[str]:
+    """The command line without `--num-processes N`."""
+    kept: list[str] = []
+    skip = False
+    for argument in arguments:
+        if skip or argument.startswith("--num-processes="):
+            skip = False
+        elif argument == "--num-processes":
+            skip = True
+        else:
+            kept.append(argument)
+    return kept
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    from ..pipeline.evaluate import Options
+
+    return Options(
+        depth=arguments.depth,
+        resamples=arguments.resamples,
+        seed=arguments.seed,
+        samples=arguments.samples,
+        limit=arguments.limit,
+        fraction=arguments.fraction,
+        strict=arguments.strict,
+        latency=arguments.latency,
+    )
+
+
+def _cache(arguments: argparse.Namespace) -> Path | None:
+    from ...loaders.home import squtr_home
+
+    if arguments.no_cache:
+        return None
+    return arguments.cache or squtr_home()
+
+
+def _overrides(arguments: argparse.Namespace) -> Overrides:
+    from ..systems import Overrides
+
+    transcriber = {"threads": arguments.threads} if arguments.threads else {}
+    if arguments.batch_size is not None:
+        transcriber["batch_size"] = arguments.batch_size
+    every = {"device": arguments.device} if arguments.device else {}
+    return Overrides(options=every, transcriber=transcriber, trust_remote_code=arguments.trust_remote_code)
+
+
+def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation:
+    from ..data import open_data
+    from ..pipeline.evaluate import run_evaluation
+    from ..systems import load_systems
+
+    cache = _cache(arguments)
+    systems = load_systems([*arguments.systems, *arguments.system], cache=cache, options=_overrides(arguments))
+    with _showing(arguments.json_log if processes.rank == 0 else None) as progress:
+        return run_evaluation(
             systems,
-            data,
+            open_data(arguments.data, configs=arguments.configs),
             configs=arguments.configs,
             out=arguments.out,
             cache=cache,
-            depth=arguments.depth,
-            resamples=arguments.resamples,
-            seed=arguments.seed,
-            samples=arguments.samples,
-            progress=show,
+            options=_options(arguments),
+            progress=progress,
+            processes=processes,
         )
+
+
+@contextmanager
+def _showing(log: Path | None) -> Iterator[Progress]:
+    """Bars on a terminal, and lines in `log`."""
+    from ..progress import JsonLog, bars, tee
+
+    with bars() as shown:
+        if log is None:
+            yield shown
+            return
+        with JsonLog(log) as lines:
+            yield tee(shown, lines)
+
+
+def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
+    from ...errors import EXIT_FAILED
+    from ..pipeline.evaluate import counted
+    from ..report.terminal import summary_table
+
+    for failure in evaluation.failures:
+        note(f"squtr: {failure.system} on {failure.config} failed: {failure.error}")
     if arguments.json:
-        say_json([record.result.model_dump(mode="json") for record in records])
+        say_json([record.result.model_dump(mode="json") for record in evaluation.records])
+    elif evaluation.records:
+        say(summary_table(evaluation.records))
+        out = evaluation.out or arguments.out
+        if any(record.result.data.partial for record in evaluation.records):
+            say("These results are partial: they cover a part of the queries.")
+        say(f"Results: {out / 'results'}")
+        say(f"Report: squtr report {out}")
+    if evaluation.failures:
+        note(
+            f"squtr: {counted(len(evaluation.failures), 'run')} failed, {len(evaluation.records)} did not. "
+            "Run the same command again to continue."
+        )
+    return EXIT_FAILED if evaluation.failures else 0
+
+
+def _dry_run(arguments: argparse.Namespace) -> int:
+    from ..data import open_data
+    from ..pipeline.forecast import forecast
+    from ..systems import load_systems
+
+    cache = _cache(arguments)
+    lines = forecast(
+        load_systems([*arguments.systems, *arguments.system], cache=cache, options=_overrides(arguments)),
+        open_data(arguments.data, configs=arguments.configs),
+        configs=arguments.configs,
+        cache=cache,
+        options=_options(arguments),
+    )
+    if arguments.json:
+        from dataclasses import asdict
+
+        say_json([asdict(line) for line in lines])
         return 0
-    say(summary_table(records))
-    say(f"Results: {arguments.out / 'results'}")
-    say(f"Report: squtr report {arguments.out}")
+    say(_forecast_table(lines))
+    total = sum(line.seconds for line in lines)
+    say(f"About {_duration(total)} in one process, searching and scoring not counted. Nothing was evaluated.")
     return 0
+
+
+def _forecast_table(lines: Sequence[Forecast]) -> str:
+    rows = [("stage", "component", "of", "items", "cached", "left", "rate measured")]
+    for line in lines:
+        left = "none" if line.cached >= line.items else _duration(line.seconds)
+        measured = line.measured if line.cached < line.items else "-"
+        rows.append((line.stage, line.component, line.scope, str(line.items), str(line.cached), left, measured))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _duration(seconds: float) -> str:
+    """A duration to read.
+
+    >>> _duration(0.4), _duration(75), _duration(9000), _duration(400000)
+    ('1 s', '75 s', '2.5 h', '4.6 days')
+    """
+    if seconds < 120:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 2 * 86400 else f"{seconds / 86400:.1f} days"

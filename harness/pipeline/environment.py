@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..results import Environment
 
 PACKAGES = (
+    "accelerate",
     "bm25s",
     "ctranslate2",
     "datasets",
@@ -20,9 +19,12 @@ PACKAGES = (
     "numpy",
     "opencc",
     "pyarrow",
+    "nara-wpe",
+    "openai-whisper",
     "pyroomacoustics",
     "PyStemmer",
     "rapidfuzz",
+    "rjieba",
     "scipy",
     "sentence-transformers",
     "soundfile",
@@ -58,9 +60,3 @@ def _processor() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def peak_memory_mb() -> float:
-    """The largest resident memory of this process so far, in MB (10^6 bytes)."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak * (1 if sys.platform == "darwin" else 1024) / 1e6, 1)

@@ -1,100 +1,311 @@
 """The main job: systems × configs → results.
 
-A sound is transcribed once per transcriber for all retrievers, a corpus indexed once per retriever for all conditions
-and transcribers. Transcripts are cached as they are made, so an evaluation that was killed continues.
+A sound is heard once per listener for all retrievers, a corpus embedded once per encoder for all conditions and
+transcribers, a text searched once per retriever. All of it is kept by content as it is made, by one process or many, so
+an evaluation that was killed continues; a config that fails does not lose the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...errors import UsageError
+from ...errors import SqutrError, StorageError, UsageError
 from ...loaders.paired import PairedData
+from ...loaders.partial import PartialData
+from ..backends.embedding_cache import DirectoryEmbeddingCache, EmbeddingCache
 from ..data import open_data
-from ..results import Result, RunRecord, write_run
-from ..transcript_cache import TranscriptCache
+from ..metering import Meter
+from ..processes import Alone, Processes
+from ..progress import Progress
+from ..results import Result, RunRecord, write_result, write_run
+from ..store import Store
+from ..systems.system import Cascade, EndToEnd, RunOnly, System
 from .environment import environment
-from .plan import make_plan
-from .recording import Settings, record_system
-from .stages import Progress, Samples, search_all, transcribe_all
-from .system import Cascade, parse_system
+from .latency import with_latency
+from .listening import Tools, keep_samples, listen_all
+from .plan import expand_configs, make_plan
+from .recording import Cost, Made, Recorded, Settings, record_system
+from .searching import search_all
+from .system import parse_system
 
 LEAST_DEPTH = 10
 
 
-def evaluate_runs(
-    systems: Sequence[Cascade],
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to evaluate.
+
+    `depth` is how many documents are retrieved (at least 10), `resamples` and `seed` those of the bootstrap. `samples`
+    is how many queries per subset keep their clips for the report's players. `limit` (0: all) and `fraction` take a
+    part of every subset: such runs are marked partial. `strict` fails a config in which any query failed. `latency` is
+    how many queries of every config are timed one at a time from sound to ranking (0: none).
+    """
+
+    depth: int = 100
+    resamples: int = 1000
+    seed: int = 0
+    samples: int = 2
+    limit: int = 0
+    fraction: float = 1.0
+    strict: bool = False
+    latency: int = 0
+
+    def __post_init__(self) -> None:
+        if self.depth < LEAST_DEPTH:
+            raise UsageError(f"the depth is {self.depth}.", hint=f"The metrics need at least {LEAST_DEPTH} documents.")
+        if self.resamples < 1 or self.samples < 0 or self.latency < 0:
+            raise UsageError(
+                f"{self.resamples} resamples, {self.samples} samples, {self.latency} latencies.",
+                hint="Give at least 1, 0 and 0.",
+            )
+
+    @property
+    def partial(self) -> bool:
+        """Whether only a part is taken."""
+        return self.limit > 0 or self.fraction < 1
+
+    @property
+    def part(self) -> str:
+        """The folder of partial runs below `out`: they stand beside no full ones. "" for full ones."""
+        shares = [f"first-{self.limit}"] if self.limit else []
+        shares += [f"share-{self.fraction:g}"] if self.fraction < 1 else []
+        return f"partial-{'-'.join(shares)}" if shares else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFailure:
+    """A config that a system could not be evaluated on, and why."""
+
+    system: str
+    config: str
+    error: SqutrError
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What an evaluation gave. Processes other than the main one hold no records. `out` is where runs were written."""
+
+    records: list[RunRecord]
+    failures: list[ConfigFailure] = field(default_factory=list)
+    out: Path | None = None
+
+
+class EvaluationFailed(SqutrError):  # noqa: N818 - it says what happened
+    """Some configs failed. `results` are those of the others, `failures` say why."""
+
+    def __init__(
+        self, message: str, *, hint: str = "", results: Sequence[Result] = (), failures: Sequence[ConfigFailure] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.results = list(results)
+        self.failures = list(failures)
+
+
+def run_evaluation(
+    systems: Sequence[System],
     data: PairedData,
     *,
     configs: Sequence[str] | None = None,
     out: Path | None = None,
     cache: Path | None = None,
-    depth: int = 100,
-    resamples: int = 1000,
-    seed: int = 0,
-    samples: int = 2,
+    options: Options | None = None,
     progress: Progress | None = None,
-) -> list[RunRecord]:
-    """Evaluate every system on every config that both of its parts were made for; `text` is added by itself.
+    processes: Processes | None = None,
+) -> Evaluation:
+    """Evaluate every system on every config that its parts were made for; `text` is added by itself.
 
-    `configs` are names such as `zh_high_noise` or `fiqa_clean` (None: every language under every condition at hand).
-    `depth` is how many documents are retrieved (at least 10). With `out`, runs are written there, with the clips of
-    `samples` queries per subset for the report's players. With `cache`, transcripts are kept in that folder.
+    `configs` are names or patterns such as `zh_high_noise`, `zh_*`, `fiqa_clean` (None: every language under every
+    condition at hand). With `out`, runs are written there. With `cache`, what was heard, embedded and found is kept in
+    that folder; several `processes` need one.
 
-    Raises `UsageError` for wrong names and `DataError` if no system supports any language of the configs.
+    Raises `UsageError` for wrong names, `DataError` if no system supports any language of the configs, `StorageError`
+    if the disk refuses. What fails otherwise fails its configs only, and is listed in the evaluation.
     """
-    if depth < LEAST_DEPTH:
-        raise UsageError(f"the depth is {depth}.", hint=f"The metrics need at least {LEAST_DEPTH} documents.")
-    if resamples < 1 or samples < 0:
-        raise UsageError(f"{resamples} resamples, {samples} samples.", hint="Give at least 1 and 0.")
-    tell = progress or _silent
-    plan = make_plan(systems, data, configs)
-    store = TranscriptCache(cache) if cache is not None else None
-    heard = transcribe_all(plan, store, Samples(out, samples, seed), tell)
-    searches = search_all(plan, heard, depth, tell)
-    settings = Settings(depth, resamples, seed, environment())
-    records = [r for system in systems for r in record_system(plan, system, heard, searches, settings)]
-    if out is not None:
-        for record in records:
-            write_run(out, record)
-    return records
+    chosen = options or Options()
+    group = processes or Alone()
+    if group.size > 1 and cache is None:
+        raise UsageError(
+            "several processes need a cache: it is where they share their work.", hint="Leave --no-cache out."
+        )
+    target = out / chosen.part if out is not None and chosen.part else out
+    taken = (
+        PartialData(data, limit=chosen.limit, fraction=chosen.fraction, seed=chosen.seed) if chosen.partial else data
+    )
+    plan = make_plan(systems, taken, configs)
+    store = _store(cache, group)
+    tools = Tools(group, store, _embeddings(cache), _keeper(target, chosen), _main_only(progress, group))
+    with Meter() as meter:
+        listened = listen_all(plan, tools)
+        searched = search_all(plan, listened, chosen.depth, tools)
+    evaluation = Evaluation([], out=target)
+    if group.rank == 0:
+        made = Made(plan, listened, searched, tools)
+        cost = Cost(meter.peak_memory_mb, meter.peak_gpu_memory_mb, meter.energy_j)
+        settings = Settings(
+            chosen.depth, chosen.resamples, chosen.seed, environment(), partial=chosen.partial, strict=chosen.strict
+        )
+        for system in systems:
+            recorded = record_system(made, system, settings, cost, target)
+            records = recorded.records
+            if chosen.latency:
+                records = with_latency(made, system, records, chosen.latency, chosen.seed)
+            if target is not None:
+                _write(target, records, recorded)
+            evaluation.records.extend(records)
+            evaluation.failures.extend(ConfigFailure(system.name, c, e) for c, e in recorded.failed.items())
+    if store is not None:
+        group.gather(None)
+        store.close()
+    return evaluation
 
 
-def _silent(stage: str, done: int, total: int) -> None:
+def _write(target: Path, records: Sequence[RunRecord], recorded: Recorded) -> None:
+    """Write what is new. Of a run that was read, only a new latency is written, and its tables stay as they are."""
+    for record in records:
+        if record.result.data.config not in recorded.kept:
+            write_run(target, record)
+        elif record not in recorded.records:
+            write_result(target, record.result)
+
+
+def _store(cache: Path | None, group: Processes) -> Store | None:
+    """The store of this process; what killed processes left is taken in first."""
+    if cache is None:
+        return None
+    failure: StorageError | None = None
+    store: Store | None = None
+    try:
+        store = Store(cache, rank=group.rank)
+        if group.rank == 0:
+            store.merge()
+    except StorageError as error:
+        failure = error
+    for other in group.gather(failure):
+        if other is not None:
+            raise other
+    return store
+
+
+def _embeddings(cache: Path | None) -> EmbeddingCache | None:
+    return DirectoryEmbeddingCache(cache / "embeddings") if cache is not None else None
+
+
+def _keeper(target: Path | None, options: Options) -> Callable[..., Callable[..., None]]:
+    if target is None:
+        return lambda _: lambda _: None
+    return keep_samples(target, options.samples, options.seed)
+
+
+def _main_only(progress: Progress | None, group: Processes) -> Progress:
+    if progress is None or group.rank != 0:
+        return _silent
+    return progress
+
+
+def _silent(stage: str, done: int, total: int, *, audio_s: float = 0.0) -> None:
     pass
 
 
+def evaluate_runs(
+    systems: Sequence[System],
+    data: PairedData,
+    *,
+    configs: Sequence[str] | None = None,
+    out: Path | None = None,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+    processes: Processes | None = None,
+    **options: int | float | bool,
+) -> list[RunRecord]:
+    """As `run_evaluation` with the fields of `Options` as keywords, for callers to whom any failure is one.
+
+    Raises `EvaluationFailed` if a config failed; what did not is written all the same.
+    """
+    chosen = _options(options)
+    done = run_evaluation(
+        systems, data, configs=configs, out=out, cache=cache, options=chosen, progress=progress, processes=processes
+    )
+    _raise_failures(done)
+    return done.records
+
+
+def _options(given: dict[str, int | float | bool]) -> Options:
+    try:
+        return Options(**given)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise UsageError(
+            f"{error}.".replace("Options.__init__() ", ""), hint=f"Known: {', '.join(Options.__slots__)}."
+        ) from error
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "run"), counted(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _raise_failures(done: Evaluation) -> None:
+    if not done.failures:
+        return
+    first = done.failures[0]
+    if not done.records and len({str(failure.error) for failure in done.failures}) == 1:
+        raise first.error
+    raise EvaluationFailed(
+        f"{counted(len(done.failures), 'run')} failed, {len(done.records)} did not; the first is {first.system} on "
+        f"{first.config}: {first.error.message}",
+        hint=first.error.hint or "Run the same evaluation again to continue.",
+        results=[record.result for record in done.records],
+        failures=done.failures,
+    )
+
+
 def evaluate(
-    system: Cascade | str | Sequence[Cascade | str],
+    system: System | str | Sequence[System | str],
     *,
     data: PairedData | Path | str,
     configs: Sequence[str] | None = None,
     out: Path | str | None = None,
     cache: Path | str | None = None,
-    depth: int = 100,
-    resamples: int = 1000,
-    seed: int = 0,
-    samples: int = 2,
     progress: Progress | None = None,
+    processes: Processes | None = None,
+    **options: int | float | bool,
 ) -> list[Result]:
-    """Evaluate one or several systems and return their results, `text` included (see `evaluate_runs`).
+    """Evaluate one or several systems and return their results, `text` included (see `run_evaluation`).
 
-    A system is a `Cascade` or its written form, for example `"faster-whisper:whisper-base + bm25"`; `data` a folder
-    that `squtr build` wrote, `release:PATH`, or anything that is `PairedData`.
+    A system is a `Cascade`, an `EndToEnd`, a `RunOnly`, or its written form, for example
+    `"faster-whisper:whisper-base + bm25"`; `data` a folder that `squtr build` wrote, `mini`, `ORG/NAME` on the Hub,
+    `release:PATH`, or anything that is `PairedData`. `options` are the fields of `Options`, for example `limit=100`.
+
+    Raises `EvaluationFailed` if some configs failed; it holds the results of the others.
     """
     store = Path(cache) if cache is not None else None
-    given = [system] if isinstance(system, str | Cascade) else list(system)
+    given = [system] if isinstance(system, str | Cascade | EndToEnd | RunOnly) else list(system)
+    opened = open_data(str(data), configs=configs) if isinstance(data, str | Path) else data
     records = evaluate_runs(
         [parse_system(s, cache=store) if isinstance(s, str) else s for s in given],
-        open_data(str(data)) if isinstance(data, str | Path) else data,
+        opened,
         configs=configs,
         out=Path(out) if out is not None else None,
         cache=store,
-        depth=depth,
-        resamples=resamples,
-        seed=seed,
-        samples=samples,
         progress=progress,
+        processes=processes,
+        **options,
     )
     return [record.result for record in records]
+
+
+__all__ = [
+    "ConfigFailure",
+    "Evaluation",
+    "EvaluationFailed",
+    "Options",
+    "evaluate",
+    "evaluate_runs",
+    "expand_configs",
+    "run_evaluation",
+]

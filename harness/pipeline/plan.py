@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ...errors import DataError
+from ...errors import DataError, unknown_name
+from ...loaders.corpus import Corpus, as_corpus
 from ...loaders.paired import PairedData, config_subsets
+from ...loaders.partial import PartialData
 from ...loaders.records import Query
-from ..protocols import Retriever, Transcriber
 from ..results import TEXT_CONDITION
-from .system import Cascade, check_systems
+from ..systems.system import System, check_systems
 
 Cell = tuple[str, str]
 """Subset and condition."""
@@ -20,27 +22,39 @@ Cell = tuple[str, str]
 class Plan:
     """`configs` maps each config to its subsets and condition, `runnable` the name of each system to its configs."""
 
-    systems: Sequence[Cascade]
+    systems: Sequence[System]
     data: PairedData
     configs: Mapping[str, tuple[list[str], str]]
     runnable: Mapping[str, Sequence[str]]
     queries: Mapping[str, Sequence[Query]]
     qrels: Mapping[str, Mapping[str, Mapping[str, int]]]
+    _corpora: dict[str, Corpus] = field(default_factory=dict)
 
-    def cells(self, system: Cascade) -> list[Cell]:
+    def cells(self, system: System) -> list[Cell]:
         """The distinct (subset, condition) that a system meets, in order."""
-        pairs = ((s, condition) for n in self.runnable[system.name] for s, condition in self._cells_of(n))
+        pairs = ((s, condition) for n in self.runnable[system.name] for s, condition in self.cells_of(n))
         return list(dict.fromkeys(pairs))
 
-    def _cells_of(self, config: str) -> list[Cell]:
+    def cells_of(self, config: str) -> list[Cell]:
+        """The cells of a config."""
         subsets, condition = self.configs[config]
         return [(subset, condition) for subset in subsets]
 
+    def corpus(self, subset: str) -> Corpus:
+        """The corpus of a subset, opened once."""
+        if subset not in self._corpora:
+            self._corpora[subset] = as_corpus(self.data.documents(subset))
+        return self._corpora[subset]
 
-def make_plan(systems: Sequence[Cascade], data: PairedData, configs: Sequence[str] | None) -> Plan:
+    def total(self, subset: str) -> int:
+        """How many queries the whole subset has, also when only some are taken."""
+        return self.data.total(subset) if isinstance(self.data, PartialData) else len(self.queries[subset])
+
+
+def make_plan(systems: Sequence[System], data: PairedData, configs: Sequence[str] | None) -> Plan:
     """Check the names and plan. Raises `UsageError` for wrong names, `DataError` if no system supports any config."""
     check_systems(systems)
-    names = list(dict.fromkeys(configs)) if configs is not None else _all_configs(data)
+    names = expand_configs(data, configs) if configs is not None else all_configs(data)
     wanted = _with_text({name: config_subsets(data, name) for name in names})
     languages = dict(data.subsets)
     runnable = {
@@ -56,7 +70,27 @@ def make_plan(systems: Sequence[Cascade], data: PairedData, configs: Sequence[st
     return Plan(systems, data, wanted, runnable, queries, {subset: data.qrels(subset) for subset in queries})
 
 
-def _all_configs(data: PairedData) -> list[str]:
+def expand_configs(data: PairedData, names: Sequence[str]) -> list[str]:
+    """The configs that these names and patterns (`zh_*`) mean, in order, once each.
+
+    A pattern means configs of whole languages; of subsets only if it matches no language's. Raises `UnknownNameError`
+    for a pattern that matches nothing.
+    """
+    subsets = [f"{subset}_{condition}" for subset in data.subsets for condition in data.conditions]
+    found: dict[str, None] = {}
+    for name in names:
+        if not any(sign in name for sign in "*?["):
+            found[name] = None
+            continue
+        matched = fnmatch.filter(all_configs(data), name) or fnmatch.filter(subsets, name)
+        if not matched:
+            raise unknown_name("pattern of configs", name, [*all_configs(data), *subsets])
+        found.update(dict.fromkeys(matched))
+    return list(found)
+
+
+def all_configs(data: PairedData) -> list[str]:
+    """Every language under every condition at hand."""
     languages = list(dict.fromkeys(data.subsets.values()))
     return [f"{language}_{condition}" for language in languages for condition in data.conditions]
 
@@ -68,8 +102,3 @@ def _with_text(wanted: Mapping[str, tuple[list[str], str]]) -> dict[str, tuple[l
         full.setdefault(f"{name.partition('_')[0]}_{TEXT_CONDITION}", (subsets, TEXT_CONDITION))
         full.setdefault(name, wanted[name])
     return full
-
-
-def fingerprint(part: Transcriber | Retriever) -> str:
-    """What a component's work is shared by."""
-    return part.spec.fingerprint

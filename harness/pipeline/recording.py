@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from ... import __version__
+from ...errors import DataError, ModelError, SqutrError
 from ...loaders.keyed import RECIPE_VERSION
 from ..results import (
+    SECONDS_SCHEMA,
     TEXT_CONDITION,
     DataInfo,
     Environment,
@@ -18,87 +25,275 @@ from ..results import (
     SystemInfo,
     Timing,
     items_table,
+    read_record,
+    run_path,
 )
+from ..store import Ranking
+from ..systems.system import Cascade, EndToEnd, RunOnly, System
 from ..text.normalizers import load_normalizer
-from .environment import peak_memory_mb
-from .plan import Plan, fingerprint
-from .scoring import Searched, SubsetScores, losses, score_subset, summarise
-from .stages import AllHeard, Searches, cell_texts
-from .system import Cascade
+from .asking import ranking_of, search_texts
+from .listening import Heard, Listened, Tools, listener_of
+from .plan import Cell, Plan
+from .scoring import Answered, SubsetScores, losses, score_subset, summarise
+from .searching import Need, Searched, end_to_end_key, is_composite, searcher_of
 
 BASELINES = ("clean", TEXT_CONDITION)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What does not change within an evaluation."""
+    """What does not change within an evaluation. `strict` fails a config in which any query failed."""
 
     depth: int
     resamples: int
     seed: int
     environment: Environment
+    partial: bool = False
+    strict: bool = False
 
 
-def record_system(
-    plan: Plan, system: Cascade, heard: AllHeard, searches: Mapping[str, Searches], settings: Settings
-) -> list[RunRecord]:
-    """The runs of one system, one per config."""
-    found = searches[fingerprint(system.retriever)]
-    runs = {name: _score_run(plan, system, name, heard, found) for name in plan.runnable[system.name]}
-    return [
-        _record(plan, system, name, runs, timing=_timing(plan, system, name, heard, found), settings=settings)
-        for name in runs
-    ]
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What the stages made."""
+
+    plan: Plan
+    listened: Mapping[str, Listened]
+    searched: Searched
+    tools: Tools
 
 
-def _score_run(
-    plan: Plan, system: Cascade, config: str, heard: AllHeard, searches: Searches
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the evaluation's own meters said, of all its stages."""
+
+    peak_memory_mb: float
+    peak_gpu_memory_mb: float | None
+    energy_j: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The runs of one system, one per config that did not fail, and the failures by config. `kept` were read."""
+
+    records: list[RunRecord]
+    failed: dict[str, SqutrError]
+    kept: frozenset[str]
+
+
+def record_system(made: Made, system: System, settings: Settings, cost: Cost, out: Path | None) -> Recorded:
+    """Score one system on its configs. A run that `out` holds already, from the same inputs, is read, not scored."""
+    plan = made.plan
+    answers: dict[str, dict[str, list[Answered]]] = {}
+    failed: dict[str, SqutrError] = {}
+    for config in plan.runnable[system.name]:
+        try:
+            answers[config] = {cell[0]: _answered(made, system, cell, settings.depth) for cell in plan.cells_of(config)}
+            if settings.strict:
+                _refuse_failures(answers[config], config)
+        except SqutrError as error:
+            answers.pop(config, None)
+            failed[config] = error
+    digests = {config: _inputs_sha256(made, system, config, answers, settings) for config in answers}
+    scored: dict[str, dict[str, SubsetScores]] = {}
+
+    def scores(config: str) -> dict[str, SubsetScores]:
+        if config not in scored:
+            scored[config] = _score(plan, system, config, answers[config])
+        return scored[config]
+
+    records: list[RunRecord] = []
+    read: set[str] = set()
+    for config in answers:
+        kept = _kept(out, system, config, digests[config])
+        if kept is not None:
+            records.append(kept)
+            read.add(config)
+            continue
+        try:
+            scope = config.partition("_")[0]
+            condition = plan.configs[config][1]
+            names = {b: f"{scope}_{b}" for b in BASELINES if condition not in {b, TEXT_CONDITION}}
+            baselines = {b: scores(name) for b, name in names.items() if name in answers}
+            record = _record(
+                made,
+                system,
+                config,
+                scored=scores(config),
+                baselines=baselines,
+                settings=settings,
+                cost=cost,
+                digest=digests[config],
+            )
+            records.append(record)
+        except SqutrError as error:
+            failed[config] = error
+    return Recorded(records, failed, frozenset(read))
+
+
+def _kept(out: Path | None, system: System, config: str, digest: str) -> RunRecord | None:
+    """The run that `out` holds of the same inputs, None if there is none."""
+    if out is None:
+        return None
+    try:
+        record = read_record(run_path(out, system.name, config))
+    except DataError:
+        # Missing, damaged or of another version: it is scored and written again.
+        return None
+    return record if record.result.inputs_sha256 == digest else None
+
+
+def _refuse_failures(answers: Mapping[str, Sequence[Answered]], config: str) -> None:
+    wrong = [a for part in answers.values() for a in part if a.error]
+    if wrong:
+        raise ModelError(
+            f"{len(wrong)} queries of {config} failed, the first is {wrong[0].query.id!r}: {wrong[0].error}.",
+            hint="Mend them, or leave --strict out: they are then counted and score 0.",
+        )
+
+
+def _answered(made: Made, system: System, cell: Cell, depth: int) -> list[Answered]:
+    """What the system found for every query of a cell, in query order. Raises why a stage failed on it."""
+    plan, (subset, condition) = made.plan, cell
+    queries = plan.queries[subset]
+    if condition == TEXT_CONDITION and not isinstance(system, RunOnly) and searcher_of(system, made.tools):
+        found = _rankings(made, system, subset, depth)
+        return [Answered(q, None, "", None, "", q.text, found[q.text].hits) for q in queries]
+    ranked = system.run if isinstance(system, RunOnly) else system.ranked_run if isinstance(system, Cascade) else None
+    if condition == TEXT_CONDITION and ranked is not None:
+        hits = ranked.hits(subset, condition, [q.id for q in queries], k=depth)
+        return [Answered(q, None, "", None, "", q.text, h) for q, h in zip(queries, hits, strict=True)]
+    heard = _heard(made, system, cell)
+    if ranked is not None:
+        hits = ranked.hits(subset, condition, [q.id for q in queries], k=depth)
+        transcribed = isinstance(system, Cascade)
+        return [
+            Answered(q, h.query, h.audio_sha256, h.transcript if transcribed else None, h.transcript.error,
+                     h.transcript.text, found_hits)
+            for q, h, found_hits in zip(queries, heard, hits, strict=True)
+        ]  # fmt: skip
+    if isinstance(system, EndToEnd):
+        sounds = _sound_rankings(made, system, subset, depth)
+        return [
+            Answered(q, h.query, h.audio_sha256, None, h.transcript.error, "",
+                     () if h.transcript.error else sounds[h.audio_sha256].hits)
+            for q, h in zip(queries, heard, strict=True)
+        ]  # fmt: skip
+    if not isinstance(system, Cascade):
+        raise ModelError(f"{system.name} can answer no spoken query.")
+    language = plan.data.subsets[subset]
+    found = _rankings(made, system, subset, depth)
+    answers = []
+    for q, h in zip(queries, heard, strict=True):
+        asked = search_texts(system, h.transcript, language)
+        hits_of = ranking_of(system, asked, found, depth).hits
+        answers.append(Answered(q, h.query, h.audio_sha256, h.transcript, h.transcript.error, asked.texts[0], hits_of))
+    return answers
+
+
+def _heard(made: Made, system: System, cell: Cell) -> list[Heard]:
+    listened = made.listened[listener_of(system).key]
+    if cell in listened.failed:
+        raise listened.failed[cell]
+    return listened.cells[cell]
+
+
+def _rankings(made: Made, system: System, subset: str, depth: int) -> Mapping[str, Ranking]:
+    """The rankings of texts. Raises why the retriever failed on the subset."""
+    retriever = searcher_of(system, made.tools)
+    if retriever is None:
+        raise ModelError(f"{system.name} searches no texts.")
+    return _found(made, Need(retriever, depth).key, subset)
+
+
+def _sound_rankings(made: Made, system: EndToEnd, subset: str, depth: int) -> Mapping[str, Ranking]:
+    return _found(made, end_to_end_key(system, depth), subset)
+
+
+def _found(made: Made, key: tuple[str, int], subset: str) -> Mapping[str, Ranking]:
+    if (key, subset) in made.searched.failed:
+        raise made.searched.failed[key, subset]
+    return made.searched.rankings.get(key, {}).get(subset, {})
+
+
+def _score(
+    plan: Plan, system: System, config: str, answers: Mapping[str, Sequence[Answered]]
 ) -> dict[str, SubsetScores]:
-    subsets, condition = plan.configs[config]
-    scored: dict[str, SubsetScores] = {}
-    for subset in subsets:
-        queries = plan.queries[subset]
-        texts = cell_texts(plan, system, (subset, condition), heard)
-        if condition == TEXT_CONDITION:
-            searched = [
-                Searched(q, None, "", None, text, searches.hits[subset, text])
-                for q, text in zip(queries, texts, strict=True)
-            ]
-        else:
-            cell = heard[fingerprint(system.transcriber)][subset, condition]
-            searched = [
-                Searched(q, h.query, h.audio_sha256, h.transcript, text, searches.hits[subset, text])
-                for q, h, text in zip(queries, cell, texts, strict=True)
-            ]
-        scored[subset] = score_subset(
-            searched,
+    return {
+        subset: score_subset(
+            answers[subset],
             plan.qrels[subset],
             language=plan.data.subsets[subset],
-            condition=condition,
-            normalizer_name=system.normalizer,
+            condition=plan.configs[config][1],
+            normalizer_name=normalizer_of(system),
         )
-    return scored
+        for subset in plan.configs[config][0]
+    }
+
+
+def normalizer_of(system: System) -> str:
+    """The text normaliser of a system's error rates; systems without words have the default one, unused."""
+    return system.normalizer if isinstance(system, Cascade) else "default"
+
+
+def _inputs_sha256(
+    made: Made,
+    system: System,
+    config: str,
+    answers: Mapping[str, Mapping[str, Sequence[Answered]]],
+    settings: Settings,
+) -> str:
+    """The digest of all that a config's scores follow from, its baselines included."""
+    plan, scope = made.plan, config.partition("_")[0]
+    digest = hashlib.sha256()
+
+    def add(value: object) -> None:
+        digest.update(
+            json.dumps(value, ensure_ascii=False, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+        )
+
+    data = plan.data
+    add([__version__, RECIPE_VERSION, data.revision, data.manifest_sha256, _described(system, config, plan)])
+    add([settings.depth, settings.resamples, settings.seed, settings.partial])
+    for name in dict.fromkeys([config, *(f"{scope}_{b}" for b in BASELINES)]):
+        for subset, part in answers.get(name, {}).items():
+            add([name, subset, plan.total(subset), plan.qrels[subset] if name == config else ""])
+            for a in part:
+                transcript = (
+                    None if a.transcript is None else (a.transcript.text, a.transcript.loop, a.transcript.truncated)
+                )
+                add([a.query.id, a.query.text, a.audio_sha256, transcript, a.error, a.search_text])
+                add([(hit.document_id, hit.score) for hit in a.hits])
+    return digest.hexdigest()
+
+
+def _described(system: System, config: str, plan: Plan) -> dict[str, Any]:
+    language = plan.data.subsets[plan.configs[config][0][0]]
+    normalizer = load_normalizer(normalizer_of(system), language)
+    return {**system.as_dict(), "normalizer_version": normalizer.version}
 
 
 def _record(
-    plan: Plan,
-    system: Cascade,
+    made: Made,
+    system: System,
     config: str,
-    runs: Mapping[str, Mapping[str, SubsetScores]],
     *,
-    timing: Timing,
+    scored: Mapping[str, SubsetScores],
+    baselines: Mapping[str, Mapping[str, SubsetScores]],
     settings: Settings,
+    cost: Cost,
+    digest: str,
 ) -> RunRecord:
+    plan = made.plan
     subsets, condition = plan.configs[config]
-    scored, scope = runs[config], config.partition("_")[0]
     rows = [row for subset in subsets for row in scored[subset].rows]
     language = plan.data.subsets[subsets[0]]
-    normalizer = load_normalizer(system.normalizer, language)
     recipe = dict(plan.data.recipe)
-    baselines = [b for b in BASELINES if condition not in {b, TEXT_CONDITION} and f"{scope}_{b}" in runs]
+    seed, resamples = settings.seed, settings.resamples
+    seconds = _seconds(made, system, config)
     result = Result(
         benchmark_version=RECIPE_VERSION,
         squtr_version=__version__,
+        inputs_sha256=digest,
         data=DataInfo(
             source=recipe["source"],
             source_version=recipe["source_version"],
@@ -109,30 +304,44 @@ def _record(
             condition=condition,
             subsets=list(subsets),
             n=len(rows),
+            n_total=sum(plan.total(subset) for subset in subsets),
+            partial=settings.partial,
             manifest_sha256=plan.data.manifest_sha256,
             recipe=recipe,
         ),
-        system=SystemInfo(
-            kind="cascade",
-            name=system.name,
-            transcriber=None if condition == TEXT_CONDITION else system.transcriber.spec.as_dict(),
-            retriever=system.retriever.spec.as_dict(),
-            normalizer=normalizer.name,
-            normalizer_version=normalizer.version,
-            script_folding=system.folding(language),
-            depth=settings.depth,
-        ),
-        scores=summarise(scored, seed=settings.seed, resamples=settings.resamples),
-        by_subset={s: summarise({s: scored[s]}, seed=settings.seed, resamples=settings.resamples) for s in subsets},
-        losses={
-            b: losses(scored, runs[f"{scope}_{b}"], seed=settings.seed, resamples=settings.resamples) for b in baselines
-        },
+        system=_system_info(system, language, condition, settings.depth),
+        scores=summarise(scored, seed=seed, resamples=resamples),
+        by_subset={s: summarise({s: scored[s]}, seed=seed, resamples=resamples) for s in subsets},
+        losses={b: losses(scored, base, seed=seed, resamples=resamples) for b, base in baselines.items()},
         failures=_failures(rows, scored),
-        timing=timing,
+        timing=_timing(made, system, config, settings.depth, cost),
         environment=settings.environment,
-        seed=settings.seed,
+        seed=seed,
     )
-    return RunRecord(result, items_table(rows))
+    return RunRecord(result, items_table(rows), seconds)
+
+
+def _system_info(system: System, language: str, condition: str, depth: int) -> SystemInfo:
+    normalizer = load_normalizer(normalizer_of(system), language)
+    heard = condition != TEXT_CONDITION
+    front_end = None if isinstance(system, RunOnly) else system.front_end
+    cascade = system if isinstance(system, Cascade) else None
+    many = cascade is not None and cascade.n_best > 1 and heard
+    retriever = cascade.retriever if cascade else system.run if isinstance(system, RunOnly) else None
+    return SystemInfo(
+        kind="cascade" if cascade else "end-to-end" if isinstance(system, EndToEnd) else "run",
+        name=system.name,
+        front_end=front_end.spec.as_dict() if front_end is not None and heard else None,
+        transcriber=cascade.transcriber.spec.as_dict() if cascade and heard else None,
+        encoder=system.encoder.spec.as_dict() if isinstance(system, EndToEnd) else None,
+        retriever=retriever.spec.as_dict() if retriever is not None else None,
+        n_best=cascade.n_best if cascade and many else 1,
+        n_best_fusion=cascade.n_best_fusion if cascade and many else "",
+        normalizer=normalizer.name,
+        normalizer_version=normalizer.version,
+        script_folding=cascade.folding(language) if cascade else "none",
+        depth=depth,
+    )
 
 
 def _failures(rows: Sequence[Mapping[str, Any]], scored: Mapping[str, SubsetScores]) -> Failures:
@@ -151,24 +360,95 @@ def _failures(rows: Sequence[Mapping[str, Any]], scored: Mapping[str, SubsetScor
     )
 
 
-def _timing(plan: Plan, system: Cascade, config: str, heard: AllHeard, searches: Searches) -> Timing:
-    subsets, condition = plan.configs[config]
-    transcribe_s = audio_s = rtfx = None
-    search_s = 0.0
-    for subset in subsets:
-        # All conditions of a subset are searched together: a run's share is its share of the distinct texts.
-        own = len(set(cell_texts(plan, system, (subset, condition), heard)))
-        search_s += searches.search_s[subset] * own / searches.texts[subset]
-    if condition != TEXT_CONDITION:
-        cells = [heard[fingerprint(system.transcriber)][subset, condition] for subset in subsets]
-        transcribe_s = sum(h.transcript.seconds for cell in cells for h in cell)
-        audio_s = sum(h.query.duration_s for cell in cells for h in cell)
-        rtfx = audio_s / transcribe_s if transcribe_s else None
+def _listens(system: System, condition: str) -> bool:
+    """Whether the system hears sound under this condition."""
+    if condition == TEXT_CONDITION or isinstance(system, RunOnly):
+        return False
+    return isinstance(system, EndToEnd) or system.listener is not None
+
+
+def _seconds(made: Made, system: System, config: str) -> pa.Table | None:
+    """What hearing each query took, None where nothing was heard."""
+    if not _listens(system, made.plan.configs[config][1]):
+        return None
+    rows = [
+        {
+            "id": h.query.id,
+            "subset": h.query.subset,
+            "seconds": h.transcript.seconds,
+            "front_end_seconds": h.transcript.front_end_seconds,
+        }
+        for cell in made.plan.cells_of(config)
+        for h in _heard(made, system, cell)
+    ]
+    return pa.Table.from_pylist(rows, schema=SECONDS_SCHEMA)
+
+
+def _timing(made: Made, system: System, config: str, depth: int, cost: Cost) -> Timing:
+    condition = made.plan.configs[config][1]
+    front_end_s = transcribe_s = audio_s = rtfx = waiting = None
+    if _listens(system, condition):
+        heard = [h for cell in made.plan.cells_of(config) for h in _heard(made, system, cell)]
+        transcribe_s = sum(h.transcript.seconds for h in heard)
+        audio_s = sum(h.query.duration_s for h in heard)
+        front_end_s = sum(h.transcript.front_end_seconds for h in heard)
+        taken = transcribe_s + front_end_s
+        rtfx = audio_s / taken if taken else None
+        if isinstance(system, RunOnly) or system.front_end is None:
+            front_end_s = None
+        listened = made.listened[listener_of(system).key]
+        waiting = listened.waiting_s / listened.seconds if listened.seconds else None
+    search_s, index_s = _searching_s(made, system, config, depth)
     return Timing(
+        front_end_s=front_end_s,
         transcribe_s=transcribe_s,
-        index_s=sum(searches.index_s[subset] for subset in subsets),
+        index_s=index_s,
         search_s=search_s,
         audio_s=audio_s,
         rtfx=rtfx,
-        peak_memory_mb=peak_memory_mb(),
+        waiting_share=waiting,
+        **asdict(cost),
+        processes=made.tools.processes.size,
     )
+
+
+def _searching_s(made: Made, system: System, config: str, depth: int) -> tuple[float | None, float | None]:
+    """The seconds that a run's distinct searches took, and those that indexing took; parts of a retriever count too."""
+    retriever = searcher_of(system, made.tools)
+    if retriever is None:
+        return None, None
+    subsets, condition = made.plan.configs[config]
+    needs = _all_needs(Need(retriever, depth))
+    search_s = index_s = 0.0
+    for subset in subsets:
+        if isinstance(system, EndToEnd) and condition != TEXT_CONDITION:
+            key = end_to_end_key(system, depth)
+            sounds = {h.audio_sha256 for h in _heard(made, system, (subset, condition)) if not h.transcript.error}
+            search_s += sum(_found(made, key, subset)[sound].seconds for sound in sounds)
+            index_s += made.searched.index_s.get((key, subset), 0.0)
+            continue
+        texts = _run_texts(made, system, (subset, condition))
+        for need in needs:
+            found = _found(made, need.key, subset)
+            search_s += sum(found[text].seconds for text in texts)
+            index_s += made.searched.index_s.get((need.key, subset), 0.0)
+    return search_s, index_s
+
+
+def _run_texts(made: Made, system: System, cell: Cell) -> set[str]:
+    subset, condition = cell
+    if condition == TEXT_CONDITION:
+        return {query.text for query in made.plan.queries[subset]}
+    if not isinstance(system, Cascade):
+        return set()
+    language = made.plan.data.subsets[subset]
+    return {text for h in _heard(made, system, cell) for text in search_texts(system, h.transcript, language).texts}
+
+
+def _all_needs(need: Need) -> list[Need]:
+    """A retriever and all that it is made of, each once."""
+    found = {need.key: need}
+    if is_composite(need.retriever):
+        for part in need.retriever.parts:
+            found.update({n.key: n for n in _all_needs(Need(part, need.retriever.part_depth(need.depth)))})
+    return list(found.values())

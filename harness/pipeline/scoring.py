@@ -26,13 +26,18 @@ DOCUMENTS_KEPT = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """One query of a run on its way to a record. `spoken` and `transcript` are None under `text`."""
+class Answered:
+    """One query of a run on its way to a record.
+
+    `spoken` is None under `text`, `transcript` under `text` and from a system without words; `error` says why there is
+    neither words nor a vector.
+    """
 
     query: Query
     spoken: SpokenQuery | None
     audio_sha256: str
     transcript: Transcript | None
+    error: str
     search_text: str
     hits: Sequence[Hit]
 
@@ -48,7 +53,7 @@ class SubsetScores:
 
 
 def score_subset(
-    searched: Sequence[Searched],
+    answered: Sequence[Answered],
     qrels: Mapping[str, Mapping[str, int]],
     *,
     language: str,
@@ -60,10 +65,10 @@ def score_subset(
     An utterance that could not be decoded has no words: it is left out of the error rates (and counted), and its
     query, which found nothing, scores 0.
     """
-    run = {s.query.id: [(hit.document_id, hit.score) for hit in s.hits] for s in searched if s.hits}
+    run = {s.query.id: [(hit.document_id, hit.score) for hit in s.hits] for s in answered if s.hits}
     ranking = score_ranking(qrels, run, metrics=RANKING_METRICS)
     normalizer = load_normalizer(normalizer_name, language)
-    heard = {s.query.id: s for s in searched if s.transcript is not None and not s.transcript.error}
+    heard = {s.query.id: s for s in answered if s.transcript is not None and not s.transcript.error}
     references = {id_: s.query.text for id_, s in heard.items()}
     hypotheses = {id_: s.transcript.text for id_, s in heard.items() if s.transcript is not None}
     counts = {
@@ -84,16 +89,16 @@ def score_subset(
         if (transcript := s.transcript) is not None
     }
     scored = SubsetScores([], ranking, words, characters)
-    for s in searched:
+    for s in answered:
         row = _row(s, qrels.get(s.query.id, {}), scored) | {"condition": condition}
         scored.rows.append(row | asdict(flags.get(s.query.id, NO_FLAGS)))
     return scored
 
 
-def _row(searched: Searched, grades: Mapping[str, int], scored: SubsetScores) -> dict[str, Any]:
-    query, spoken, transcript = searched.query, searched.spoken, searched.transcript
-    ranks = [rank for rank, hit in enumerate(searched.hits, start=1) if grades.get(hit.document_id, 0) > 0]
-    kept = searched.hits[:DOCUMENTS_KEPT]
+def _row(answered: Answered, grades: Mapping[str, int], scored: SubsetScores) -> dict[str, Any]:
+    query, spoken = answered.query, answered.spoken
+    ranks = [rank for rank, hit in enumerate(answered.hits, start=1) if grades.get(hit.document_id, 0) > 0]
+    kept = answered.hits[:DOCUMENTS_KEPT]
     word, character = scored.words.get(query.id), scored.characters.get(query.id)
     return {
         "id": query.id,
@@ -101,8 +106,8 @@ def _row(searched: Searched, grades: Mapping[str, int], scored: SubsetScores) ->
         "language": query.language,
         "group": query.group,
         "text": query.text,
-        "transcript": searched.search_text,
-        "error": transcript.error if transcript else "",
+        "transcript": answered.search_text,
+        "error": answered.error,
         "word_errors": float(word.errors) if word else NAN,
         "word_reference_length": float(word.reference_length) if word else NAN,
         "char_errors": float(character.errors) if character else NAN,
@@ -120,8 +125,7 @@ def _row(searched: Searched, grades: Mapping[str, int], scored: SubsetScores) ->
         "drr_db": spoken.drr_db if spoken else NAN,
         "voice": spoken.voice if spoken else "",
         "duration_s": spoken.duration_s if spoken else NAN,
-        "seconds": transcript.seconds if transcript else NAN,
-        "audio_sha256": searched.audio_sha256,
+        "audio_sha256": answered.audio_sha256,
     }
 
 

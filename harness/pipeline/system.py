@@ -1,49 +1,15 @@
-"""The system that is judged: a cascade of a transcriber and a retriever."""
+"""The system that is judged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
-from ...errors import UsageError, unknown_name
-from ..protocols import Retriever, Transcriber
+from ...errors import UsageError
+from ..protocols import Retriever
+from ..systems.system import Cascade, EndToEnd, RunOnly, System, check_systems
 
-SCRIPTS = ("auto", "simplified", "none")
-"""What to do with Chinese transcripts before retrieval. `auto` is `simplified` for Chinese and `none` elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cascade:
-    """A transcriber whose transcripts a retriever searches with.
-
-    `script` folds Chinese transcripts to the corpus's script before retrieval (recognisers write either script).
-    `normalizer` names the text normaliser of the error rates.
-    """
-
-    transcriber: Transcriber
-    retriever: Retriever
-    script: str = "auto"
-    normalizer: str = "default"
-
-    def __post_init__(self) -> None:
-        if self.script not in SCRIPTS:
-            raise unknown_name("script folding", self.script, SCRIPTS)
-
-    @property
-    def name(self) -> str:
-        """As shown in tables: the two parts' names."""
-        return f"{self.transcriber.spec.name} + {self.retriever.spec.name}"
-
-    def folding(self, language: str) -> str:
-        """The script that transcripts of this language are folded to, or `none`."""
-        if self.script == "auto":
-            return "simplified" if language == "zh" else "none"
-        return self.script
-
-    def supports(self, language: str) -> bool:
-        """Whether both parts were made for this language."""
-        return self.transcriber.supports(language) and self.retriever.supports(language)
+__all__ = ["Cascade", "EndToEnd", "RunOnly", "System", "cached_retriever", "check_systems", "parse_system"]
 
 
 def parse_system(
@@ -74,17 +40,3 @@ def cached_retriever(name: str, cache: Path | None) -> Retriever:
     from ..backends.embedding_cache import DirectoryEmbeddingCache
 
     return load_retriever(name, cache=DirectoryEmbeddingCache(cache / "embeddings"))
-
-
-def check_systems(systems: Sequence[Cascade]) -> Sequence[Cascade]:
-    """`systems`, if there are any and their names differ (a name is a row of the table and a folder of results)."""
-    if not systems:
-        raise UsageError("no system is given.", hint="For example: 'faster-whisper:whisper-base + bm25'.")
-    seen: dict[str, Cascade] = {}
-    for system in systems:
-        if system.name in seen:
-            raise UsageError(
-                f"two systems are called {system.name!r}.", hint="Leave one out, or give a component another name."
-            )
-        seen[system.name] = system
-    return systems

@@ -1,0 +1,436 @@
+"""The first stage: every listener hears every cell that one of its systems meets, once.
+
+A listener is what turns sound into something to search with: a transcriber or an audio-text encoder, behind a front end
+or not. Processes share its shards; what it made is kept shard by shard, so a killed run continues.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import AudioError, DataError, ModelError, SqutrError, StorageError
+from ...loaders.audio import resample
+from ...loaders.keyed import keyed_seed
+from ...loaders.paired import check_pairing
+from ...loaders.records import Query, Samples, SpokenQuery
+from ..backends.dense import DenseRetriever
+from ..backends.embedding_cache import EmbeddingCache
+from ..metering import WaitMeter
+from ..processes import Processes, complete
+from ..progress import Progress
+from ..protocols import AudioTextEncoder, FrontEnd, ReadyTranscripts, Transcriber, Transcript
+from ..results import TEXT_CONDITION, file_name, write_atomically
+from ..store import Store
+from ..systems.system import Cascade, EndToEnd, System
+from .plan import Cell, Plan
+from .shards import LoadedShard, load_shards, read_shards, shard_count
+
+Failure = SqutrError
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A spoken query without its sound, with what was made of it.
+
+    An encoder gives no words: its transcript is empty, or says why there is no vector. `audio_sha256` is "" where the
+    sound was not heard here (ready transcripts, ready runs).
+    """
+
+    query: SpokenQuery
+    audio_sha256: str
+    transcript: Transcript
+
+
+class Listener(Protocol):
+    """What turns the sound of a cell into `Heard`."""
+
+    @property
+    def key(self) -> str:
+        """What its work is shared by."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """As shown in progress."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ear:
+    """A listener that hears: a transcriber or an encoder, behind a front end or not."""
+
+    model: Transcriber | AudioTextEncoder
+    front_end: FrontEnd | None
+
+    @property
+    def key(self) -> str:
+        """The fingerprint of the model, with that of the front end."""
+        own = self.model.spec.fingerprint
+        return own if self.front_end is None else f"{own}-{self.front_end.spec.fingerprint}"
+
+    @property
+    def name(self) -> str:
+        """The names of its parts."""
+        own = self.model.spec.name
+        return own if self.front_end is None else f"{self.front_end.spec.name} | {own}"
+
+    @property
+    def transcriber(self) -> Transcriber | None:
+        """The transcriber, None for an encoder."""
+        return cast(Transcriber, self.model) if hasattr(self.model, "transcribe") else None
+
+    @property
+    def encoder(self) -> AudioTextEncoder | None:
+        """The encoder, None for a transcriber."""
+        return None if hasattr(self.model, "transcribe") else self.model
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A listener that reads what was made elsewhere; without transcripts it only says which queries there are."""
+
+    transcripts: ReadyTranscripts | None
+
+    @property
+    def key(self) -> str:
+        """The fingerprint of the transcripts, `none` without any."""
+        return "none" if self.transcripts is None else self.transcripts.spec.fingerprint
+
+    @property
+    def name(self) -> str:
+        """The name of the transcripts."""
+        return "ready runs" if self.transcripts is None else self.transcripts.spec.name
+
+
+def listener_of(system: System) -> Ear | Ready:
+    """What listens for a system."""
+    if isinstance(system, Cascade):
+        if system.listener is None:
+            return Ready(system.ready_transcripts)
+        return Ear(system.listener, system.front_end)
+    return Ear(system.encoder, system.front_end) if isinstance(system, EndToEnd) else Ready(None)
+
+
+@dataclass(slots=True)
+class Listened:
+    """What one listener made of its cells, or why it failed on a cell; vectors of an encoder by sound.
+
+    `seconds` is the time that this evaluation listened, `waiting_s` the part of it in which the model waited for sound,
+    both of the main process.
+    """
+
+    cells: dict[Cell, list[Heard]] = field(default_factory=dict)
+    failed: dict[Cell, Failure] = field(default_factory=dict)
+    vectors: dict[str, Vector] = field(default_factory=dict)
+    seconds: float = 0.0
+    waiting_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the stages work with. `keeper` gives, for the queries of a subset, what keeps the clips for players."""
+
+    processes: Processes
+    store: Store | None
+    embeddings: EmbeddingCache | None
+    keeper: Callable[[Sequence[Query]], Callable[[SpokenQuery], None]]
+    tell: Progress
+    _dense: dict[str, DenseRetriever] = field(default_factory=dict)
+
+    def dense_of(self, system: EndToEnd) -> DenseRetriever:
+        """An end-to-end system's encoder as a dense retriever, the same whenever it is asked for."""
+        key = system.encoder.spec.fingerprint
+        if key not in self._dense:
+            self._dense[key] = DenseRetriever(encoder=system.encoder, cache=self.embeddings)
+        return self._dense[key]
+
+
+def listen_all(plan: Plan, tools: Tools) -> Mapping[str, Listened]:
+    """What every listener made, by its key. A cell that fails is noted and the others go on.
+
+    Raises `StorageError` at once: a full disk fails everything that follows.
+    """
+    jobs: dict[str, tuple[Ear | Ready, dict[Cell, None]]] = {}
+    for system in plan.systems:
+        listener = listener_of(system)
+        _, cells = jobs.setdefault(listener.key, (listener, {}))
+        cells.update(dict.fromkeys(cell for cell in plan.cells(system) if cell[1] != TEXT_CONDITION))
+    return {
+        key: _listen(plan, ear, list(cells), tools) if isinstance(ear, Ear) else _read(plan, ear, list(cells), tools)
+        for key, (ear, cells) in jobs.items()
+    }
+
+
+def _read(plan: Plan, ready: Ready, cells: Sequence[Cell], tools: Tools) -> Listened:
+    """What a file says of each cell. Every process reads it: that is cheaper than sending it."""
+    found = Listened()
+    for subset, condition in cells:
+        queries = plan.queries[subset]
+        keep = tools.keeper(queries) if tools.processes.rank == 0 else _keep_nothing
+        try:
+            spoken: list[SpokenQuery] = []
+            for query in plan.data.spoken(subset, condition):
+                check_pairing(queries, query, len(spoken))
+                keep(query)
+                spoken.append(replace(query, audio=b""))
+            ids = [query.id for query in queries]
+            if len(spoken) != len(ids):
+                raise DataError(f"{subset} under {condition} has {len(spoken)} of {len(ids)} queries.")
+            given = [Transcript("")] * len(ids)
+            if ready.transcripts is not None:
+                given = ready.transcripts.transcripts(subset, condition, ids)
+            found.cells[subset, condition] = [Heard(q, "", t) for q, t in zip(spoken, given, strict=True)]
+        except StorageError:
+            raise
+        except SqutrError as error:
+            found.failed[subset, condition] = error
+    return found
+
+
+def _keep_nothing(_: SpokenQuery) -> None:
+    pass
+
+
+def _listen(plan: Plan, ear: Ear, cells: Sequence[Cell], tools: Tools) -> Listened:
+    found = Listened()
+    started = time.perf_counter()
+    waiting = WaitMeter()
+    counter = _Counter(f"listening with {ear.name}", sum(len(plan.queries[subset]) for subset, _ in cells), tools)
+    first = 0
+    for cell in cells:
+        expected = plan.queries[cell[0]]
+        mine: list[tuple[int, Heard]] = []
+        failure: Failure | None = None
+        try:
+            hearing = _Hearing(ear, plan.data.subsets[cell[0]], tools, found)
+            shards = read_shards(
+                plan.data,
+                cell,
+                expected,
+                own=lambda i, first=first: (first + i) % tools.processes.size == tools.processes.rank,  # type: ignore[misc]
+                keep=tools.keeper(expected),
+            )
+            loaded = load_shards(
+                shards, rate=hearing.rate, known_sounds=hearing.known_sounds, known_transcripts=hearing.known
+            )
+            for shard in waiting.over(loaded):
+                heard = hearing.hear(shard)
+                mine.extend(zip(shard.shard.positions, heard, strict=True))
+                counter.advance(len(heard), sum(h.query.duration_s for h in heard))
+        except SqutrError as error:
+            failure = error
+        # The counter of shards runs on over cells, so that small cells do not all fall to the first process.
+        first += shard_count(len(expected))
+        parts = tools.processes.gather((mine, failure))
+        failures = [failed for _, failed in parts if failed is not None]
+        for fatal in failures:
+            if isinstance(fatal, StorageError):
+                raise fatal
+        if failures:
+            found.failed[cell] = failures[0]
+        else:
+            found.cells[cell] = complete([part for part, _ in parts], len(expected), f"queries of {'_'.join(cell)}")
+        counter.settle(cell, cells, plan)
+    if ear.encoder is not None:
+        _share_vectors(found, ear, tools)
+    if tools.store is not None and tools.processes.rank == 0:
+        tools.store.merge()
+    tools.processes.gather(None)
+    found.seconds, found.waiting_s = time.perf_counter() - started, waiting.waited_s
+    return found
+
+
+def _share_vectors(found: Listened, ear: Ear, tools: Tools) -> None:
+    """Give every process the vectors that the others made."""
+    if tools.processes.size > 1:
+        for vectors in tools.processes.gather(found.vectors):
+            found.vectors.update(vectors)
+
+
+class _Counter:
+    """Progress of one listener over its cells, of all processes as far as this one can tell."""
+
+    def __init__(self, stage: str, total: int, tools: Tools) -> None:
+        self._stage, self._total, self._tools = stage, total, tools
+        self._done, self._audio_s, self._settled = 0, 0.0, 0
+        tools.tell(stage, 0, total)
+
+    def advance(self, clips: int, audio_s: float) -> None:
+        # The others are about as far: their shards are of the same size.
+        self._done = min(self._total, self._done + clips * self._tools.processes.size)
+        self._audio_s += audio_s * self._tools.processes.size
+        self._tools.tell(self._stage, self._done, self._total, audio_s=self._audio_s)
+
+    def settle(self, cell: Cell, cells: Sequence[Cell], plan: Plan) -> None:
+        self._settled += len(plan.queries[cell[0]])
+        if self._done != self._settled:
+            self._done = self._settled
+            self._tools.tell(self._stage, self._done, self._total, audio_s=self._audio_s)
+
+
+class _Hearing:
+    """One listener at work in one language."""
+
+    def __init__(self, ear: Ear, language: str, tools: Tools, found: Listened) -> None:
+        self._ear, self._language, self._tools = ear, language, tools
+        self._vectors = found.vectors
+        self._space = f"{ear.key}-audio-{language}"
+        self.rate = ear.model.sample_rate if ear.front_end is None else ear.front_end.sample_rate
+
+    def known_sounds(self, encoded: Sequence[str]) -> Mapping[str, str]:
+        return {} if self._tools.store is None else self._tools.store.sounds(encoded)
+
+    def known(self, digests: Sequence[str]) -> Mapping[str, Transcript]:
+        """What is known of these sounds; of an encoder, if the vector is there too."""
+        store = self._tools.store
+        if store is None:
+            return {}
+        known = store.transcripts(digests, language=self._language, listener=self._ear.key)
+        if self._ear.encoder is None or not known:
+            return known
+        if self._tools.embeddings is None:
+            return {}
+        vectors = self._tools.embeddings.get_many(self._space, list(known))
+        self._vectors.update(vectors)
+        return {digest: transcript for digest, transcript in known.items() if digest in vectors}
+
+    def hear(self, loaded: LoadedShard) -> list[Heard]:
+        """The shard's queries with what was made of them, kept before it is returned."""
+        durations = {d: q.duration_s for d, q in zip(loaded.digests, loaded.shard.queries, strict=True)}
+        made = self._made(dict(loaded.clips))
+        if self._tools.store is not None:
+            if self._ear.encoder is not None and self._tools.embeddings is not None:
+                done = [digest for digest, transcript in made.items() if not transcript.error]
+                if done:
+                    self._tools.embeddings.put_many(self._space, done, np.stack([self._vectors[d] for d in done]))
+            self._tools.store.keep_heard(
+                loaded.sounds,
+                {digest: (transcript, durations[digest]) for digest, transcript in made.items()},
+                language=self._language,
+                listener=self._ear.key,
+            )
+        all_known = {**loaded.known, **loaded.failed, **made}
+        return [
+            Heard(query, digest, all_known[digest])
+            for query, digest in zip(loaded.shard.queries, loaded.digests, strict=True)
+        ]
+
+    def _made(self, clips: dict[str, Samples]) -> dict[str, Transcript]:
+        """Transcripts of these sounds, behind the front end."""
+        if not clips:
+            return {}
+        failed: dict[str, Transcript] = {}
+        front_s = 0.0
+        if self._ear.front_end is not None:
+            started = time.perf_counter()
+            clips, failed = _enhanced(self._ear.front_end, clips)
+            clips = {d: resample(clip, self.rate, self._ear.model.sample_rate) for d, clip in clips.items()}
+            front_s = (time.perf_counter() - started) / max(1, len(clips))
+        answers = self._heard(list(clips.values())) if clips else []
+        made = self._with_vectors(dict(zip(clips, answers, strict=True)))
+        return {digest: replace(t, front_end_seconds=front_s) for digest, t in made.items()} | failed
+
+    def _heard(self, clips: list[Samples]) -> list[Transcript | tuple[Vector, float]]:
+        spec = self._ear.model.spec
+        transcriber, encoder = self._ear.transcriber, self._ear.encoder
+        started = time.perf_counter()
+        try:
+            if transcriber is not None:
+                answers: Sequence[object] = transcriber.transcribe(clips, language=self._language)
+            elif encoder is not None:
+                answers = list(encoder.encode_audio(clips, language=self._language))
+        except SqutrError:
+            raise
+        except Exception as error:
+            # A user's own class may raise anything. Its config fails with a sentence, the others go on.
+            raise ModelError(
+                f"{spec.name} failed on {len(clips)} clips in {self._language!r}: {type(error).__name__}: {error}.",
+                hint="Mend the model, then run the evaluation again: what was done is kept.",
+            ) from error
+        if len(answers) != len(clips):
+            raise ModelError(
+                f"{spec.name} gave {len(answers)} answers for {len(clips)} clips.",
+                hint="It must give one per clip, in order.",
+            )
+        seconds = (time.perf_counter() - started) / len(clips)
+        return [a if isinstance(a, Transcript) else (np.asarray(a, dtype=np.float32), seconds) for a in answers]
+
+    def _with_vectors(self, answers: Mapping[str, Transcript | tuple[Vector, float]]) -> dict[str, Transcript]:
+        """Transcripts as they are; of vectors, keep those that are finite and say which are not."""
+        made: dict[str, Transcript] = {}
+        for digest, answer in answers.items():
+            if isinstance(answer, Transcript):
+                made[digest] = answer
+                continue
+            vector, seconds = answer
+            if np.isfinite(vector).all():
+                self._vectors[digest] = vector
+                made[digest] = Transcript("", seconds=seconds)
+            else:
+                made[digest] = Transcript("", error="the encoder gave no finite vector", seconds=seconds)
+        return made
+
+
+def _enhanced(front_end: FrontEnd, clips: Mapping[str, Samples]) -> tuple[dict[str, Samples], dict[str, Transcript]]:
+    """The enhanced clips, and a failed transcript for each that the front end could not work on."""
+    try:
+        return dict(zip(clips, _checked(front_end, list(clips.values())), strict=True)), {}
+    except AudioError:
+        pass  # One clip of them: each is tried alone.
+    enhanced: dict[str, Samples] = {}
+    failed: dict[str, Transcript] = {}
+    for digest, clip in clips.items():
+        try:
+            (enhanced[digest],) = _checked(front_end, [clip])
+        except AudioError as error:
+            failed[digest] = Transcript("", error=f"{front_end.spec.name}: {error.message}")
+    return enhanced, failed
+
+
+def _checked(front_end: FrontEnd, clips: list[Samples]) -> list[Samples]:
+    enhanced = front_end.enhance(clips)
+    shapes = [clip.shape for clip in clips]
+    if [clip.shape for clip in enhanced] != shapes:
+        raise ModelError(
+            f"{front_end.spec.name} changed the lengths of {len(clips)} clips.",
+            hint="A front end must give as many samples as it was given.",
+        )
+    return enhanced
+
+
+def keep_samples(folder: Path, count: int, seed: int) -> Callable[[Sequence[Query]], Callable[[SpokenQuery], None]]:
+    """What keeps the clips of `count` drawn queries per subset below `folder`, for the report's players."""
+
+    def keeper(queries: Sequence[Query]) -> Callable[[SpokenQuery], None]:
+        drawn = sorted(queries, key=lambda q: keyed_seed(seed, "sample", q.subset, q.id))
+        ids = {query.id for query in drawn[:count]}
+
+        def keep(query: SpokenQuery) -> None:
+            if query.id in ids:
+                write_sample(folder, query)
+
+        return keep
+
+    return keeper
+
+
+def write_sample(folder: Path, query: SpokenQuery) -> Path:
+    """Keep a clip: `samples/<subset>/<query id>/<condition>.flac`."""
+    path = folder / "samples" / file_name(query.subset) / file_name(query.id) / f"{query.condition}.flac"
+    if not (path.exists() and path.stat().st_size == len(query.audio)):
+        write_atomically(path, query.audio)
+    return path
+
+
+def text_sha256(text: str) -> str:
+    """The sha256 of a text in hexadecimal."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

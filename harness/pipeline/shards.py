@@ -1,0 +1,188 @@
+"""How sound reaches a listener: in shards of similar length, read and decoded ahead in threads.
+
+A cell (a subset under a condition) is cut into windows of consecutive queries, a window is sorted by length and cut
+into shards. Which queries share a shard follows from the data alone, not from how many processes there are or what is
+cached: shard i belongs to process i mod N, and batches are formed inside a shard. So results are the same for every N.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import AudioError, DataError
+from ...loaders.audio import decode_audio, resample, to_pcm16
+from ...loaders.paired import PairedData, check_pairing
+from ...loaders.records import Query, Samples, SpokenQuery
+from ...loaders.rows import in_order
+from ..protocols import Transcript
+from .plan import Cell
+
+SHARD_CLIPS = 64
+"""Clips that are heard and kept together: what is lost at most when a run is killed."""
+WINDOW_SHARDS = 16
+"""Shards whose clips are sorted by length together: a window of 1,024 clips takes about 100 MB."""
+DECODERS = 2
+SHARDS_AHEAD = 4
+UNDECODABLE = "undecodable:"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Queries that are heard together, longest first, with their positions in the cell."""
+
+    cell: Cell
+    positions: tuple[int, ...]
+    queries: tuple[SpokenQuery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedShard:
+    """A shard without its files: digests of the sounds in order, what is known of them, and the sounds to hear.
+
+    `digests` are those of the PCM, `sounds` maps the files' digests to them, `known` and `failed` map digests to
+    transcripts, `clips` digests to samples at the rate asked for, longest first.
+    """
+
+    shard: Shard
+    digests: tuple[str, ...]
+    sounds: Mapping[str, str]
+    known: Mapping[str, Transcript]
+    failed: Mapping[str, Transcript]
+    clips: Mapping[str, Samples]
+
+
+def window_of(data: PairedData) -> int:
+    """How many clips a window of this data has.
+
+    Data that renders its sound says `rows_at_once`: small windows, so that no process renders what another hears.
+    """
+    rows: int = getattr(data, "rows_at_once", SHARD_CLIPS * WINDOW_SHARDS)
+    return max(SHARD_CLIPS, rows // SHARD_CLIPS * SHARD_CLIPS)
+
+
+def shard_count(clips: int) -> int:
+    """How many shards a cell of this many clips has.
+
+    >>> shard_count(0), shard_count(64), shard_count(65)
+    (0, 1, 2)
+    """
+    return -(-clips // SHARD_CLIPS)
+
+
+def read_shards(
+    data: PairedData,
+    cell: Cell,
+    expected: Sequence[Query],
+    *,
+    own: Callable[[int], bool],
+    keep: Callable[[SpokenQuery], None],
+) -> Iterator[Shard]:
+    """The shards of a cell whose number `own` accepts, read a window ahead in a thread.
+
+    `keep` sees every query of the windows that were read, with its sound. Raises `DataError` if the cell does not hold
+    the `expected` queries, `UsageError` if they are not paired.
+    """
+    size = window_of(data)
+    starts = [
+        start
+        for start in range(0, len(expected), size)
+        if any(own(i) for i in range(start // SHARD_CLIPS, shard_count(min(start + size, len(expected)))))
+    ]
+
+    def read(start: int) -> list[SpokenQuery]:
+        return _window(data, cell, expected, start=start, stop=min(start + size, len(expected)), keep=keep)
+
+    for start, window in zip(starts, in_order(read, starts, workers=1, ahead=2), strict=True):
+        order = sorted(range(len(window)), key=lambda i: (-window[i].duration_s, window[i].id))
+        for first in range(0, len(order), SHARD_CLIPS):
+            if own((start + first) // SHARD_CLIPS):
+                members = order[first : first + SHARD_CLIPS]
+                yield Shard(cell, tuple(start + i for i in members), tuple(window[i] for i in members))
+
+
+def _window(
+    data: PairedData,
+    cell: Cell,
+    expected: Sequence[Query],
+    *,
+    start: int,
+    stop: int,
+    keep: Callable[[SpokenQuery], None],
+) -> list[SpokenQuery]:
+    subset, condition = cell
+    window: list[SpokenQuery] = []
+    for query in data.spoken(subset, condition, start=start, stop=stop):
+        check_pairing(expected, query, start + len(window))
+        keep(query)
+        window.append(query)
+    if len(window) != stop - start:
+        raise DataError(
+            f"{subset} under {condition} has {start + len(window)} of {len(expected)} queries.",
+            hint="Build the data set again.",
+        )
+    return window
+
+
+def load_shards(
+    shards: Iterator[Shard],
+    *,
+    rate: int,
+    known_sounds: Callable[[Sequence[str]], Mapping[str, str]],
+    known_transcripts: Callable[[Sequence[str]], Mapping[str, Transcript]],
+) -> Iterator[LoadedShard]:
+    """Look up and decode shards ahead in threads. What is known is not decoded."""
+
+    def load(shard: Shard) -> LoadedShard:
+        return _load(shard, rate, known_sounds, known_transcripts)
+
+    return in_order(load, shards, workers=DECODERS, ahead=SHARDS_AHEAD)
+
+
+def _load(
+    shard: Shard,
+    rate: int,
+    known_sounds: Callable[[Sequence[str]], Mapping[str, str]],
+    known_transcripts: Callable[[Sequence[str]], Mapping[str, Transcript]],
+) -> LoadedShard:
+    encoded = [hashlib.sha256(query.audio).hexdigest() for query in shard.queries]
+    sounds = dict(known_sounds(encoded))
+    known = dict(known_transcripts(list(sounds.values())))
+    failed: dict[str, Transcript] = {}
+    clips: dict[str, Samples] = {}
+    digests: list[str] = []
+    for query, key in zip(shard.queries, encoded, strict=True):
+        digest = sounds.get(key)
+        if digest is None or digest not in known:
+            digest, decoded = _decode(query, key, rate)
+            if isinstance(decoded, AudioError):
+                failed[digest] = Transcript("", error=decoded.message)
+            else:
+                sounds[key] = digest
+                # Another file with the same samples may have been heard already.
+                known |= known_transcripts([digest]) if digest not in known else {}
+                if digest not in known:
+                    clips[digest] = decoded
+        digests.append(digest)
+    bare = replace(shard, queries=tuple(replace(query, audio=b"") for query in shard.queries))
+    return LoadedShard(bare, tuple(digests), sounds, known, failed, clips)
+
+
+def _decode(query: SpokenQuery, encoded_sha256: str, rate: int) -> tuple[str, Samples | AudioError]:
+    """The digest of a query's sound, and the sound at `rate` or why it cannot be decoded."""
+    name = f"query {query.id!r} under {query.condition}"
+    try:
+        samples, own_rate = decode_audio(query.audio, name)
+    except AudioError as error:
+        return UNDECODABLE + encoded_sha256, error
+    return samples_sha256(samples, own_rate, name), resample(samples, own_rate, rate)
+
+
+def samples_sha256(samples: Samples, rate: int, name: str) -> str:
+    """The same digest as `pcm_sha256`, from samples decoded to float."""
+    digest = hashlib.sha256(f"{rate}\n".encode())
+    digest.update(np.ascontiguousarray(to_pcm16(samples, name)).tobytes())
+    return digest.hexdigest()
