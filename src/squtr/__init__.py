@@ -13,16 +13,30 @@ __version__ = "0.1.0"
 from .loaders import hook as _hook
 
 if TYPE_CHECKING:
+    from .harness.mteb.models import mteb_model
+    from .harness.mteb.tasks import mteb_benchmark, mteb_tasks
     from .harness.pipeline.evaluate import evaluate
     from .harness.pipeline.system import Cascade
     from .loaders.loading import config_names_of as config_names
     from .loaders.loading import load_dataset
 
-__all__ = ["Cascade", "__version__", "config_names", "evaluate", "load_dataset"]
+__all__ = [
+    "Cascade",
+    "__version__",
+    "config_names",
+    "evaluate",
+    "load_dataset",
+    "mteb_benchmark",
+    "mteb_model",
+    "mteb_tasks",
+]
 
 _LAZY = {
     "Cascade": ("harness.pipeline.system", "Cascade"),
     "evaluate": ("harness.pipeline.evaluate", "evaluate"),
+    "mteb_benchmark": ("harness.mteb.tasks", "mteb_benchmark"),
+    "mteb_model": ("harness.mteb.models", "mteb_model"),
+    "mteb_tasks": ("harness.mteb.tasks", "mteb_tasks"),
     "config_names": ("loaders.loading", "config_names_of"),
     "load_dataset": ("loaders.loading", "load_dataset"),
 }

@@ -1,0 +1,35 @@
+"""Read another tool's results. They are aggregates: without intervals and records, and marked as imported."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .common import say, say_json
+
+EXAMPLE = """example:
+  squtr import mteb ~/.cache/mteb --out run
+  squtr report run
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("format", choices=["mteb"], help="whose results they are")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder with <Task>.json files somewhere below it")
+    parser.add_argument("--out", type=Path, required=True, metavar="RUN", help="the folder for results")
+    parser.add_argument("--json", action="store_true", help="print one JSON object with what was read and skipped")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Import, and say what was read."""
+    from ..mteb.exchange import import_mteb
+
+    found = import_mteb(arguments.folder, arguments.out)
+    if arguments.json:
+        say_json({"files": [str(path) for path in found.paths], "skipped": list(found.skipped)})
+        return 0
+    say(f"Imported {len(found.paths)} results into {arguments.out / 'results'}: aggregates only, without intervals.")
+    if found.skipped:
+        say(f"Skipped {len(found.skipped)} tasks that are not of this benchmark: {', '.join(found.skipped)}.")
+    return 0

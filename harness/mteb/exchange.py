@@ -1,0 +1,361 @@
+"""Results in the layout of `mteb`'s own results, and back. Nothing here needs `mteb`.
+
+    results/<organisation>__<model>/<revision>/model_meta.json
+    results/<organisation>__<model>/<revision>/<Task>.json
+
+`mteb.ResultCache(folder)` reads such a folder. What is exported has no mteb version: squtr computed it. What is
+imported is aggregates only: it has no intervals and no records, and says so (`origin` is `imported`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ... import __version__
+from ...errors import DataError, UsageError
+from ...loaders.evaluation_file import SPLIT, control_name, task_name
+from ...loaders.keyed import RECIPE_VERSION
+from ..results import (
+    MAIN_METRIC,
+    TEXT_CONDITION,
+    DataInfo,
+    Environment,
+    Failures,
+    Loss,
+    Result,
+    RunRecord,
+    Score,
+    SystemInfo,
+    Timing,
+    items_table,
+    read_result,
+    write_atomically,
+    write_run,
+)
+from .catalogue import language_of, language_tag
+from .meta import ORGANISATION, Description, model_fields
+
+META_NAME = "model_meta.json"
+METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10", "wer", "wer_macro", "cer", "cer_macro")
+"""What is read back, as far as it is there; mteb itself has the first three."""
+BASELINES = ("clean", TEXT_CONDITION)
+
+
+def export_mteb(folder: Path, out: Path) -> list[Path]:
+    """Write the results below `folder` (what `squtr evaluate --out` wrote) into `out` in mteb's layout.
+
+    Returns the paths written. Raises `DataError` if there are none, if a result is of a part of the data only, or if
+    two results of a system on one subset and condition contradict each other.
+    """
+    paths = sorted((folder / "results").glob("*/*.json"))
+    if not paths:
+        raise DataError(f"{folder} holds no results.", hint="Run `squtr evaluate` with --out on that folder first.")
+    by_system: dict[str, list[Result]] = {}
+    for path in paths:
+        result = read_result(path)
+        if result.data.partial:
+            raise DataError(
+                f"{path} is of {result.data.n} of {result.data.n_total} queries.",
+                hint="Evaluate all of them: mteb has no results of a part.",
+            )
+        by_system.setdefault(result.system.name, []).append(result)
+    written: list[Path] = []
+    for results in by_system.values():
+        fields = model_fields(describe(results))
+        place = out / "results" / str(fields["name"]).replace("/", "__").replace(" ", "_") / str(fields["revision"])
+        written.append(
+            _write(place / META_NAME, fields | {"is_cross_encoder": "cross-encoder" in fields["model_type"]})
+        )
+        for name, task in _tasks(results).items():
+            written.append(_write(place / f"{name}.json", task))
+    return written
+
+
+def describe(results: Sequence[Result]) -> Description:
+    """A system as its results describe it."""
+    # Under `text` nothing is transcribed, so the other results say more.
+    telling = next((r for r in results if r.data.condition != TEXT_CONDITION), results[0])
+    system = telling.system
+    roles = ("front_end", "transcriber", "encoder", "retriever")
+    components = {role: spec for role in roles if (spec := getattr(system, role))}
+    settings: dict[str, Any] = {}
+    for result in results:
+        usual = "simplified" if result.data.language == "zh" else "none"
+        spoken = result.data.condition != TEXT_CONDITION and system.kind == "cascade"
+        if spoken and result.system.script_folding not in {usual, ""}:
+            settings["script"] = result.system.script_folding
+    if system.n_best > 1:
+        settings |= {"n_best": system.n_best, "n_best_fusion": system.n_best_fusion}
+    return Description(
+        system.name,
+        components,
+        list(dict.fromkeys(result.data.language for result in results)),
+        audio=any(result.data.condition != TEXT_CONDITION for result in results),
+        settings=settings,
+    )
+
+
+def _tasks(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """mteb's `TaskResult` by task."""
+    entries: dict[str, dict[str, tuple[dict[str, Any], Result]]] = {}
+    for result in results:
+        for subset in result.data.subsets:
+            config = f"{subset}_{result.data.condition}"
+            name = (control_name if result.data.condition == TEXT_CONDITION else task_name)(subset)
+            entry = _entry(config, result, result.by_subset[subset])
+            known = entries.setdefault(name, {}).setdefault(config, (entry, result))
+            if known[0] != entry:
+                raise DataError(
+                    f"{result.system.name} has two different results on {config}: in {known[1].data.config} and in"
+                    f" {result.data.config}.",
+                    hint="Remove one of them.",
+                )
+    tasks: dict[str, dict[str, Any]] = {}
+    for name, found in entries.items():
+        revisions = {result.data.revision for _, result in found.values()}
+        if len(revisions) > 1:
+            raise DataError(
+                f"the results on {name} are of different data ({', '.join(sorted(revisions))}).",
+                hint="Evaluate all conditions on the same data.",
+            )
+        tasks[name] = {
+            "dataset_revision": revisions.pop(),
+            "task_name": name,
+            "mteb_version": None,
+            "scores": {SPLIT: [entry for entry, _ in found.values()]},
+            "evaluation_time": _seconds([result for _, result in found.values()]),
+            "kg_co2_emissions": None,
+            "date": None,
+        }
+    return tasks
+
+
+def _entry(config: str, result: Result, scores: Mapping[str, Score]) -> dict[str, Any]:
+    main = scores.get(MAIN_METRIC)
+    if main is None or main.value is None:
+        raise DataError(
+            f"the result of {result.system.name} on {result.data.config} has no {MAIN_METRIC} for {config}.",
+            hint="Only results of retrieval can be exported.",
+        )
+    return {
+        **{name: score.value for name, score in scores.items() if score.value is not None},
+        "main_score": main.value,
+        "n_queries": main.n,
+        "hf_subset": config,
+        "languages": [language_tag(result.data.language)],
+    }
+
+
+def _seconds(results: Sequence[Result]) -> float | None:
+    """Seconds of all stages, None where nothing was measured."""
+    names = ("front_end_s", "transcribe_s", "index_s", "search_s")
+    # A result on several subsets stands behind several entries, and counts once.
+    distinct = {id(result): result for result in results}.values()
+    known = [value for result in distinct for name in names if (value := getattr(result.timing, name)) is not None]
+    return math.fsum(known) if known else None
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> Path:
+    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+    write_atomically(path, text.encode("utf-8") + b"\n")
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import found: the runs written, and the names of tasks that are not of this benchmark."""
+
+    paths: tuple[Path, ...]
+    skipped: tuple[str, ...]
+
+
+def import_mteb(folder: Path, out: Path) -> Imported:
+    """Read results in mteb's layout (`folder` or any folder above the tasks' files) and write them as runs into `out`.
+
+    Aggregates only: no intervals, no records, losses as differences of means. Results of other tasks are skipped.
+    Raises `DataError` naming the file if one cannot be read, and if no result is of this benchmark.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder} does not exist.", hint="Check the path.")
+    results: dict[tuple[str, str], Result] = {}
+    skipped: dict[str, None] = {}
+    origins: dict[tuple[str, str], Path] = {}
+    for path, task in _task_files(folder):
+        found = list(_results(path, task))
+        if not found:
+            skipped[str(task["task_name"])] = None
+        for result in found:
+            if result.key in results:
+                raise DataError(
+                    f"{path} and {origins[result.key]} are both about {result.system.name} on {result.data.config}.",
+                    hint="Import one revision or experiment at a time.",
+                )
+            results[result.key], origins[result.key] = result, path
+    if not results:
+        said = f": only {', '.join(skipped)}" if skipped else ""
+        raise DataError(f"{folder} holds no results of this benchmark in mteb's layout{said}.", hint="Check the path.")
+    complete = [_with_losses(result, results) for result in results.values()]
+    return Imported(tuple(write_run(out, RunRecord(r, items_table([]))) for r in complete), tuple(skipped))
+
+
+def _task_files(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    # The folder of a `ResultCache` may hold a clone of everybody's results beside its own.
+    own = folder / "results"
+    for path in sorted((own if own.is_dir() else folder).rglob("*.json")):
+        if path.name == META_NAME:
+            continue
+        content = _read(path)
+        if isinstance(content, dict) and "task_name" in content and isinstance(content.get("scores"), dict):
+            yield path, content
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read as JSON: {error}.", hint="Replace or remove it.") from error
+
+
+def _results(path: Path, task: Mapping[str, Any]) -> Iterator[Result]:
+    """A result per condition of a task; none for a task that is not of this benchmark."""
+    meta_path = path.parent / META_NAME
+    meta = _read(meta_path) if meta_path.is_file() else {}
+    system = _system(path, meta if isinstance(meta, dict) else {})
+    for split, entries in task["scores"].items():
+        for entry in entries if isinstance(entries, list) else ():
+            subset, _, condition = str(entry.get("hf_subset", "")).partition("_")
+            expected = (control_name if condition == TEXT_CONDITION else task_name)(subset or "?")
+            if split != SPLIT or not condition or expected != task["task_name"]:
+                continue
+            yield _result(path, task, entry, system)
+
+
+def _result(path: Path, task: Mapping[str, Any], entry: Mapping[str, Any], system: SystemInfo) -> Result:
+    subset, _, condition = str(entry["hf_subset"]).partition("_")
+    n = _whole(path, entry, "n_queries")
+    scores = {name: Score(value=_value(path, entry, name), n=n) for name in METRICS if entry.get(name) is not None}
+    if MAIN_METRIC not in scores:
+        raise DataError(f"{path}: {entry['hf_subset']} has no {MAIN_METRIC}.", hint="Replace or remove the file.")
+    try:
+        language = language_of([str(tag) for tag in entry.get("languages") or ()])
+    except UsageError as error:
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from error
+    version = entry.get("mteb_version") or task.get("mteb_version")
+    return Result(
+        # The names of tasks and conditions are those of this version; what data it was, the revision says.
+        benchmark_version=RECIPE_VERSION,
+        squtr_version=__version__,
+        origin="imported",
+        data=DataInfo(
+            source="mteb",
+            source_version="",
+            revision=str(task.get("dataset_revision") or ""),
+            licence="",
+            config=f"{subset}_{condition}",
+            language=language,
+            condition=condition,
+            subsets=[subset],
+            n=n,
+            n_total=n,
+            partial=False,
+            manifest_sha256="",
+            recipe={},
+        ),
+        system=system,
+        scores=scores,
+        by_subset={subset: scores},
+        losses={},
+        failures=Failures(
+            undecodable=_whole(path, entry, "undecodable_queries"),
+            missing=_whole(path, entry, "queries_without_hits"),
+            loops=0,
+            truncated=0,
+            empty=0,
+            hallucinations=0,
+            no_relevant=0,
+            unjudged=0,
+        ),
+        timing=Timing(),
+        environment=Environment(hardware="", threads=0, python="", packages={"mteb": str(version)} if version else {}),
+        seed=0,
+    )
+
+
+def _value(path: Path, entry: Mapping[str, Any], name: str) -> float:
+    value = entry[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise DataError(f"{path}: {name} of {entry['hf_subset']} is {value!r}.", hint="Replace or remove the file.")
+    return float(value)
+
+
+def _whole(path: Path, entry: Mapping[str, Any], name: str) -> int:
+    """A count, 0 where it is not stated."""
+    value = entry.get(name, 0)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise DataError(f"{path}: {name} of {entry['hf_subset']} is {value!r}.", hint="Replace or remove the file.")
+    return value
+
+
+def _system(path: Path, meta: Mapping[str, Any]) -> SystemInfo:
+    """The system behind a folder of results; one that squtr exported is put together from its components again."""
+    folder = path.parent.parent.name.replace("__", "/")
+    name, revision = str(meta.get("name") or folder), str(meta.get("revision") or path.parent.name)
+    settings = meta.get("loader_kwargs") or {}
+    components = settings.get("components") if isinstance(settings, dict) else None
+    if not name.startswith(f"{ORGANISATION}/") or not isinstance(components, dict) or not components:
+        audio = "audio" in (meta.get("modalities") or ())
+        kind = "audio_text_encoder" if audio else "encoder"
+        encoder = {"backend": "mteb", "kind": kind, "model": name, "name": name, "revision": revision, "settings": {}}
+        return SystemInfo(kind="end-to-end", name=name, encoder=encoder, **_UNSTATED)
+    roles = {role: components.get(role) for role in ("front_end", "transcriber", "encoder", "retriever")}
+    kind_of: Literal["cascade", "end-to-end", "run"] = "cascade" if roles["transcriber"] else "run"
+    return SystemInfo(
+        kind="end-to-end" if roles["encoder"] else kind_of,
+        name=_shown(roles) or name,
+        front_end=roles["front_end"],
+        transcriber=roles["transcriber"],
+        encoder=roles["encoder"],
+        retriever=roles["retriever"],
+        n_best=int(settings.get("n_best", 1)),
+        n_best_fusion=str(settings.get("n_best_fusion", "")),
+        **_UNSTATED,
+    )
+
+
+_UNSTATED: Mapping[str, Any] = {"normalizer": "", "normalizer_version": "", "script_folding": "", "depth": 0}
+"""What mteb's results do not say."""
+
+
+def _shown(roles: Mapping[str, Any]) -> str:
+    """The name of a system from those of its parts."""
+    names = {role: str(spec.get("name", "")) for role, spec in roles.items() if isinstance(spec, dict)}
+    front = f"{names.pop('front_end')} | " if "front_end" in names else ""
+    return front + " + ".join(filter(None, names.values()))
+
+
+def _with_losses(result: Result, every: Mapping[tuple[str, str], Result]) -> Result:
+    """`result` with what was lost against the baselines that are there, on the same data and as many queries."""
+    losses: dict[str, dict[str, Loss]] = {}
+    for baseline in BASELINES:
+        if result.data.condition in {baseline, TEXT_CONDITION}:
+            continue
+        before = every.get((result.system.name, f"{result.data.subsets[0]}_{baseline}"))
+        if before is None or (before.data.revision, before.data.n) != (result.data.revision, result.data.n):
+            continue
+        losses[baseline] = {
+            name: _loss(before.scores[name], score)
+            for name, score in result.scores.items()
+            if name in before.scores and name.endswith("_at_10")
+        }
+    return result.model_copy(update={"losses": losses})
+
+
+def _loss(before: Score, after: Score) -> Loss:
+    high, low = before.value or 0.0, after.value or 0.0
+    relative = 1 - low / high if high > 0 else None
+    return Loss(absolute=Score(value=high - low, n=after.n), relative=Score(value=relative, n=after.n))

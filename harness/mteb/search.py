@@ -1,0 +1,163 @@
+"""How a task searches: every query counts, the corpus is embedded once, and no condition reaches the model."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import DataError
+from ..protocols import Hit
+from .task_data import playable
+from .workspace import Workspace, refused
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+Rankings = dict[str, dict[str, float]]
+"""Scores by query id and document id, as mteb takes them."""
+
+Vectors = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(slots=True)
+class QueryCounts:
+    """How many queries were searched with, could not be decoded, and found nothing."""
+
+    queries: int = 0
+    undecodable: int = 0
+    empty: int = 0
+
+
+def search_all(
+    search: Callable[..., Mapping[str, Any]], queries: Dataset, counts: QueryCounts, **rest: Any
+) -> Rankings:
+    """`search(queries, **rest)` with a ranking for every query: none is left out of the mean.
+
+    A query whose sound cannot be decoded is not given to the model; like one that the model leaves out, it has found
+    nothing and scores 0. A score of minus infinity is no hit. Raises `DataError` for a score that is not a number.
+    """
+    ids = list(queries["id"])
+    heard = playable(queries)
+    counts.queries, counts.undecodable = len(ids), len(ids) - len(heard)
+    found: Mapping[str, Any] = {}
+    if heard:
+        found = search(queries if len(heard) == len(ids) else queries.select(heard), **rest)
+    rankings = {id_: _finite(id_, found.get(id_) or {}) for id_ in ids}
+    counts.empty = sum(not ranking for ranking in rankings.values())
+    return rankings
+
+
+def _finite(query_id: str, hits: Mapping[str, Any]) -> dict[str, float]:
+    kept = {}
+    for document_id, score in hits.items():
+        value = float(score)
+        if math.isnan(value) or value == math.inf:
+            raise DataError(
+                f"the model's score of document {document_id!r} for query {query_id!r} is {value}.",
+                hint="Look at the model's vectors: one of them is not finite.",
+            )
+        if value != -math.inf:
+            kept[document_id] = value
+    return kept
+
+
+def strict_scores(hits: Sequence[Hit]) -> dict[str, float]:
+    """Scores of hits (best first) that keep their order where only float32 is compared.
+
+    trec_eval compares scores as float32. Scores that differ by less would tie there and be ordered by id, so they are
+    moved apart by the smallest step; equal scores stay equal.
+
+    >>> list(strict_scores([Hit("a", 1.0 + 1e-12), Hit("b", 1.0), Hit("c", 1.0)]))
+    ['a', 'b', 'c']
+    >>> strict_scores([Hit("a", 1.0 + 1e-12), Hit("b", 1.0)])["a"] > strict_scores([Hit("a", 1.0)])["a"] - 1e-6
+    True
+    """
+    scores: dict[str, float] = {}
+    before, last = math.inf, np.float32(np.inf)
+    for hit in hits:
+        if hit.score != before:
+            value = np.float32(hit.score)
+            last = value if value < last else np.nextafter(last, np.float32(-np.inf))
+        before = hit.score
+        scores[hit.document_id] = float(last)
+    return scores
+
+
+class CorpusOnce:
+    """An mteb encoder that encodes a corpus once, whatever the number of conditions that search it.
+
+    The vectors of documents are kept on disk in the workspace by the digest of their texts, and given back as the model
+    gave them (kind, type, device); queries are passed on.
+    """
+
+    def __init__(self, model: Any, workspace: Workspace) -> None:
+        self.model = model
+        self.mteb_model_meta = model.mteb_model_meta
+        self._workspace = workspace
+        self._mark = uuid.uuid4().hex
+        self._kinds: dict[Path, Callable[[Vectors], Any]] = {}
+
+    def encode(self, inputs: Any, *, prompt_type: Any = None, **rest: Any) -> Any:
+        """As the model, from the workspace where these documents were encoded before."""
+        if getattr(prompt_type, "value", prompt_type) != "document":
+            return self.model.encode(inputs, prompt_type=prompt_type, **rest)
+        path = self._workspace.folder() / f"{self._mark}-{_digest(inputs.dataset, rest)}.npy"
+        if path in self._kinds:
+            return self._kinds[path](np.load(path))
+        vectors = self.model.encode(inputs, prompt_type=prompt_type, **rest)
+        plain, restore = _as_array(vectors)
+        if plain is not None:
+            _save(path, plain)
+            self._kinds[path] = restore
+        return vectors
+
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
+        """The model's own."""
+        return self.model.similarity(embeddings1, embeddings2)
+
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
+        """The model's own."""
+        return self.model.similarity_pairwise(embeddings1, embeddings2)
+
+
+def _digest(documents: Any, settings: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(repr(settings.get("precision")).encode())
+    for text in documents["text"]:
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return digest.hexdigest()[:32]
+
+
+def _as_array(vectors: Any) -> tuple[Vectors | None, Callable[[Vectors], Any]]:
+    """(N, D) as numpy without loss, and what makes of it what the model gave; None for vectors of another form."""
+    if isinstance(vectors, np.ndarray):
+        return (vectors if vectors.dtype != object else None), lambda stored: stored
+    if type(vectors).__module__ != "torch":
+        # Ragged, for example: as mteb does it, encoded again for every condition.
+        return None, lambda stored: stored
+    import torch
+
+    dtype, device = vectors.dtype, vectors.device
+    plain = vectors.detach().cpu()
+    if dtype is torch.bfloat16:
+        plain = plain.float()  # numpy has no such type; float32 holds it exactly
+    return plain.numpy(), lambda stored: torch.from_numpy(stored).to(device=device, dtype=dtype)
+
+
+def _save(path: Path, vectors: Vectors) -> None:
+    part = path.with_suffix(".part")
+    try:
+        with part.open("wb") as file:
+            np.save(file, vectors)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise refused(path.parent, error) from error

@@ -1,0 +1,284 @@
+"""Where the tasks' data comes from: the Hub's layout (a repository or a built folder), or paired data on the fly.
+
+Whatever the source, queries have two columns: `id` and `audio` (or `text`). Sound is decoded here, by soundfile, when
+a row is read: neither torchcodec nor torchaudio is needed for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from ...errors import AudioError, DataError, HubError, unknown_name
+from ...loaders.audio import decode_audio
+from ...loaders.conditions import STANDARD_CONDITIONS, TEXT
+from ...loaders.home import default_dataset_folder
+from ...loaders.manifest import MANIFEST_NAME, Manifest, read_manifest
+from ...loaders.paired import BuiltData, LiveData, PairedData
+from ...loaders.recipe import open_kitchen
+from ...loaders.records import SAMPLE_RATE
+from ...loaders.rows import ROWS_PER_TABLE, batches
+from ..data import is_release, open_data
+from .workspace import Workspace, refused
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+_HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_SOUND = pa.schema(
+    [("id", pa.string()), ("audio", pa.struct([("bytes", pa.binary()), ("path", pa.string())]))],
+)
+
+
+class TaskData(Protocol):
+    """What the tasks read."""
+
+    @property
+    def path(self) -> str:
+        """Where it lies: a folder, a repository, a source's name."""
+        ...
+
+    @property
+    def revision(self) -> str:
+        """The commit of a repository, else the fingerprint of the recipe."""
+        ...
+
+    @property
+    def licences(self) -> Sequence[str]:
+        """What its source, noise and rooms state; "" for a part that is not used."""
+        ...
+
+    @property
+    def subsets(self) -> Mapping[str, str]:
+        """Subset name to language."""
+        ...
+
+    @property
+    def conditions(self) -> Sequence[str]:
+        """The conditions at hand, without `text`."""
+        ...
+
+    def corpus(self, subset: str) -> Dataset:
+        """Columns `id`, `title`, `text`."""
+        ...
+
+    def qrels(self, subset: str) -> dict[str, dict[str, int]]:
+        """Grades by query id and document id."""
+        ...
+
+    def spoken(self, subset: str, condition: str, workspace: Workspace) -> Dataset:
+        """Columns `id` and `audio` (a file's bytes), in the order of the subset's queries."""
+        ...
+
+    def typed(self, subset: str) -> Dataset:
+        """Columns `id` and `text`."""
+        ...
+
+
+class LayoutData:
+    """A built folder, or the repository of one on the Hub, through its configs `<config>-queries` and its tables.
+
+    A corpus is loaded once for all conditions of its subset.
+    """
+
+    def __init__(self, path: str, manifest: Manifest, *, commit: str = "") -> None:
+        self.path = path
+        self.revision = commit or manifest.recipe_fingerprint
+        recipe = manifest.recipe
+        self.licences = [str(recipe.get(key) or "") for key in ("licence", "noise_licence", "rooms_licence")]
+        self.subsets: Mapping[str, str] = manifest.subsets
+        self.conditions: Sequence[str] = manifest.conditions
+        self._commit = commit or None
+
+    def _load(self, config: str) -> Dataset:
+        import datasets
+
+        try:
+            loaded: Dataset = datasets.load_dataset(self.path, config, split="test", revision=self._commit)
+        except ValueError as error:
+            raise DataError(
+                f"{self.path} has no config {config!r}: {_first_line(error)}.",
+                hint="If an earlier squtr built it, run the same `squtr build` again: it writes the card anew.",
+            ) from error
+        except OSError as error:
+            raise DataError(f"{self.path}: the config {config!r} cannot be read: {_first_line(error)}.") from error
+        return loaded
+
+    def corpus(self, subset: str) -> Dataset:
+        """The documents."""
+        return self._load(f"{subset}-corpus")
+
+    def qrels(self, subset: str) -> dict[str, dict[str, int]]:
+        """The judgements."""
+        grades: dict[str, dict[str, int]] = {}
+        for row in self._load(f"{subset}-qrels"):
+            grades.setdefault(row["query-id"], {})[row["corpus-id"]] = row["score"]
+        return grades
+
+    def spoken(self, subset: str, condition: str, workspace: Workspace) -> Dataset:
+        """The spoken queries."""
+        del workspace  # `datasets` caches what it loads
+        return self._load(f"{subset}_{condition}-queries").select_columns(["id", "audio"])
+
+    def typed(self, subset: str) -> Dataset:
+        """The typed queries."""
+        return self._load(f"{subset}_{TEXT}-queries").select_columns(["id", "text"])
+
+
+class PairedTaskData:
+    """Any `PairedData`: a recipe rendered on the fly, or a published release."""
+
+    def __init__(self, data: PairedData, path: str) -> None:
+        self.path = path
+        self.revision = data.revision
+        recipe = data.recipe
+        self.licences = [str(recipe.get(key) or "") for key in ("licence", "noise_licence", "rooms_licence")]
+        self.subsets = data.subsets
+        self.conditions = data.conditions
+        self._data = data
+
+    def corpus(self, subset: str) -> Dataset:
+        """The documents."""
+        import datasets
+
+        documents = self._data.documents(subset)
+        return datasets.Dataset.from_dict(
+            {
+                "id": [d.id for d in documents],
+                "title": [d.title for d in documents],
+                "text": [d.text for d in documents],
+            }
+        )
+
+    def qrels(self, subset: str) -> dict[str, dict[str, int]]:
+        """The judgements."""
+        return self._data.qrels(subset)
+
+    def spoken(self, subset: str, condition: str, workspace: Workspace) -> Dataset:
+        """The spoken queries: rendered now, kept in the workspace and read from there as they are needed."""
+        import datasets
+
+        path = workspace.folder() / f"{subset}_{condition}.arrow"
+        try:
+            with pa.ipc.new_stream(path, _SOUND) as stream:
+                for batch in batches(self._data.spoken(subset, condition), ROWS_PER_TABLE):
+                    # Without the file's name: it would tell the condition.
+                    rows = [{"id": q.id, "audio": {"bytes": q.audio, "path": None}} for q in batch]
+                    stream.write_table(pa.Table.from_pylist(rows, schema=_SOUND))
+        except OSError as error:
+            raise refused(path.parent, error) from error
+        audio = datasets.Audio(sampling_rate=SAMPLE_RATE, decode=False)
+        return datasets.Dataset.from_file(str(path)).cast_column("audio", audio)
+
+    def typed(self, subset: str) -> Dataset:
+        """The typed queries."""
+        import datasets
+
+        queries = self._data.queries(subset)
+        return datasets.Dataset.from_dict({"id": [q.id for q in queries], "text": [q.text for q in queries]})
+
+
+def open_task_data(data: PairedData | Path | str | None, conditions: Sequence[str] | None) -> TaskData:
+    """The data behind `data`.
+
+    None is what `squtr build` put into `$SQUTR_HOME`, else the published release. Otherwise a built folder,
+    `ORG/NAME` or `ORG/NAME@REVISION` on the Hub (as `squtr push` writes it), `release:PATH`, a source such as `mini`
+    that is rendered on the fly, or any `PairedData`. `conditions` are those that a source is asked for besides the
+    standard ones.
+
+    Raises `UsageError` for a wrong name, `DataError` for data that is missing, unfinished or damaged, `HubError`.
+    """
+    if data is None:
+        folder = default_dataset_folder()
+        return _built(folder) if (folder / MANIFEST_NAME).exists() else PairedTaskData(open_data("release"), "release")
+    if not isinstance(data, str | Path):
+        return PairedTaskData(data, "squtr")
+    folder, name = Path(data).expanduser(), str(data)
+    if (folder / MANIFEST_NAME).exists():
+        return _built(folder)
+    if isinstance(data, str) and is_release(data):
+        return PairedTaskData(open_data(data), data)
+    repository = _HUB.fullmatch(name)
+    if isinstance(data, str) and repository is not None and not folder.exists() and not name.startswith("."):
+        return _on_the_hub(repository[1], repository[2] or "main")
+    wanted = dict.fromkeys((*STANDARD_CONDITIONS, *(c for c in conditions or () if c != TEXT)))
+    return PairedTaskData(LiveData(open_kitchen(name, conditions=list(wanted))), name)
+
+
+def _built(folder: Path) -> LayoutData:
+    return LayoutData(str(folder), BuiltData(folder).manifest)
+
+
+def _on_the_hub(repository: str, revision: str) -> LayoutData:
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        commit = revision
+        if not _COMMIT.fullmatch(revision):
+            commit = HfApi().repo_info(repository, repo_type="dataset", revision=revision).sha or revision
+        path = hf_hub_download(repository, MANIFEST_NAME, repo_type="dataset", revision=commit)
+    except LocalEntryNotFoundError as error:
+        raise HubError(f"{repository} cannot be reached on the Hub, and is not cached.") from error
+    except EntryNotFoundError as error:
+        raise DataError(
+            f"{repository} on the Hub has no {MANIFEST_NAME}: squtr did not push it.",
+            hint="Build a data set from it first (`squtr build --source …`), or name another repository.",
+        ) from error
+    except (HfHubHTTPError, OSError) as error:
+        raise HubError(
+            f"{repository} at {revision!r} cannot be read on the Hub: {_first_line(error)}.",
+            hint="Check the name, the revision and your permissions (`hf auth login`).",
+        ) from error
+    manifest = read_manifest(Path(path).parent)
+    return LayoutData(repository, manifest, commit=commit)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+
+
+def chosen_conditions(data: TaskData, conditions: Sequence[str] | None) -> list[str]:
+    """The spoken conditions that are asked for, all at hand if None. Raises `UnknownNameError`."""
+    if conditions is None:
+        return list(data.conditions)
+    for condition in conditions:
+        if condition not in (*data.conditions, TEXT):
+            raise unknown_name("condition", condition, (*data.conditions, TEXT))
+    return [condition for condition in data.conditions if condition in conditions]
+
+
+def decoded(rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """A batch of rows with their sound decoded: `{"array": (T,) float32, "sampling_rate": Hz}`, as mteb's models take.
+
+    A function of the module, so that the workers of a data loader can have it.
+    """
+    if "audio" not in rows:
+        return rows
+    names = rows.get("id") or [f"number {i}" for i in range(len(rows["audio"]))]
+    return {**rows, "audio": [_sound(item, f"query {id_!r}") for item, id_ in zip(rows["audio"], names, strict=True)]}
+
+
+def _sound(item: Mapping[str, Any], name: str) -> dict[str, Any]:
+    samples, rate = decode_audio(item["bytes"] or b"", name)
+    return {"array": samples, "sampling_rate": rate}
+
+
+def playable(queries: Dataset) -> list[int]:
+    """The positions of the queries whose sound can be decoded and is not empty; all where there is no sound."""
+    if "audio" not in queries.column_names:
+        return list(range(len(queries)))
+    found = []
+    for i, row in enumerate(queries.with_format(None)):
+        try:
+            samples = row["audio"]["array"] if "array" in row["audio"] else _sound(row["audio"], row["id"])["array"]
+        except AudioError:
+            continue
+        if len(samples):
+            found.append(i)
+    return found
