@@ -122,6 +122,7 @@ class Builder:
 
     def _component(self, role: Role, entry: ComponentEntry, n_best: int | None) -> tuple[Any, ComponentEntry]:
         parts = [self.component("retriever", part) for part in entry.parts]
+        wiring = _wiring(entry, [part for part, _ in parts])
         own = entry.backend == CLASS
         constructors = [_user_class(role, entry)] if own else constructors_of(role, entry.backend)
         known = options_of(constructors, positional=own)
@@ -141,7 +142,7 @@ class Builder:
 
             # A user's class may take what its signature does not tell; it is asked itself.
             arguments = checked_options(entry.backend, known, options, place, open_=own)
-            arguments |= _wiring(entry, [part for part, _ in parts])
+            arguments |= wiring
             if self._overrides.trust_remote_code and any(accepts(c, TRUST) for c in constructors):
                 arguments[TRUST] = True
             arguments |= self._caches.of(constructors[0])

@@ -75,6 +75,13 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # In any other style PyYAML writes the line breaks of Unicode as they are, and reads them as blanks.
+    odd = any(not character.isprintable() for character in text)
+    return dumper.represent_scalar(f"{_TAG}str", text, style='"' if odd else None)
+
+
+_Dumper.add_representer(str, _represent_text)
 for _name, (_pattern, _firsts) in _PLAIN.items():
     _Loader.add_implicit_resolver(f"{_TAG}{_name}", _pattern, _firsts)
     _Dumper.add_implicit_resolver(f"{_TAG}{_name}", _pattern, _firsts)

@@ -313,13 +313,17 @@ def _reranked(entry: ComponentEntry | None, reranker: Any, path: str, place: str
     several = isinstance(reranker, list)
     for i, value in enumerate(reranker if several else [reranker]):
         at = _dot(place, f"reranker[{i}]" if several else "reranker")
-        stage = _component("retriever", value, path, at)
+        if isinstance(value, str):
+            # A reranker alone: as a retriever it would stand behind another.
+            stage = _placed(lambda text: parse_component("retriever", text), value, _join(path, at))
+        else:
+            stage = _component("retriever", value, path, at)
         if stage is None or stage.backend != "rerank" or stage.parts:
             raise UsageError(
                 f"{_join(path, at)} is {shown(value)}: a reranker without parts is expected.",
                 hint="Write for example {backend: rerank, model: …, depth: 50}.",
             )
-        entry = ComponentEntry(stage.backend, stage.model, stage.preset, (entry,), stage.options, stage.place)
+        entry = ComponentEntry(stage.backend, stage.model, stage.preset, (entry,), stage.options, _join(path, at))
     return entry
 
 
