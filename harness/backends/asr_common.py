@@ -162,6 +162,19 @@ def _transcript(decoded: Decoded, seconds: float) -> Transcript:
     return Transcript(text, loop=is_loop(text), truncated=decoded.truncated, seconds=seconds, hypotheses=hypotheses)
 
 
+def heard_by_kind(
+    clips: Sequence[Samples], kind: Callable[[Samples], int], hear: Callable[[int, list[Samples]], list[Transcript]]
+) -> list[Transcript]:
+    """One transcript per clip, in order, where `hear(kind, clips)` is called once for all clips of a kind."""
+    places: dict[int, list[int]] = {}
+    for i, clip in enumerate(clips):
+        places.setdefault(kind(clip), []).append(i)
+    found: dict[int, Transcript] = {}
+    for number, of_kind in places.items():
+        found |= zip(of_kind, hear(number, [clips[i] for i in of_kind]), strict=True)
+    return [found[i] for i in range(len(clips))]
+
+
 def primary_code(language: str) -> str:
     """The language of a code, without region or script.
 

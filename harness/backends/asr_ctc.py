@@ -16,6 +16,7 @@ from .asr_common import (
     LOOP_SETTINGS,
     BatchSize,
     Decoded,
+    heard_by_kind,
     minor_version,
     primary_code,
     require_language,
@@ -133,22 +134,19 @@ class CTCTranscriber:
         code = require_language(language, self._languages, str(self._requested))
         if not clips:
             return []
-        together: dict[int, list[int]] = {}
-        for i, clip in enumerate(clips):
-            together.setdefault(self._kind(clip), []).append(i)
-        results: list[Transcript] = [Transcript("")] * len(clips)
+
+        def hear(kind: int, alike: list[Samples]) -> list[Transcript]:
+            whole = kind != _IN_PIECES
+            return transcribe_batches(
+                alike,
+                size=self._batch_size if whole else 1,
+                decode=self._whole if whole else self._pieces,
+                engine="transformers",
+            )
+
         with self._runtime.running():
             self._switch_to(code)
-            for kind, places in together.items():
-                heard = transcribe_batches(
-                    [clips[i] for i in places],
-                    size=1 if kind == _IN_PIECES else self._batch_size,
-                    decode=self._pieces if kind == _IN_PIECES else self._whole,
-                    engine="transformers",
-                )
-                for i, transcript in zip(places, heard, strict=True):
-                    results[i] = transcript
-        return results
+            return heard_by_kind(clips, self._kind, hear)
 
     def _kind(self, clip: Samples) -> int:
         """Clips of one kind may share a batch."""

@@ -17,6 +17,7 @@ from .asr_common import (
     WINDOW_S,
     BatchSize,
     Decoded,
+    heard_by_kind,
     joined_windows,
     minor_version,
     primary_code,
@@ -28,6 +29,8 @@ from .asr_common import (
 from .asr_torch import AutoBatch, TorchRuntime, imported_transformers, require_batch_size
 from .weights import FoundWeights, find_weights
 
+# Kinds of clips for Whisper; for other models the length is the kind.
+_LONG, _ONE_WINDOW = -2, -1
 # transformers gives a beam that never ended -1e9.
 _NO_SCORE = -1e8
 
@@ -47,7 +50,8 @@ class TransformersTranscriber:
     Whisper hears a clip of up to 30 s in one window padded with silence, without timestamps; a longer one by the
     library's sequential algorithm, with timestamps, at temperature 0, without thresholds, each window without the text
     before it unless `condition_on_previous_text`. The library keeps no other hypotheses there: a long clip has one,
-    with the mean score of its windows. Other models hear the whole clip.
+    with the mean score of its windows. Other models hear the whole clip, and only clips of exactly the same length
+    share a batch: padding, masked or not, changes what Moonshine and others write.
 
     Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
     """
@@ -98,7 +102,7 @@ class TransformersTranscriber:
                 "long_clips": "sequential windows with timestamps" if self._is_whisper else "whole",
                 "max_new_tokens": self._max_new_tokens,
                 "num_beams": self._beam_size,
-                "padding": "silence" if self._is_whisper else "longest of the batch, masked",
+                "padding": "silence" if self._is_whisper else "none, clips of equal length share a batch",
                 "sample_rate": self.sample_rate,
                 "task": "transcribe",
                 "temperature": 0.0,
@@ -137,32 +141,24 @@ class TransformersTranscriber:
         Raises `UnknownNameError` for a language that the model does not know, `ModelError` if it cannot be loaded.
         """
         code = require_language(language, self._languages, str(self._requested))
-        fits = [not self._is_whisper or clip.ndim != 1 or clip.size <= WINDOW_S * self.sample_rate for clip in clips]
 
-        def short(batch: list[Samples]) -> list[Decoded]:
-            return self._short(batch, code)
-
-        def long(batch: list[Samples]) -> list[Decoded]:
-            return [self._long(clip, code) for clip in batch]
+        def hear(kind: int, alike: list[Samples]) -> list[Transcript]:
+            short = kind != _LONG
+            return transcribe_batches(
+                alike,
+                size=self._batch_size if short else 1,
+                decode=lambda batch: self._short(batch, code) if short else [self._long(clip, code) for clip in batch],
+                engine="transformers",
+            )
 
         with self._runtime.running():
-            near = iter(
-                transcribe_batches(
-                    [clip for clip, fit in zip(clips, fits, strict=True) if fit],
-                    size=self._batch_size if any(fits) else 1,
-                    decode=short,
-                    engine="transformers",
-                )
-            )
-            far = iter(
-                transcribe_batches(
-                    [clip for clip, fit in zip(clips, fits, strict=True) if not fit],
-                    size=1,
-                    decode=long,
-                    engine="transformers",
-                )
-            )
-            return [next(near if fit else far) for fit in fits]
+            return heard_by_kind(clips, self._kind, hear)
+
+    def _kind(self, clip: Samples) -> int:
+        """Clips of one kind may share a batch."""
+        if not self._is_whisper:
+            return clip.size
+        return _LONG if clip.ndim == 1 and clip.size > WINDOW_S * self.sample_rate else _ONE_WINDOW
 
     def _short(self, clips: list[Samples], code: str) -> list[Decoded]:
         inputs = self._inputs(clips, padding="max_length" if self._is_whisper else True, truncation=self._is_whisper)
@@ -235,14 +231,17 @@ class TransformersTranscriber:
         return Decoded(text, truncated, joined_windows(text, [(scores[w], count) for w, count in written.items()]))
 
     def _inputs(self, clips: list[Samples], *, padding: str | bool, truncation: bool) -> Any:
-        inputs = self._processor.feature_extractor(
-            [clip.astype("float32", copy=False) for clip in clips],
-            sampling_rate=self.sample_rate,
-            padding=padding,
-            truncation=truncation,
-            return_attention_mask=True,
-            return_tensors="pt",
-        )
+        try:
+            inputs = self._processor.feature_extractor(
+                [clip.astype("float32", copy=False) for clip in clips],
+                sampling_rate=self.sample_rate,
+                padding=padding,
+                truncation=truncation,
+                return_attention_mask=True,
+                return_tensors="pt",
+            )
+        except (ValueError, IndexError) as error:  # fewer samples than one window of the spectrum, most often
+            raise RuntimeError(f"the feature extractor refuses the clip ({error})") from error
         return inputs.to(self._model.device, dtype=self._model.dtype)
 
     def _generate(self, inputs: Any, code: str, **options: Any) -> Any:
