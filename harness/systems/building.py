@@ -15,7 +15,7 @@ from ..backends import ENCODERS, load_audio_text_encoder, load_front_end, load_r
 from ..protocols import AudioTextEncoder, FrontEnd, RankedRun, ReadyTranscripts, Retriever, Transcriber
 from .caches import Caches
 from .entries import ROLE_NAMES, ComponentEntry, Origins, Role, SystemEntry
-from .options import TRUST, Option, accepts, checked_options, component_options
+from .options import TRUST, Option, accepts, checked_options, component_options, shown
 from .short_form import CLASS, TABLES
 from .system import Cascade, EndToEnd, RunOnly, System
 
@@ -25,6 +25,9 @@ _LOADERS: Mapping[Role, Callable[..., object]] = {
     "front_end": load_front_end,
     "encoder": load_audio_text_encoder,
 }
+
+NAME = "name"
+"""An option of any component: what tables call it, where its backend has no such option itself."""
 
 PASSED_ON: Mapping[str, str] = {"dense": ENCODERS["sentence-transformers"].path}
 """Retrievers that pass the options that they do not know themselves on to another constructor."""
@@ -62,6 +65,15 @@ class Overrides:
         return {**self.options, **getattr(self, role)}
 
 
+@dataclass(frozen=True, slots=True)
+class MadeComponent:
+    """A component, how it is written with presets and overrides in it, and what tables call it ("": its own name)."""
+
+    component: Any
+    entry: ComponentEntry
+    label: str
+
+
 class Builder:
     """Makes systems; equal components of all that it makes are one object.
 
@@ -79,13 +91,16 @@ class Builder:
     def system(self, entry: SystemEntry) -> System:
         """The system that is written so. Raises `UsageError` that says where it is written, and what backends raise."""
         origins: list[tuple[object, ComponentEntry]] = []
+        labels: dict[Role, str] = {}
 
         def made(role: Role, written: ComponentEntry | None, **more: Any) -> Any:
             if written is None:
                 return None
-            component, complete = self.component(role, written, **more)
-            origins.append((component, complete))
-            return component
+            found = self.component(role, written, **more)
+            origins.append((found.component, found.entry))
+            if found.label:
+                labels[role] = found.label
+            return found.component
 
         front_end: FrontEnd | None = made("front_end", entry.front_end)
         if entry.run is not None:
@@ -94,23 +109,25 @@ class Builder:
                 raise _at(
                     entry.run.place, UsageError(f"{entry.run.backend!r} is no ready run.", hint="Write trec:FILE.")
                 )
-            return _placed(entry.place, lambda: RunOnly(run, entry.name, origins=tuple(origins)))
+            name = entry.name or labels.get("retriever", "")
+            return _placed(entry.place, lambda: RunOnly(run, name, origins=tuple(origins)))
         if entry.encoder is not None:
             encoder = cast(AudioTextEncoder, made("encoder", entry.encoder))
-            return _placed(
-                entry.place,
-                lambda: EndToEnd(encoder, front_end=front_end, display_name=entry.name, origins=tuple(origins)),
-            )
+            whole = EndToEnd(encoder, front_end=front_end, display_name=entry.name, origins=tuple(origins))
+            return _placed(entry.place, lambda: _labelled(whole, labels))
         # The transcriber is asked for as many transcripts as the system searches with, unless it says otherwise.
         transcriber = cast(
             Transcriber | ReadyTranscripts,
             made("transcriber", entry.transcriber, n_best=entry.n_best if entry.n_best > 1 else None),
         )
         retriever = cast(Retriever | RankedRun, made("retriever", entry.retriever))
-        return _placed(entry.place, lambda: _cascade(entry, transcriber, retriever, front_end, tuple(origins)))
+        return _placed(
+            entry.place,
+            lambda: _labelled(_cascade(entry, transcriber, retriever, front_end, tuple(origins)), labels),
+        )
 
-    def component(self, role: Role, entry: ComponentEntry, *, n_best: int | None = None) -> tuple[Any, ComponentEntry]:
-        """The component that is written so, and how it is written with the overrides in it."""
+    def component(self, role: Role, entry: ComponentEntry, *, n_best: int | None = None) -> MadeComponent:
+        """The component that is written so. `n_best` is for a transcriber that is not told it otherwise."""
         return _placed(entry.place, lambda: self._component(role, entry, n_best))
 
     def check_used(self) -> None:
@@ -120,9 +137,11 @@ class Builder:
             if name not in self._used:
                 raise unknown_name("option of these systems:", name, self._known)
 
-    def _component(self, role: Role, entry: ComponentEntry, n_best: int | None) -> tuple[Any, ComponentEntry]:
+    def _component(self, role: Role, entry: ComponentEntry, n_best: int | None) -> MadeComponent:
         parts = [self.component("retriever", part) for part in entry.parts]
-        wiring = _wiring(entry, [part for part, _ in parts])
+        wiring = _wiring(entry, [part.component for part in parts])
+        if any(part.label for part in parts):
+            raise UsageError(f"a part of {entry.backend} has no name of its own.", hint="Name the whole.")
         own = entry.backend == CLASS
         constructors = [_user_class(role, entry)] if own else constructors_of(role, entry.backend)
         known = options_of(constructors, positional=own)
@@ -133,7 +152,10 @@ class Builder:
         overridden = {name: value for name, value in self._overrides.of(role).items() if name in known}
         self._used |= set(overridden)
         options |= overridden
-        complete = replace(entry, preset="", options=options, parts=tuple(part for _, part in parts))
+        label = "" if NAME in known else options.pop(NAME, "")
+        if not isinstance(label, str):
+            raise UsageError(f"the name {shown(label)} of a component is no text.", hint="Put it in quotes.")
+        complete = replace(entry, preset="", options=options, parts=tuple(part.entry for part in parts))
         key = json.dumps([role, complete.as_dict()], sort_keys=True, default=str)
         if key not in self._made:
 
@@ -148,7 +170,7 @@ class Builder:
             arguments |= self._caches.of(constructors[0])
             written = f"{entry.backend}:{entry.model}" if entry.model else entry.backend
             self._made[key] = _LOADERS[role](written, **arguments)
-        return self._made[key], complete
+        return MadeComponent(self._made[key], complete, label)
 
 
 def constructors_of(role: Role, backend: str) -> list[Callable[..., object]]:
@@ -246,6 +268,24 @@ def _cascade(
         display_name=entry.name,
         origins=origins,
     )
+
+
+def _labelled(system: Cascade | EndToEnd, labels: Mapping[Role, str]) -> Cascade | EndToEnd:
+    """`system`, with the names that its components were given in its own, unless it was given one itself."""
+    if system.display_name or not labels:
+        return system
+
+    def name(role: Role, component: Transcriber | ReadyTranscripts | Retriever | RankedRun | AudioTextEncoder) -> str:
+        return labels.get(role) or component.spec.name
+
+    if isinstance(system, EndToEnd):
+        names = name("encoder", system.encoder)
+    else:
+        best = f" ({system.n_best}-best)" if system.n_best > 1 else ""
+        names = f"{name('transcriber', system.transcriber)} + {name('retriever', system.retriever)}{best}"
+    if system.front_end is not None:
+        names = f"{labels.get('front_end') or system.front_end.spec.name} | {names}"
+    return replace(system, display_name=names)
 
 
 def _at(place: str, error: SqutrError) -> SqutrError:

@@ -67,7 +67,7 @@ def load_systems(
 
 def cached_retriever(name: str, cache: Path | None) -> Retriever:
     """The retriever in its short form, which keeps what it makes of a corpus below `cache` (None keeps nothing)."""
-    made = Builder(cache=cache).component("retriever", parse_retriever(name))[0]
+    made = Builder(cache=cache).component("retriever", parse_retriever(name)).component
     if hasattr(made, "search"):
         return cast(Retriever, made)
     raise UsageError(f"{name!r} is a ready run, which cannot search.", hint="Give a retriever, for example bm25.")

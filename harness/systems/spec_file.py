@@ -315,7 +315,9 @@ def _reranked(entry: ComponentEntry | None, reranker: Any, path: str, place: str
         at = _dot(place, f"reranker[{i}]" if several else "reranker")
         if isinstance(value, str):
             # A reranker alone: as a retriever it would stand behind another.
-            stage = _placed(lambda text: parse_component("retriever", text), value, _join(path, at))
+            stage: ComponentEntry | None = _placed(
+                lambda text: parse_component("retriever", text), value, _join(path, at)
+            )
         else:
             stage = _component("retriever", value, path, at)
         if stage is None or stage.backend != "rerank" or stage.parts:

@@ -149,6 +149,32 @@ def test_a_grid_shares_its_components(spec: Any) -> None:
     assert [system.front_end is None for system in cascades] == [True] * 6 + [False] * 6 + [True]
 
 
+def test_components_with_names(spec: Any) -> None:
+    systems = read_systems(
+        spec("""
+        grid:
+          transcribers:
+          - {backend: faster-whisper, model: whisper-base, beam_size: 5, name: wide}
+          - {backend: faster-whisper, model: whisper-base, beam_size: 5}
+          retrievers: [bm25, {backend: bm25, k1: 1.2, name: "k1 1.2"}]
+          front_ends: [{backend: spectral-gate, name: gate}]
+        n_best: 2
+    """)
+    )
+    assert [system.name for system in systems] == [
+        "gate | wide + BM25 (2-best)",
+        "gate | wide + k1 1.2 (2-best)",
+        "gate | whisper-base + BM25 (2-best)",
+        "gate | whisper-base + k1 1.2 (2-best)",
+    ]
+    cascades = [system for system in systems if isinstance(system, Cascade)]
+    assert len({id(system.transcriber) for system in cascades}) == 1
+    again = read_one(spec(write_spec(systems[1]), "again.yaml"))
+    assert again.as_dict() == systems[1].as_dict()
+    named = read_one(spec("{transcriber: {backend: faster-whisper, model: m, name: x}, retriever: bm25, name: y}"))
+    assert named.name == "y"
+
+
 def test_a_grid_of_encoders(spec: Any) -> None:
     entries = read_entries(spec("grid: {encoders: ['clap:a', 'clap:b'], front_ends: [null, {backend: wpe, taps: 10}]}"))
     assert [(e.encoder.model, e.front_end is None) for e in entries if e.encoder] == [
@@ -221,6 +247,11 @@ def found(retriever: str) -> str:
         ),
         (found("{backend: hybrid, parts: [bm25, null]}"), "retriever.parts[1] is null"),
         (found("{backend: hybrid, parts: [bm25, {backend: bm25, k1: x}]}"), 'retriever.parts[1].k1 is "x"'),
+        (found("{backend: bm25, name: 5}"), "retriever: the name 5 of a component is no text"),
+        (
+            found("{backend: hybrid, parts: [{backend: bm25, name: x}, bm25]}"),
+            "retriever: a part of hybrid has no name of its own",
+        ),
         (found("{backend: rerank, model: x}"), "retriever: a reranker needs one retriever before it, not 0"),
         (heard("reranker: bm25"), 'reranker is "bm25": a reranker without parts is expected'),
         (heard("reranker: [null]"), "reranker[0] is null: a reranker"),
