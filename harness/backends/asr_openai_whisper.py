@@ -177,9 +177,10 @@ class OpenAIWhisperTranscriber:
     def _heard(self, clip: Samples, code: str) -> Decoded:
         import torch
 
+        model = self._model  # before the seed: making a model draws numbers
         if any(self._temperatures):
             torch.manual_seed(SEED)
-        result = self._model.transcribe(
+        result = model.transcribe(
             np.array(clip, dtype=np.float32),
             language=code,
             task="transcribe",
