@@ -9,12 +9,18 @@ from hypothesis import strategies as st
 
 from squtr.errors import UnknownNameError, UsageError
 from squtr.harness.backends.asr_common import (
+    BatchSize,
+    Decoded,
     clip_fault,
+    heard_by_kind,
     is_loop,
+    joined_windows,
     require_language,
+    require_n_best,
     require_positive,
     transcribe_batches,
 )
+from squtr.harness.protocols import Transcript
 
 WORDS = ["the", "bank", "raised", "rates", "again"]
 
@@ -133,3 +139,68 @@ def test_languages_are_reduced_to_their_primary_code() -> None:
 def test_numbers_below_one_are_refused() -> None:
     with pytest.raises(UsageError, match="batch_size of at least 1, not 0"):
         require_positive(batch_size=0)
+
+
+@given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 20), st.integers(1, 20))
+def test_what_does_not_fit_is_halved_and_every_clip_is_heard_once(lengths: list[int], first: int, room: int) -> None:
+    tried: list[int] = []
+
+    def decode(clips: list[np.ndarray]) -> list[tuple[str, bool]]:
+        tried.append(len(clips))
+        if len(clips) > room:
+            raise MemoryError
+        return [(str(clip.size), False) for clip in clips]
+
+    size = BatchSize(first)
+    found = transcribe_batches([np.full(n, 0.1, np.float32) for n in lengths], size=size, decode=decode, engine="e")
+    assert [(t.text, t.error) for t in found] == [(str(n), "") for n in lengths]
+    assert sum(n for n in tried if n <= room) == len(lengths)
+    assert size.now <= first
+    # Nothing larger than what failed is tried again.
+    assert all(later < earlier for i, earlier in enumerate(tried) if earlier > room for later in tried[i + 1 :])
+
+
+def test_a_clip_that_does_not_fit_alone_has_an_error() -> None:
+    def decode(clips: list[np.ndarray]) -> list[Decoded]:
+        if any(clip.size > 5 for clip in clips):
+            raise RuntimeError("CUDA out of memory")
+        return [Decoded("ok") for _ in clips]
+
+    clips = [np.full(n, 0.1, np.float32) for n in (1, 9, 2)]
+    size = BatchSize(2)
+    found = transcribe_batches(clips, size=size, decode=decode, engine="Eng")
+    assert [(t.text, t.error) for t in found] == [("ok", ""), ("", "Eng failed: CUDA out of memory"), ("ok", "")]
+    assert size.now == 1
+
+
+def test_too_few_results_are_no_transcripts_of_other_clips() -> None:
+    clips = [np.full(n, 0.1, np.float32) for n in (1, 2, 3)]
+    found = transcribe_batches(
+        clips, size=3, decode=lambda batch: [("ok", False) for clip in batch if clip.size != 2], engine="Eng"
+    )
+    assert [(t.text, t.error) for t in found] == [("ok", ""), ("", "Eng gave 0 transcripts for 1 clips"), ("ok", "")]
+
+
+def test_kinds_of_clips_are_heard_apart_and_come_back_in_order() -> None:
+    calls: list[tuple[int, list[int]]] = []
+
+    def hear(kind: int, clips: list[np.ndarray]) -> list[Transcript]:
+        calls.append((kind, [clip.size for clip in clips]))
+        return [Transcript(str(clip.size)) for clip in clips]
+
+    clips = [np.zeros(n, np.float32) for n in (1, 4, 3, 2)]
+    assert [t.text for t in heard_by_kind(clips, lambda clip: clip.size % 2, hear)] == ["1", "4", "3", "2"]
+    assert calls == [(1, [1, 3]), (0, [4, 2])]
+    assert heard_by_kind([], lambda clip: 0, hear) == []
+
+
+def test_windows_are_weighed_by_their_tokens() -> None:
+    (hypothesis,) = joined_windows("a b c", [(-1.0, 1), (-4.0, 2)])
+    assert (hypothesis.text, hypothesis.score) == ("a b c", -3.0)
+    assert joined_windows("", [])[0].score == 0.0
+
+
+def test_hypotheses_need_a_beam() -> None:
+    require_n_best(5, 5)
+    with pytest.raises(UsageError, match="beam_size of at least 6, not 5"):
+        require_n_best(6, 5)

@@ -73,6 +73,27 @@ def test_batches_and_repetition_change_nothing(whisper: Transcriber) -> None:
 
 
 @pytest.mark.slow
+def test_the_n_best_are_different_readings_of_the_same_speech(whisper: Transcriber) -> None:
+    references, clips = mini(ENGLISH, 3)
+    options = {"device": "cpu", "threads": 2, "beam_size": 5}
+    single = load_transcriber("faster-whisper:whisper-base", **options).transcribe(clips, language=ENGLISH)
+    several = load_transcriber("faster-whisper:whisper-base", n_best=5, **options).transcribe(clips, language=ENGLISH)
+    for one, n in zip(single, several, strict=True):
+        assert one.text == n.text == n.hypotheses[0].text
+        scores = [h.score for h in n.hypotheses]
+        assert len(scores) == 5
+        assert scores == sorted(scores, reverse=True)
+        assert len({h.text for h in n.hypotheses}) > 1
+    # An oracle among the five does at least as well as the first, and the fifth is still speech, not noise.
+    oracle = [
+        min((h.text for h in n.hypotheses), key=lambda text: error_rate([reference], [text], ENGLISH))
+        for reference, n in zip(references, several, strict=True)
+    ]
+    assert error_rate(references, oracle, ENGLISH) <= error_rate(references, [t.text for t in single], ENGLISH)
+    assert error_rate(references, [t.hypotheses[4].text for t in several], ENGLISH) < 0.6
+
+
+@pytest.mark.slow
 @pytest.mark.skipif("SQUTR_SHARED" not in os.environ, reason="SQUTR_SHARED names no folder with recordings")
 @pytest.mark.parametrize(("language", "limit"), [(ENGLISH, 0.08), (MANDARIN, 0.40)])
 def test_recordings_of_people_are_understood(whisper: Transcriber, language: str, limit: float) -> None:
