@@ -5,6 +5,7 @@ What this machine does not tell is None, never 0. All readers can be replaced, f
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import re
@@ -223,7 +224,7 @@ def nvidia_counters() -> list[EnergyCounter]:
     Numbers in that variable count devices in the order of their PCI buses here. GPUs before Volta have no counter.
     """
     try:
-        import pynvml
+        pynvml: Any = importlib.import_module("pynvml")
     except ImportError:
         return []
     try:
