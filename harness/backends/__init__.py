@@ -1,8 +1,9 @@
-"""Backends: explicit tables of transcribers and retrievers, and what loads them by name.
+"""Backends: explicit tables of components, and what loads them by name.
 
 A component is written `<backend>` or `<backend>:<model>`, for example `faster-whisper:whisper-base`, `bm25`,
-`dense:all-minilm-l6-v2`. A known transcriber's name alone stands for its usual backend. Importing this package loads no
-engine; the module of a backend is imported when it is asked for.
+`dense:all-minilm-l6-v2`, `clap:laion/clap-htsat-unfused`. A known transcriber's name alone stands for its usual
+backend. `class:<module>:<Class>` is a user's own class (`user_classes`). Importing this package loads no engine; the
+module of a backend is imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ...errors import UsageError, unknown_name
-from ..protocols import Retriever, Transcriber
+from ..protocols import AudioTextEncoder, FrontEnd, Retriever, TextEncoder, Transcriber
+from .user_classes import PREFIX, WRITTEN, Kind, kind_of, load_user_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def load_transcriber(name: str, **options: Any) -> Transcriber:
     """The transcriber written `<backend>:<model>`, or a name of `USUAL_TRANSCRIBERS`; `options` are its constructor's.
 
     No weights are looked up or loaded. Raises `UnknownNameError` that lists the choices, `UsageError` for a missing
-    model or an unknown option.
+    model, an unknown option, or a user's class that is no transcriber.
 
     >>> load_transcriber("faster-whisper:whisper-base", threads=2).sample_rate
     16000
@@ -106,7 +108,10 @@ def load_transcriber(name: str, **options: Any) -> Transcriber:
     """
     usual = USUAL_TRANSCRIBERS.get(name)
     full_name = name if usual is None else f"{usual}:{name}"
-    return cast(Transcriber, _load("transcriber", full_name, TRANSCRIBERS, options, also=USUAL_TRANSCRIBERS))
+    kinds: tuple[Kind, ...] = ("transcriber", "ready_transcripts")
+    return cast(
+        Transcriber, _load("transcriber", full_name, TRANSCRIBERS, options, kinds=kinds, also=USUAL_TRANSCRIBERS)
+    )
 
 
 def load_retriever(name: str, **options: Any) -> Retriever:
@@ -117,17 +122,64 @@ def load_retriever(name: str, **options: Any) -> Retriever:
     >>> load_retriever("bm25").spec.name
     'BM25'
     """
-    return cast(Retriever, _load("retriever", name, RETRIEVERS, options))
+    return cast(Retriever, _load("retriever", name, RETRIEVERS, options, kinds=("retriever", "ranked_run")))
+
+
+def load_text_encoder(name: str, **options: Any) -> TextEncoder:
+    """The text encoder written `sentence-transformers:<model>`; `options` are its constructor's.
+
+    Raises as `load_transcriber`.
+
+    >>> load_text_encoder("sentence-transformers:multilingual-e5-small", query_prompt="query: ").supports("zh")
+    True
+    """
+    return cast(TextEncoder, _load("text encoder", name, ENCODERS, options, kinds=("encoder",)))
+
+
+def load_audio_text_encoder(name: str, **options: Any) -> AudioTextEncoder:
+    """The encoder of sound and text written `clap:<model>` or `chat-template:<model>`; `options` are its constructor's.
+
+    Raises as `load_transcriber`.
+
+    >>> load_audio_text_encoder("clap:laion/clap-htsat-unfused", long_clips="mean").supports("zh")
+    False
+    """
+    kinds: tuple[Kind, ...] = ("audio_text_encoder",)
+    return cast(AudioTextEncoder, _load("audio-text encoder", name, AUDIO_TEXT_ENCODERS, options, kinds=kinds))
+
+
+def load_front_end(name: str, **options: Any) -> FrontEnd:
+    """The front end written `wpe` or `denoiser:<model>`; `options` are its constructor's.
+
+    Raises as `load_transcriber`.
+
+    >>> load_front_end("reverse")
+    Traceback (most recent call last):
+    ...
+    squtr.errors.UnknownNameError: unknown front end 'reverse'...
+    """
+    return cast(FrontEnd, _load("front end", name, FRONT_ENDS, options, kinds=("front_end",)))
 
 
 def _load(
-    kind: str, name: str, table: Mapping[str, BackendSpec], options: Mapping[str, Any], also: Mapping[str, str] = {}
+    kind: str,
+    name: str,
+    table: Mapping[str, BackendSpec],
+    options: Mapping[str, Any],
+    *,
+    kinds: tuple[Kind, ...],
+    also: Mapping[str, str] = {},
 ) -> object:
+    if name.startswith(PREFIX):
+        made = load_user_class(name, **options)
+        if kind_of(made) not in kinds:
+            raise UsageError(f"{name} is no {kind}, but of kind {kind_of(made)}.")
+        return made
     backend, separator, model = name.partition(":")
     row = table.get(backend)
     if row is None:
         choices = [f"{r.name}:<model>" if r.takes_model else r.name for r in table.values()]
-        raise unknown_name(kind, name, [*choices, *also])
+        raise unknown_name(kind, name, [*choices, *also, WRITTEN])
     if row.takes_model and not model:
         raise UsageError(f"the {kind} {name!r} needs a model.", hint=f"Write {backend}:<model>.")
     if separator and not row.takes_model:

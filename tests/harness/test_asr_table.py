@@ -36,7 +36,7 @@ def test_every_bare_name_has_weights() -> None:
     ("name", "message"),
     [
         ("whisper-bass", "Did you mean 'whisper-base'.*faster-whisper:<model>"),
-        ("faster-wisper:whisper-base", "unknown transcriber.*Known: faster-whisper:<model>"),
+        ("faster-wisper:whisper-base", "unknown transcriber.*Known: .*faster-whisper:<model>"),
         ("", "unknown transcriber ''"),
     ],
 )
@@ -50,7 +50,7 @@ def test_a_missing_model_or_one_too_many_is_refused() -> None:
         load_transcriber("faster-whisper")
     with pytest.raises(UsageError, match="takes no model"):
         load_retriever("bm25:base")
-    with pytest.raises(UnknownNameError, match="bm25, dense:<model>"):
+    with pytest.raises(UnknownNameError, match="bm25, .*dense:<model>"):
         load_retriever("bm26")
 
 
