@@ -18,6 +18,7 @@ from squtr.harness.backends.audio_models import ARCHITECTURES, PUBLISHED, publis
 from squtr.harness.backends.ranking import id_ranks, top_hits
 from squtr.harness.protocols import AudioTextEncoder, ComponentSpec
 
+pytest.importorskip("torch")
 RATE = 8_000
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 PITCHES = 300.0 + 100.0 * np.arange(len(LETTERS))
