@@ -16,7 +16,7 @@ from ...errors import ModelError, UsageError
 from ...loaders.records import SAMPLE_RATE, Samples
 from ..protocols import ComponentSpec
 from .catalogue import language_tag
-from .task_data import decoded
+from .task_data import sound_rows
 from .versions import installed_version, load_bridge
 
 if TYPE_CHECKING:
@@ -152,16 +152,10 @@ class MtebAudioTextEncoder(MtebTextEncoder):
 
         A row of NaN is a clip for which the model gave no vector with a direction.
         """
-        import datasets
-
         if not clips:
             return np.zeros((0, 0), dtype=np.float32)
-        files = [{"bytes": _wave(clip), "path": None} for clip in clips]
-        features = datasets.Features(
-            {"id": datasets.Value("string"), "audio": datasets.Audio(sampling_rate=SAMPLE_RATE, decode=False)}
-        )
-        rows = datasets.Dataset.from_dict({"id": [str(i) for i in range(len(clips))], "audio": files}, features)
-        return self._vectors(rows.with_transform(decoded), language_tag(language), audio=True, role="query")
+        rows = self._bridge.with_sound(sound_rows([_wave(clip) for clip in clips]))
+        return self._vectors(rows, language_tag(language), audio=True, role="query")
 
 
 def _wave(clip: Samples) -> bytes:

@@ -253,18 +253,17 @@ def chosen_conditions(data: TaskData, conditions: Sequence[str] | None) -> list[
     return [condition for condition in data.conditions if condition in conditions]
 
 
-def decoded(rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """A batch of rows with their sound decoded: `{"array": (T,) float32, "sampling_rate": Hz}`, as mteb's models take.
+def sound_rows(files: Sequence[bytes]) -> Dataset:
+    """Columns `id` (the position) and `audio` of these sound files."""
+    import datasets
 
-    A function of the module, so that the workers of a data loader can have it.
-    """
-    if "audio" not in rows:
-        return rows
-    names = rows.get("id") or [f"number {i}" for i in range(len(rows["audio"]))]
-    return {**rows, "audio": [_sound(item, f"query {id_!r}") for item, id_ in zip(rows["audio"], names, strict=True)]}
+    rows = [{"id": str(i), "audio": {"bytes": file, "path": None}} for i, file in enumerate(files)]
+    audio = datasets.Audio(sampling_rate=SAMPLE_RATE, decode=False)
+    return datasets.Dataset(pa.Table.from_pylist(rows, schema=_SOUND)).cast_column("audio", audio)
 
 
-def _sound(item: Mapping[str, Any], name: str) -> dict[str, Any]:
+def decoded(item: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A file as mteb's models take it: `{"array": (T,) float32, "sampling_rate": Hz}`. Raises `AudioError`."""
     samples, rate = decode_audio(item["bytes"] or b"", name)
     return {"array": samples, "sampling_rate": rate}
 
@@ -273,12 +272,14 @@ def playable(queries: Dataset) -> list[int]:
     """The positions of the queries whose sound can be decoded and is not empty; all where there is no sound."""
     if "audio" not in queries.column_names:
         return list(range(len(queries)))
+    import datasets
+
     found = []
-    for i, row in enumerate(queries.with_format(None)):
+    for i, row in enumerate(queries.cast_column("audio", datasets.Audio(sampling_rate=SAMPLE_RATE, decode=False))):
         try:
-            samples = row["audio"]["array"] if "array" in row["audio"] else _sound(row["audio"], row["id"])["array"]
+            sound = decoded(row["audio"], f"query {row['id']!r}")
         except AudioError:
             continue
-        if len(samples):
+        if len(sound["array"]):
             found.append(i)
     return found
