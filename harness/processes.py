@@ -6,9 +6,13 @@ GPU each where there are GPUs (NCCL), on CPUs otherwise (gloo). `squtr evaluate 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,6 +24,9 @@ Item = TypeVar("Item")
 
 # A process may wait for the slowest of a long stage: torch's own limit of minutes would end it.
 _PATIENCE = timedelta(days=7)
+_POLL_S = 0.05
+_GRACE_S = 10.0
+_MOMENT_S = 1.0
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "cudaErrorMemoryAllocation")
 
 
@@ -85,7 +92,14 @@ class AcceleratedProcesses:
         """What every process gave, by rank, in every process."""
         from accelerate.utils import gather_object
 
-        gathered: list[Item] = gather_object([item])
+        try:
+            gathered: list[Item] = gather_object([item])
+        except RuntimeError as error:
+            # What torch says when the connection to another process breaks.
+            raise ModelError(
+                f"another process of this evaluation ended ({str(error).splitlines()[0][:120]}).",
+                hint="What was finished is kept: run the same command again to continue.",
+            ) from error
         return gathered
 
     def close(self) -> None:
@@ -127,15 +141,16 @@ def threads_per_process(cores: int) -> int:
 
 
 def launch(number: int, arguments: Sequence[str]) -> int:
-    """Run `squtr <arguments>` in `number` processes on this machine through accelerate; its exit status.
+    """Run `squtr <arguments>` in `number` processes on this machine and return the exit status.
 
-    Processes share the machine's GPUs, one each; without GPUs they run on its CPU. Raises `UsageError` for none.
+    Processes share the machine's GPUs, one each; without GPUs they run on its CPU. If one fails, the others are stopped
+    and its status is returned; what it said is shown. Raises `UsageError` for none, or for more than there are GPUs.
     """
     if number < 1:
         raise UsageError(f"{number} processes cannot evaluate anything.", hint="Give --num-processes of at least 1.")
     try:
+        import accelerate as _  # noqa: F401 - the processes need it: said here, once
         import torch
-        from accelerate.commands import launch as _  # noqa: F401
     except ImportError as error:
         raise missing_extra(error.name or "accelerate", "torch") from error
     gpus = torch.cuda.device_count()
@@ -144,26 +159,79 @@ def launch(number: int, arguments: Sequence[str]) -> int:
             f"{number} processes need {number} GPUs, this machine has {gpus}.",
             hint=f"Give --num-processes {gpus}, or hide the GPUs with CUDA_VISIBLE_DEVICES= to use the CPU.",
         )
-    environment = dict(os.environ)
-    if not gpus:
-        environment["ACCELERATE_USE_CPU"] = "true"
-    environment.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    options = [
-        "--num_processes",
-        str(number),
-        "--num_machines",
-        "1",
-        "--mixed_precision",
-        "no",
-        "--dynamo_backend",
-        "no",
-    ]
-    # Port 0: any free one. Two evaluations on one machine do not meet.
-    options += ["--multi_gpu", "--main_process_port", "0"] if number > 1 else ["--cpu"] if not gpus else []
-    command = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", *options]
-    # The arguments are this command line's own, given as a list: no shell reads them.
-    finished = subprocess.run([*command, "-m", "squtr.harness", *arguments], env=environment, check=False)  # noqa: S603
-    return finished.returncode
+    shared = {
+        **os.environ,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(_free_port()),
+        "WORLD_SIZE": str(number),
+        "LOCAL_WORLD_SIZE": str(number),
+        **({} if gpus else {"ACCELERATE_USE_CPU": "true"}),
+    }
+    shared.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // number)))
+    command = [sys.executable, "-m", "squtr.harness", *arguments]
+    with contextlib.ExitStack() as stack:
+        # The main process speaks. The others are heard only if they fail.
+        said = [None, *(stack.enter_context(tempfile.TemporaryFile()) for _ in range(1, number))]
+        running: list[subprocess.Popen[bytes]] = []
+        stack.callback(_stop, running)
+        for rank, file in enumerate(said):
+            own = {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+            # The arguments are this command line's own, given as a list: no shell reads them.
+            running.append(subprocess.Popen(command, env=own, stdout=file, stderr=file))  # noqa: S603
+        failed = _first_failure(running)
+        if failed is None:
+            return 0
+        if failed and running[0].poll() is None:
+            # An error of all of them is said by the main process, which may be a moment behind.
+            time.sleep(_MOMENT_S)
+            failed = 0 if running[0].poll() == running[failed].returncode else failed
+        _stop(running)
+        status = running[failed].returncode
+        file = said[failed]
+        if file is not None:
+            file.seek(0)
+            sys.stderr.write(file.read().decode("utf-8", "replace"))
+        if status < 0:
+            raise ModelError(
+                f"process {failed} of {number} was killed by signal {-status}.",
+                hint="If memory ran out, use fewer processes or smaller batches. What was finished is kept: run the "
+                "same command again to continue.",
+            )
+        return status
+
+
+def _first_failure(running: Sequence[subprocess.Popen[bytes]]) -> int | None:
+    """Wait for all; the first that fails, None if none does."""
+    while True:
+        statuses = [process.poll() for process in running]
+        failed = next((rank for rank, status in enumerate(statuses) if status), None)
+        if failed is not None or None not in statuses:
+            return failed
+        time.sleep(_POLL_S)
+
+
+def _stop(running: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End those that still run: asked first, then killed."""
+    for process in running:
+        if process.poll() is None:
+            process.terminate()
+    for process in running:
+        try:
+            process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def usable_cores() -> int:
+    """The number of CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError, UsageError, missing_extra
 from ...loaders.records import Samples
-from ..processes import local_device_index, threads_per_process
+from ..processes import local_device_index, threads_per_process, usable_cores
 from ..protocols import ComponentSpec, Hypothesis, Setting, Transcript
 from .asr_common import (
     LOOP_SETTINGS,
@@ -336,8 +335,3 @@ class FasterWhisperTranscriber:
                 f"{self._compute_type}: {error}.",
                 hint="Check compute_type and device, or give another folder.",
             ) from error
-
-
-def usable_cores() -> int:
-    """The number of CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from ... import __version__
 from ...errors import EXIT_FAILED, EXIT_USAGE, SqutrError, nearest
+from ..processes import launched_size
 
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, what a shell expects after Ctrl-C."""
@@ -97,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SqutrError as error:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
+        if launched_size() > 1:
+            return EXIT_INTERRUPTED  # The process that started this one says so.
         return _fail(
             "interrupted. What was finished is kept: run the same command again to continue.", EXIT_INTERRUPTED
         )

@@ -81,15 +81,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("no system is given.", hint="For example: 'whisper-base + bm25', or --system spec.yaml.")
     if arguments.out is None and not arguments.dry_run:
         raise UsageError("no folder for the results is given.", hint="Add --out DIR.")
-    if arguments.num_processes is not None and launched_size() == 1 and not arguments.dry_run:
+    if arguments.num_processes not in {None, 1} and launched_size() == 1 and not arguments.dry_run:
         return launch(arguments.num_processes, _without_launch(sys.argv[1:]))
     if arguments.dry_run:
         return _dry_run(arguments)
     processes = current_processes()
-    try:
-        evaluation = _evaluation(arguments, processes)
-    finally:
-        processes.close()
+    evaluation = _evaluation(arguments, processes)
+    # Not after an error: the others may be waiting, and whoever started the processes ends them.
+    processes.close()
     return _report(arguments, evaluation) if processes.rank == 0 else 0
 
 

@@ -66,7 +66,7 @@ class Made:
 class Cost:
     """What the evaluation's own meters said, of all its stages."""
 
-    peak_memory_mb: float
+    peak_memory_mb: float | None
     peak_gpu_memory_mb: float | None
     energy_j: float | None
 
