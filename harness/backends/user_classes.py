@@ -89,8 +89,7 @@ def load_user_class(dotted: str, **options: Any) -> object:
     squtr.errors.UsageError: class:math:pi is no component: ...
     """
     dotted = dotted.removeprefix(PREFIX)
-    module_name, attribute = _split(dotted)
-    made = _attribute(_module(module_name, dotted), module_name, attribute)
+    made = find_user_class(dotted)
     if callable(made):
         made = _made(made, dotted, options)
     elif options:
@@ -99,6 +98,19 @@ def load_user_class(dotted: str, **options: Any) -> object:
         )
     check_component(made, f"{PREFIX}{dotted}")
     return made
+
+
+def find_user_class(dotted: str) -> object:
+    """What lies at `module:Name` or `package.module.Name`; its module is imported, and nothing is called.
+
+    Raises `UsageError` as `load_user_class` does.
+
+    >>> find_user_class("squtr.harness.backends.bm25:BM25Retriever").__name__
+    'BM25Retriever'
+    """
+    dotted = dotted.removeprefix(PREFIX)
+    module_name, attribute = _split(dotted)
+    return _attribute(_module(module_name, dotted), module_name, attribute)
 
 
 def kind_of(component: object) -> Kind:

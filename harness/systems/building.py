@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from ...errors import SqutrError, UsageError, unknown_name
 from ..backends import ENCODERS, load_audio_text_encoder, load_front_end, load_retriever, load_transcriber
+from ..backends.user_classes import find_user_class
 from ..protocols import AudioTextEncoder, FrontEnd, RankedRun, ReadyTranscripts, Retriever, Transcriber
 from .caches import Caches
 from .entries import ROLE_NAMES, ComponentEntry, Origins, Role, SystemEntry
@@ -192,10 +193,7 @@ def options_of(constructors: Sequence[Callable[..., object]], *, positional: boo
 
 def _user_class(role: Role, entry: ComponentEntry) -> Callable[..., object]:
     """The user's class. One that a file names must be a class of such a component: nothing else is ever called."""
-    from ..backends.user_classes import _attribute, _module, _split
-
-    module, name = _split(entry.model)
-    found: Any = _attribute(_module(module, entry.model), module, name)
+    found = find_user_class(entry.model)
     methods = _METHODS[role]
     if entry.place and not (inspect.isclass(found) and any(callable(getattr(found, m, None)) for m in methods)):
         raise UsageError(
