@@ -215,14 +215,15 @@ def _built(folder: Path) -> LayoutData:
 
 
 def _on_the_hub(repository: str, revision: str) -> LayoutData:
-    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub import HfApi
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
 
+    client = HfApi(library_name="squtr")
     try:
         commit = revision
         if not _COMMIT.fullmatch(revision):
-            commit = HfApi().repo_info(repository, repo_type="dataset", revision=revision).sha or revision
-        path = hf_hub_download(repository, MANIFEST_NAME, repo_type="dataset", revision=commit)
+            commit = client.repo_info(repository, repo_type="dataset", revision=revision).sha or revision
+        path = client.hf_hub_download(repository, MANIFEST_NAME, repo_type="dataset", revision=commit)
     except LocalEntryNotFoundError as error:
         raise HubError(f"{repository} cannot be reached on the Hub, and is not cached.") from error
     except EntryNotFoundError as error:

@@ -1,0 +1,73 @@
+"""The tasks of mteb from a data set on the Hub, as `squtr push` wrote it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from huggingface_hub import HfApi
+
+from squtr.loaders.paired import BuiltData
+from squtr.loaders.push import push
+
+from .conftest import OWNER
+from .hub import LocalHub
+
+CODE = """
+import json
+import squtr
+
+(spoken, typed) = squtr.mteb_tasks(data={name!r})
+for task in (spoken, typed):
+    task.load_data()
+clean, noisy = (spoken.dataset[f"tiny-zh_{{condition}}"]["test"] for condition in ("clean", "medium_noise"))
+print(json.dumps({{
+    "names": [spoken.metadata.name, typed.metadata.name],
+    "revision": spoken.metadata.revision,
+    "columns": sorted(noisy["queries"].features),
+    "ids": list(noisy["queries"]["id"]),
+    "samples": len(noisy["queries"][0]["audio"]["array"]),
+    "shared": clean["corpus"] is noisy["corpus"],
+    "documents": len(noisy["corpus"]),
+    "relevant": noisy["relevant_docs"],
+    "typed": typed.dataset["tiny-zh_text"]["test"]["queries"].to_list(),
+}}))
+"""
+
+
+@pytest.mark.parametrize("revision", ["", "@v1"])
+def test_tasks_from_the_hub(hub: LocalHub, built: Path, apart: Callable[..., str], revision: str) -> None:
+    report = push(built, "org/data", tag="v1", token=OWNER, endpoint=hub.endpoint)
+    found = json.loads(apart(CODE.format(name=f"org/data{revision}")).splitlines()[-1])
+    data = BuiltData(built)
+    assert found["names"] == ["SQuTRTinyZh", "SQuTRTinyZhText"]
+    assert found["revision"] == report.commit
+    assert found["columns"] == ["audio", "id"]
+    assert found["ids"] == [query.id for query in data.queries("tiny-zh")]
+    assert found["samples"] > 10_000
+    assert found["shared"]
+    assert found["documents"] == len(data.documents("tiny-zh"))
+    assert found["relevant"] == data.qrels("tiny-zh")
+    assert found["typed"] == [{"id": query.id, "text": query.text} for query in data.queries("tiny-zh")]
+
+
+REFUSED = """
+from squtr.errors import SqutrError
+from squtr.harness.mteb.task_data import open_task_data
+
+for name in ("org/nothing", "org/other"):
+    try:
+        open_task_data(name, None)
+    except SqutrError as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_what_is_not_there(hub: LocalHub, api: HfApi, apart: Callable[..., str]) -> None:
+    api.create_repo("org/other", repo_type="dataset")
+    hub.storage.write("org/other", "data.csv", b"1")
+    nothing, other = apart(REFUSED).splitlines()
+    assert nothing.startswith("HubError org/nothing at 'main' cannot be read on the Hub")
+    assert other.startswith("DataError org/other on the Hub has no manifest.json")
