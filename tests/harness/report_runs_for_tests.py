@@ -7,17 +7,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from squtr.harness.metrics.error_counts import ErrorCounts, count_errors
 from squtr.harness.metrics.robustness import loss
 from squtr.harness.metrics.statistics import Interval, corpus_rate_interval, mean_interval
 from squtr.harness.results import (
+    SECONDS_SCHEMA,
     DataInfo,
     Environment,
     Failures,
+    Latency,
     Loss,
     Result,
     RunRecord,
@@ -60,15 +63,60 @@ FAMILIES = ("babble", "traffic", "kitchen")
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What a system is made of.
+
+    A retriever is written by its name, "rrf(A, B)" for a hybrid, "A > B" for a reranker B. A system with an `encoder`
+    is end-to-end, one without a transcriber a ready run.
+    """
+
+    transcriber: str = ""
+    retriever: str = ""
+    front_end: str = ""
+    encoder: str = ""
+    n_best: int = 1
+
+    @property
+    def name(self) -> str:
+        """As the harness names it."""
+        front = f"{self.front_end} | " if self.front_end else ""
+        best = f" ({self.n_best}-best)" if self.n_best > 1 else ""
+        return front + " + ".join(filter(None, (self.transcriber, self.encoder or self.retriever))) + best
+
+    @property
+    def kind(self) -> Literal["cascade", "end-to-end", "run"]:
+        """The kind of system."""
+        return "end-to-end" if self.encoder else "cascade" if self.transcriber else "run"
+
+
+EVERY_KIND = (
+    Parts("whisper-base", "BM25"),
+    Parts("whisper-base", "BM25", front_end="WPE"),
+    Parts("whisper-base", "BM25", n_best=5),
+    Parts("whisper-base", "rrf(BM25, MiniLM-L6)"),
+    Parts("whisper-base", "rrf(BM25, MiniLM-L6) > bge-reranker-base"),
+    Parts(encoder="omni-embed-nemotron-3b"),
+    Parts(retriever="our.trec"),
+)
+"""One system of every kind, and pairs that differ in one part."""
+
+
+@dataclass(frozen=True)
 class Example:
-    """What to make."""
+    """What to make. `part` of the queries are evaluated where it is below 1."""
 
     languages: tuple[str, ...] = ("en", "zh")
-    systems: tuple[tuple[str, str], ...] = SYSTEMS
+    systems: tuple[tuple[str, str] | Parts, ...] = SYSTEMS
     conditions: tuple[str, ...] = CONDITIONS
     n: int = 24
     seed: int = 7
     first_text: dict[str, str] = field(default_factory=lambda: dict(QUERIES))
+    part: float = 1.0
+
+    @property
+    def parts(self) -> list[Parts]:
+        """The systems."""
+        return [s if isinstance(s, Parts) else Parts(*s) for s in self.systems]
 
 
 def example_records(example: Example | None = None) -> list[RunRecord]:
@@ -77,7 +125,7 @@ def example_records(example: Example | None = None) -> list[RunRecord]:
     return [
         record
         for language in example.languages
-        for system in example.systems
+        for system in example.parts
         for record in _records(example, language, system)
     ]
 
@@ -104,7 +152,7 @@ def tiny_clip(number: int) -> bytes:
     return encode_flac((0.2 * np.sin(2 * np.pi * (220 + 110 * number) * time)).astype(np.float32), "tone")
 
 
-def _records(example: Example, language: str, system: tuple[str, str]) -> list[RunRecord]:
+def _records(example: Example, language: str, system: Parts) -> list[RunRecord]:
     rows = {c: _rows(example, language, system, c) for c in example.conditions}
     return [_record(example, language, system, condition, rows) for condition in example.conditions]
 
@@ -117,7 +165,7 @@ def _severity(condition: str) -> float:
     return min(0.95, 0.05 + 0.75 * noise + (0.12 if parsed.reverb else 0))
 
 
-def _rows(example: Example, language: str, system: tuple[str, str], condition: str) -> list[dict[str, Any]]:
+def _rows(example: Example, language: str, system: Parts, condition: str) -> list[dict[str, Any]]:
     blank = "" if language == "zh" else " "
     rows = []
     for number in range(example.n):
@@ -127,8 +175,11 @@ def _rows(example: Example, language: str, system: tuple[str, str], condition: s
         text = example.first_text.get(language, "") if number == 0 else blank.join(words)
         text = text or blank.join(words)
         difficulty = base.random()
-        draw = np.random.default_rng([example.seed, number, *map(ord, system[0] + condition)])
-        rate = _severity(condition) * (0.6 if system[0] == "whisper-small" else 1.0)
+        ear = system.front_end + (system.transcriber or system.encoder or system.retriever)
+        draw = np.random.default_rng([example.seed, number, *map(ord, ear + condition)])
+        rate = _severity(condition) * (0.6 if ear == "whisper-small" else 1.0)
+        if system.front_end:
+            rate *= 0.7 if condition.startswith("reverb") else 1.05
         said = text.split() if blank else list(text)
         heard = []
         for word in said:
@@ -142,15 +193,17 @@ def _rows(example: Example, language: str, system: tuple[str, str], condition: s
         lost = condition != "text" and draw.random() < rate * 0.05
         transcript = text if condition == "text" else "" if lost else blank.join(heard)
         # Systems with the same transcriber heard the same.
-        draw = np.random.default_rng([example.seed, number, *map(ord, "".join(system) + condition)])
+        draw = np.random.default_rng([example.seed, number, *map(ord, ear + system.retriever + condition)])
         if condition == "text":
-            draw = np.random.default_rng([example.seed, number, *map(ord, system[1])])
+            draw = np.random.default_rng([example.seed, number, *map(ord, system.retriever)])
         counts = count_errors(said, transcript.split() if blank else list(transcript))
-        skill = {"BM25": 0.74, "MiniLM-L6": 0.8}.get(system[1], 0.85)
+        skill = {"BM25": 0.74, "MiniLM-L6": 0.8}.get(system.retriever, 0.85) + 0.02 * (system.n_best > 1)
         hit = max(0.0, skill + 0.5 * (0.5 - difficulty) - 0.6 * counts.rate * draw.random() * 1.6)
         rank = 0 if hit < 0.12 else max(1, round((1 - hit) * 9))
         ndcg = 0.0 if rank == 0 or rank > 10 else min(1.0, 1 / math.log2(rank + 1) * (0.85 + 0.15 * draw.random()))
-        spoken = condition != "text"
+        spoken, worded = condition != "text", bool(system.transcriber)
+        if spoken and not worded:
+            transcript, lost = "", False
         parsed = parse_condition(condition) if spoken else None
         noisy = parsed is not None and parsed.snr_db is not None
         rows.append(
@@ -167,10 +220,12 @@ def _rows(example: Example, language: str, system: tuple[str, str], condition: s
                 "truncated": False,
                 "empty": lost,
                 "hallucination": False,
-                "word_errors": float(counts.errors) if spoken and language != "zh" else math.nan,
-                "word_reference_length": float(counts.reference_length) if spoken and language != "zh" else math.nan,
-                "char_errors": float(counts.errors) if spoken else math.nan,
-                "char_reference_length": float(counts.reference_length) if spoken else math.nan,
+                "word_errors": float(counts.errors) if spoken and worded and language != "zh" else math.nan,
+                "word_reference_length": float(counts.reference_length)
+                if spoken and worded and language != "zh"
+                else math.nan,
+                "char_errors": float(counts.errors) if spoken and worded else math.nan,
+                "char_reference_length": float(counts.reference_length) if spoken and worded else math.nan,
                 "ndcg_at_10": ndcg,
                 "mrr_at_10": 0.0 if rank == 0 or rank > 10 else 1 / rank,
                 "recall_at_10": float(0 < rank <= 10),
@@ -186,7 +241,6 @@ def _rows(example: Example, language: str, system: tuple[str, str], condition: s
                 "drr_db": -2.0 if parsed and parsed.reverb else math.nan,
                 "voice": f"voice-{number % 4}" if spoken else "",
                 "duration_s": 3.5 + difficulty if spoken else math.nan,
-                "seconds": 0.4 if spoken else math.nan,
                 "audio_sha256": "ab" * 32 if spoken else "",
             }
         )
@@ -201,7 +255,7 @@ def _score(value: float, bounds: Interval, n: int) -> Score:
 
 
 def _record(
-    example: Example, language: str, system: tuple[str, str], condition: str, rows: dict[str, list[dict[str, Any]]]
+    example: Example, language: str, system: Parts, condition: str, rows: dict[str, list[dict[str, Any]]]
 ) -> RunRecord:
     own = rows[condition]
     n = len(own)
@@ -209,7 +263,7 @@ def _record(
     for metric in METRICS:
         values = [row[metric] for row in own]
         scores[metric] = _score(float(np.mean(values)), mean_interval(values, seed=example.seed), n)
-    if condition != "text":
+    if condition != "text" and system.transcriber:
         unit, name = ("char", "cer") if language == "zh" else ("word", "wer")
         errors = [(row[f"{unit}_errors"], row[f"{unit}_reference_length"]) for row in own]
         counts = [ErrorCounts(0, 0, int(e), int(length)) for e, length in errors]
@@ -222,8 +276,7 @@ def _record(
         if baseline in rows and condition not in ("text", baseline):
             losses[baseline] = {m: _loss(own, rows[baseline], m, example.seed) for m in METRICS}
     spoken = condition != "text"
-    audio = sum(row["duration_s"] for row in own) if spoken else None
-    seconds = sum(row["seconds"] for row in own) if spoken else None
+    seconds = _seconds(system, own) if spoken and system.kind != "run" else None
     result = Result(
         benchmark_version="1",
         squtr_version="0.1.0",
@@ -237,19 +290,12 @@ def _record(
             condition=condition,
             subsets=[f"mini-{language}"],
             n=n,
+            n_total=n if example.part == 1 else round(n / example.part),
+            partial=example.part < 1,
             manifest_sha256="0123456789abcdef" * 4,
             recipe={"seed": example.seed, "noise_bank": "embedded", "room_bank": "embedded", "level": "whole"},
         ),
-        system=SystemInfo(
-            kind="cascade",
-            name=" + ".join(system),
-            transcriber=_component("transcriber", system[0]) if spoken else None,
-            retriever=_component("retriever", system[1]),
-            normalizer="default",
-            normalizer_version="1",
-            script_folding="simplified" if language == "zh" else "none",
-            depth=100,
-        ),
+        system=_system_info(system, language, spoken=spoken),
         scores=scores,
         by_subset={f"mini-{language}": scores},
         losses=losses,
@@ -263,14 +309,7 @@ def _record(
             no_relevant=0,
             unjudged=0,
         ),
-        timing=Timing(
-            transcribe_s=seconds,
-            index_s=0.12,
-            search_s=0.05,
-            audio_s=audio,
-            rtfx=None if audio is None or seconds is None else audio / seconds,
-            peak_memory_mb=812.0,
-        ),
+        timing=_timing(system, own, seconds),
         environment=Environment(
             hardware="2 cores, x86_64",
             threads=2,
@@ -279,18 +318,105 @@ def _record(
         ),
         seed=example.seed,
     )
-    return RunRecord(result, items_table(own))
+    return RunRecord(result, items_table(own), seconds)
 
 
-def _component(kind: str, name: str) -> dict[str, Any]:
-    return {
-        "backend": name.lower(),
-        "kind": kind,
-        "model": name,
-        "name": name,
-        "revision": "0" * 40,
-        "settings": {"beam_size": 1} if kind == "transcriber" else {"k1": 0.9, "b": 0.4},
+def _seconds(system: Parts, rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """What hearing took: a recogniser 0.4 s, an encoder 0.1 s, a front end 0.3 s."""
+    taken = {"seconds": 0.1 if system.encoder else 0.4, "front_end_seconds": 0.3 if system.front_end else 0.0}
+    rows = [{"id": row["id"], "subset": row["subset"], **taken} for row in rows]
+    return pa.Table.from_pylist(rows, schema=SECONDS_SCHEMA)
+
+
+def _timing(system: Parts, rows: Sequence[dict[str, Any]], seconds: pa.Table | None) -> Timing:
+    index_s, search_s = (None, None) if system.kind == "run" else (0.12, 0.05)
+    if seconds is None:
+        return Timing(index_s=index_s, search_s=search_s, peak_memory_mb=812.0, processes=2)
+    heard, front = (sum(seconds.column(name).to_pylist()) for name in ("seconds", "front_end_seconds"))
+    audio = sum(row["duration_s"] for row in rows)
+    middle = 0.5 + 0.3 * bool(system.front_end)
+    return Timing(
+        index_s=index_s,
+        search_s=search_s,
+        front_end_s=front if system.front_end else None,
+        transcribe_s=heard,
+        audio_s=audio,
+        rtfx=audio / (heard + front),
+        waiting_share=0.013,
+        latency=Latency(n=20, p50_s=middle, p90_s=middle * 1.4, p95_s=middle * 1.6, p99_s=middle * 2.5),
+        peak_memory_mb=812.0,
+        peak_gpu_memory_mb=6144.0 if system.encoder else None,
+        energy_j=54_321.0,
+        processes=2,
+    )
+
+
+def _system_info(system: Parts, language: str, *, spoken: bool) -> SystemInfo:
+    many = spoken and system.n_best > 1
+    return SystemInfo(
+        kind=system.kind,
+        name=system.name,
+        front_end=_component("front_end", system.front_end) if spoken and system.front_end else None,
+        transcriber=_component("transcriber", system.transcriber, system.n_best)
+        if spoken and system.transcriber
+        else None,
+        encoder=_component("audio_text_encoder", system.encoder) if system.encoder else None,
+        retriever=_component("retriever", system.retriever) if system.retriever else None,
+        n_best=system.n_best if many else 1,
+        n_best_fusion="rrf" if many else "",
+        normalizer="default",
+        normalizer_version="1",
+        script_folding="simplified" if language == "zh" and system.transcriber else "none",
+        depth=100,
+    )
+
+
+def _component(kind: str, name: str, n_best: int = 1) -> dict[str, Any]:
+    if kind == "retriever" and " > " in name:
+        first, _, model = name.rpartition(" > ")
+        settings: dict[str, Any] = {"first": _component(kind, first), "candidates": 100, "max_tokens": 512}
+        return {**_plain(kind, name, settings), "backend": "rerank", "model": f"BAAI/{model}"}
+    if kind == "retriever" and name.startswith("rrf("):
+        parts = [_component(kind, part) for part in name[4:-1].split(", ")]
+        return {**_plain(kind, name, {"k": 60, "method": "rrf", "parts": parts}), "backend": "hybrid", "model": ""}
+    options: dict[str, dict[str, Any]] = {
+        "transcriber": {"beam_size": 5, **({"n_best": n_best} if n_best > 1 else {})},
+        "front_end": {"delay": 3, "iterations": 3, "taps": 10},
+        "audio_text_encoder": {"dtype": "bfloat16", "query_prompt": "query: ", "long_clips": {"seconds": 30}},
     }
+    return _plain(kind, name, options.get(kind, {"b": 0.4, "k1": 0.9}))
+
+
+def _plain(kind: str, name: str, settings: dict[str, Any]) -> dict[str, Any]:
+    fields = {"backend": name.lower(), "kind": kind, "model": name, "name": name, "revision": "0" * 40}
+    return {**fields, "settings": settings}
+
+
+def imported_records(example: Example | None = None) -> list[RunRecord]:
+    """The first system's runs as another tool's aggregates: no intervals, no records, nothing but the scores."""
+    records = []
+    for record in example_records(example):
+        result = record.result
+        if result.system.name != (example or Example()).parts[0].name:
+            continue
+        subset = result.data.subsets[0]
+        scores = {name: Score(value=score.value, n=score.n) for name, score in result.scores.items()}
+        data = result.data.model_copy(
+            update={"source": "mteb", "source_version": "", "config": f"{subset}_{result.data.condition}", "recipe": {}}
+        )
+        unstated = {"name": "org/model", "normalizer": "", "normalizer_version": "", "script_folding": "", "depth": 0}
+        update = {
+            "origin": "imported",
+            "data": data,
+            "system": result.system.model_copy(update=unstated),
+            "scores": scores,
+            "by_subset": {subset: scores},
+            "losses": {},
+            "timing": Timing(),
+            "environment": Environment(hardware="", threads=0, python="", packages={}),
+        }
+        records.append(RunRecord(result.model_copy(update=update), items_table([])))
+    return records
 
 
 def _loss(own: Sequence[dict[str, Any]], base: Sequence[dict[str, Any]], metric: str, seed: int) -> Loss:
