@@ -16,7 +16,7 @@ from .unpack import is_archive, unpack
 
 RECORD = "fetched.json"
 """In the bank's folder: what was fetched from where, with its sha256."""
-HUB_PATTERNS = ("*.wav", "*.flac", "*.csv", "*.md", "LICENSE*")
+HUB_PATTERNS = ("*.wav", "*.flac", "*.csv", "*.parquet", "*.md", "LICENSE*")
 
 Progress = Callable[[str, int, int], None]
 """Called with a file's name, the bytes that are there, and the bytes there will be (0 if not known)."""

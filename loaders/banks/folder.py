@@ -12,7 +12,7 @@ from ..audio import check_samples, decode_audio, resample
 from ..home import squtr_home
 from ..lru import LruCache
 from ..mixing import remove_dc
-from ..records import Samples
+from ..records import SAMPLE_RATE, Samples
 from ..sources.digests import KeptDigests, stream_sha256
 from .decoded import DecodedSounds, memory_cost
 from .protocols import NoiseInfo
@@ -77,7 +77,7 @@ class SoundFolder:
         self._channel = channel
         self._files: dict[str, Path] | None = None
         self._version = ""
-        self._read: LruCache[str, Samples] = LruCache(CACHE_BYTES, memory_cost)
+        self._read: LruCache[tuple[str, int], Samples] = LruCache(CACHE_BYTES, memory_cost)
 
     @property
     def name(self) -> str:
@@ -136,9 +136,13 @@ class SoundFolder:
         Raises `UnknownNameError`, and `AudioError` naming the file if it is unreadable, silent, constant, not finite,
         or has several channels and none was chosen.
         """
-        return self._read.get(sound_id, lambda: self._load(sound_id))
+        return self.read_at(sound_id, SAMPLE_RATE)
 
-    def _load(self, sound_id: str) -> Samples:
+    def read_at(self, sound_id: str, rate: int) -> Samples:
+        """The same at `rate` Hz, resampled once from the file's own rate."""
+        return self._read.get((sound_id, rate), lambda: self._load(sound_id, rate))
+
+    def _load(self, sound_id: str, target: int) -> Samples:
         path = self.files().get(sound_id)
         if path is None:
             raise unknown_name(self._kind, sound_id, self.files())
@@ -146,13 +150,13 @@ class SoundFolder:
 
         def make() -> Samples:
             samples, rate = self._decode(path, name)
-            samples = resample(check_samples(samples, name), rate)
+            samples = resample(check_samples(samples, name), rate, target)
             samples = self._prepare(check_samples(samples, name))
             samples.flags.writeable = False
             return samples
 
         try:
-            key = _decoding_key(path, self._kind, self._channel)
+            key = _decoding_key(path, self._kind, self._channel, target)
         except OSError as error:
             raise AudioError(f"{name} cannot be read: {error}.", hint="Replace or remove it.") from error
         return DecodedSounds(squtr_home() / "decoded").get(key, make)
@@ -220,7 +224,7 @@ def _reader(path: Path) -> Callable[[], str]:
     return read
 
 
-def _decoding_key(path: Path, kind: str, channel: int | None) -> str:
+def _decoding_key(path: Path, kind: str, channel: int | None, rate: int) -> str:
     """Everything that decides the decoded samples: the file as it is now, what is taken from it, the libraries."""
     import soundfile
     import soxr
@@ -230,7 +234,7 @@ def _decoding_key(path: Path, kind: str, channel: int | None) -> str:
         (
             str(path.resolve()),
             (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino),
-            (kind, channel, _PREPARED),
+            (kind, channel, _PREPARED) if rate == SAMPLE_RATE else (kind, channel, _PREPARED, rate),
             (soundfile.__libsndfile_version__, soxr.__version__),
         )
     )

@@ -14,7 +14,7 @@ from ...errors import AudioError, DataError, HubError, UsageError, unknown_name
 from ..audio import check_samples, decode_audio, resample
 from ..lru import LruCache
 from ..mixing import remove_dc
-from ..records import Samples
+from ..records import SAMPLE_RATE, Samples
 from ..sources.digests import files_version
 from ..sources.names import SourceName, hub_place, parse_source_name
 from .decoded import memory_cost
@@ -50,7 +50,7 @@ class HubSounds:
         self._columns: datasets.Dataset | None = None
         self._audio = ""
         self._ids: dict[str, int] = {}
-        self._read: LruCache[str, Samples] = LruCache(CACHE_BYTES, memory_cost)
+        self._read: LruCache[tuple[str, int], Samples] = LruCache(CACHE_BYTES, memory_cost)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_reopen, (type(self), self._spelled.text, self._channel))
@@ -97,9 +97,13 @@ class HubSounds:
 
     def read(self, sound_id: str) -> Samples:
         """The sound, (T,) float32 at 24 kHz, read-only. Raises `UnknownNameError`, and `AudioError` naming the id."""
-        return self._read.get(sound_id, lambda: self._load(sound_id))
+        return self.read_at(sound_id, SAMPLE_RATE)
 
-    def _load(self, sound_id: str) -> Samples:
+    def read_at(self, sound_id: str, rate: int) -> Samples:
+        """The same at `rate` Hz, resampled once from the sound's own rate."""
+        return self._read.get((sound_id, rate), lambda: self._load(sound_id, rate))
+
+    def _load(self, sound_id: str, target: int) -> Samples:
         row = self.ids().get(sound_id)
         if row is None:
             raise unknown_name(self.kind, sound_id, self.ids())
@@ -109,7 +113,7 @@ class HubSounds:
         if content is None:
             raise AudioError(f"{name} has no sound.", hint="Remove the row.")
         samples, rate = decode_audio(content, name, channel=self._chosen(content, name))
-        samples = self._prepare(check_samples(resample(check_samples(samples, name), rate), name))
+        samples = self._prepare(check_samples(resample(check_samples(samples, name), rate, target), name))
         samples.flags.writeable = False
         return samples
 

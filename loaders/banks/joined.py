@@ -44,9 +44,13 @@ class JoinedNoises:
 
     def read(self, noise_id: str) -> Samples:
         """The noise, as its bank reads it."""
+        return self.owner(noise_id).read(noise_id)
+
+    def owner(self, noise_id: str) -> NoiseBank:
+        """The bank that a noise belongs to. Raises `UnknownNameError`."""
         if noise_id not in self._owners:
             raise unknown_name("noise", noise_id, self._owners)
-        return self._owners[noise_id].read(noise_id)
+        return self._owners[noise_id]
 
 
 class JoinedRooms:
@@ -74,9 +78,13 @@ class JoinedRooms:
 
     def read(self, rir_id: str) -> Samples:
         """The impulse response, as its bank reads it."""
+        return self.owner(rir_id).read(rir_id)
+
+    def owner(self, rir_id: str) -> RoomBank:
+        """The bank that a response belongs to. Raises `UnknownNameError`."""
         if rir_id not in self._owners:
             raise unknown_name("room", rir_id, self._owners)
-        return self._owners[rir_id].read(rir_id)
+        return self._owners[rir_id]
 
 
 def _shared(kind: str, sound_id: str, first: str, second: str) -> DataError:

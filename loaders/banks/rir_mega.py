@@ -9,17 +9,31 @@ from __future__ import annotations
 import ast
 import csv
 import filecmp
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from ...errors import DataError, unknown_name
 from ..records import NAN
 from .catalogue import CATALOGUE, not_fetched
 from .folder import FolderRooms, walk_sounds
 
-OWN_VALUES = {"rt60_s": "rt60", "drr_db": "drr_db", "c50_db": "c50_db", "c80_db": "c80_db"}
-"""Our name of a value to its name in the metadata."""
+OWN_VALUES = {
+    "rt60_s": ("rt60", "rt60_s", "rt60_t30", "rt60_t30_s", "t60"),
+    "drr_db": ("drr_db", "drr"),
+    "c50_db": ("c50_db", "c50"),
+    "c80_db": ("c80_db", "c80"),
+    "edt_s": ("edt", "edt_s"),
+}
+"""Our name of a value to its names in the metadata, in capitals or not: `metadata.csv` (version 1) and
+`metadata_v2.parquet` spell them differently."""
+ID_KEYS = ("id", "rir_id", "audio_id", "wav", "file_name", "file", "path")
+"""Columns that may name a response, directly or by its file."""
+ROOM_KEYS = ("seed_room", "room_id", "room_seed")
+"""Columns that tell which room a response was simulated in."""
+V2_NAME = "metadata_v2.parquet"
 _NOT_FINITE = re.compile(r"(?<![\w.])-?(?:nan|inf(?:inity)?)(?![\w.])", re.IGNORECASE)
 _NUMPY_NUMBER = re.compile(r"\bnp\.float\d+\(([^()]*)\)")
 
@@ -28,13 +42,14 @@ class RirMegaRooms(FolderRooms):
     """The bank `rir_mega`: ids as published, such as `rir_000123`.
 
     `split` (train, val, test) takes only the responses that the metadata put there; "" takes all that are in the
-    folder. A response that lies in several folders is taken once.
+    folder. A response that lies in several folders is taken once. Where `metadata_v2.parquet` and `metadata.csv` both
+    say something about it, the former holds.
     """
 
     def __init__(self, folder: Path, channel: int | None = None, split: str = "") -> None:
         super().__init__(folder, channel, CATALOGUE["rir_mega"].licence)
         self._split = split
-        self._rows: dict[str, dict[str, str]] | None = None
+        self._rows: dict[str, dict[str, object]] | None = None
 
     @property
     def name(self) -> str:
@@ -42,17 +57,32 @@ class RirMegaRooms(FolderRooms):
         return f"rir_mega?split={self._split}" if self._split else "rir_mega"
 
     def own_values(self, rir_id: str) -> Mapping[str, float]:
-        """What the metadata say: `rt60_s`, `drr_db`, `c50_db`, `c80_db`, NaN where they say nothing.
+        """What the metadata say: `rt60_s`, `drr_db`, `c50_db`, `c80_db`, `edt_s`, NaN where they say nothing.
 
         Raises `UnknownNameError`, and `DataError` for metadata that cannot be read.
         """
         if rir_id not in self.files():
             raise unknown_name("impulse response", rir_id, self.files())
         row = self._metadata().get(rir_id, {})
-        values: Mapping[str, object] = row
+        values = dict(row)
         if row.get("metrics"):
-            values = _literal(row["metrics"], rir_id)
-        return {ours: _number(values.get(theirs), rir_id, theirs) for ours, theirs in OWN_VALUES.items()}
+            # What has a column of its own comes from version 2 and goes first.
+            held = {key.lower(): value for key, value in _literal(str(row["metrics"]), rir_id).items()}
+            values = held | {key: value for key, value in values.items() if not _is_empty(value)}
+        found = {}
+        for ours, theirs in OWN_VALUES.items():
+            numbers = (_number(values.get(name), rir_id, name) for name in theirs)
+            found[ours] = next((number for number in numbers if not math.isnan(number)), NAN)
+        return found
+
+    def room_of(self, rir_id: str) -> str:
+        """The room in which a response was simulated: its seed in the metadata, else the response's own id."""
+        if rir_id not in self.files():
+            raise unknown_name("impulse response", rir_id, self.files())
+        row = self._metadata().get(rir_id, {})
+        named = (str(row[key]) for key in ROOM_KEYS if not _is_empty(row.get(key)))
+        room = next(named, "")
+        return f"rir_mega_room_{room}" if room else rir_id
 
     def _find(self) -> dict[str, Path]:
         found: dict[str, Path] = {}
@@ -66,7 +96,7 @@ class RirMegaRooms(FolderRooms):
             raise not_fetched(CATALOGUE["rir_mega"], self._folder, "")
         if self._split:
             rows = self._metadata()
-            splits = {row.get("split", "") for row in rows.values()}
+            splits = {str(row.get("split") or "") for row in rows.values()}
             if self._split not in splits:
                 raise unknown_name("split of rir_mega:", self._split, splits - {""})
             found = {k: path for k, path in found.items() if rows.get(k, {}).get("split") == self._split}
@@ -74,18 +104,53 @@ class RirMegaRooms(FolderRooms):
                 raise not_fetched(CATALOGUE["rir_mega"], self._folder, f"has no response of the split {self._split!r}")
         return dict(sorted(found.items()))
 
-    def _metadata(self) -> dict[str, dict[str, str]]:
+    def _metadata(self) -> dict[str, dict[str, object]]:
+        """Response to its row, column names in small letters."""
         if self._rows is None:
-            rows: dict[str, dict[str, str]] = {}
+            rows: dict[str, dict[str, object]] = {}
+            for path in sorted(self._folder.rglob(V2_NAME)):
+                _add_rows(rows, _parquet_rows(path))
             for path in sorted(self._folder.rglob("metadata.csv")):
-                try:
-                    with path.open(encoding="utf-8-sig", newline="") as lines:
-                        for row in csv.DictReader(lines):
-                            rows.setdefault((row.get("id") or "").strip(), row)
-                except (OSError, UnicodeDecodeError, csv.Error) as error:
-                    raise DataError(f"{path} cannot be read: {error}.", hint="Fetch it again.") from error
+                _add_rows(rows, _csv_rows(path))
             self._rows = rows
         return self._rows
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def _add_rows(rows: dict[str, dict[str, object]], more: Iterable[Mapping[Any, object]]) -> None:
+    """Add rows by the id of their response; of a value that is there twice, the first stays."""
+    for row in more:
+        small = {str(key).strip().lower(): value for key, value in row.items() if key is not None}
+        named = (str(small[key]).strip() for key in ID_KEYS if not _is_empty(small.get(key)))
+        rir_id = Path(next(named, "").replace("\\", "/")).name
+        rir_id = rir_id.rpartition(".")[0] if rir_id.lower().endswith((".wav", ".flac")) else rir_id
+        held = rows.setdefault(rir_id, {})
+        for key, value in small.items():
+            if _is_empty(held.get(key)):
+                held[key] = value
+
+
+def _csv_rows(path: Path) -> Iterator[Mapping[str, object]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            yield from csv.DictReader(lines)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read: {error}.", hint="Fetch it again.") from error
+
+
+def _parquet_rows(path: Path) -> Iterator[Mapping[str, object]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches():
+                yield from batch.to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{path} cannot be read: {error}.", hint="Fetch it again.") from error
 
 
 def _literal(text: str, rir_id: str) -> Mapping[str, object]:

@@ -58,6 +58,13 @@ SOURCES = {
             "PATH",
             ("language", "subset", "licence"),
         ),
+        SourceSpec(
+            "librispeech",
+            ".librispeech:open_librispeech",
+            "read English books, from the Hub or unpacked; recordings without a corpus",
+            "PART or PATH",
+            ("part",),
+        ),
     )
 }  # fmt: skip
 

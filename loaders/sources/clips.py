@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import AudioError
 from ..audio import check_samples, decode_audio, resample
 from ..jsonl import text_field
-from ..records import NAN, CleanSpeech, Query
+from ..records import NAN, SAMPLE_RATE, CleanSpeech, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,15 @@ def clip_path(folder: Path, file: str, name: str) -> Path:
     return path
 
 
-def read_clip(folder: Path, clip: Clip, query: Query) -> CleanSpeech:
-    """The recording of `query`, resampled to 24 kHz. Raises `AudioError` naming query and file."""
+def read_clip(folder: Path, clip: Clip, query: Query, rate: int = SAMPLE_RATE) -> CleanSpeech:
+    """The recording of `query`, resampled to `rate` Hz. Raises `AudioError` naming query and file."""
     name = f"the recording {clip.file} of query {query.id!r}"
-    return clean_speech(clip_path(folder, clip.file, name), clip, name)
+    return clean_speech(clip_path(folder, clip.file, name), clip, name, rate)
 
 
-def clean_speech(content: bytes | Path, clip: Clip, name: str) -> CleanSpeech:
-    """A recording (a file's content or its path) as clean speech. Raises `AudioError` if it cannot be used."""
-    samples, rate = decode_audio(content, name)
-    samples = resample(check_samples(samples, name), rate)
+def clean_speech(content: bytes | Path, clip: Clip, name: str, rate: int = SAMPLE_RATE) -> CleanSpeech:
+    """A recording (a file's content or its path) as clean speech at `rate` Hz. Raises `AudioError` if it cannot be
+    used."""
+    samples, recorded = decode_audio(content, name)
+    samples = resample(check_samples(samples, name), recorded, rate)
     return CleanSpeech(samples, clip.speaker, clip.voice, clip.tts_error_rate)

@@ -22,7 +22,7 @@ from typing import Any
 
 from ...errors import AudioError, DataError, UnknownNameError, nearest
 from ..jsonl import text_field
-from ..records import CleanSpeech, Document, Qrel, Query
+from ..records import SAMPLE_RATE, CleanSpeech, Document, Qrel, Query
 from .clips import Clip, clip_of, read_clip
 from .names import SourceName
 from .tables import Table, check_judged, jsonl_table, read_qrels, read_queries, stream_documents
@@ -138,7 +138,11 @@ class CollectionSource:
 
     def speech(self, query: Query) -> CleanSpeech:
         """The clean recording of `query`, resampled to 24 kHz. Raises `AudioError` naming query and file."""
-        return read_clip(self.root / "speech", self._clip(query), query)
+        return self.speech_at(query, SAMPLE_RATE)
+
+    def speech_at(self, query: Query, rate: int) -> CleanSpeech:
+        """The clean recording of `query`, resampled once to `rate` Hz."""
+        return read_clip(self.root / "speech", self._clip(query), query, rate)
 
 
 def open_mini(_: SourceName) -> CollectionSource:

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from ...errors import AudioError, DataError, unknown_name
-from ..records import CleanSpeech, Document, Qrel, Query
+from ..records import SAMPLE_RATE, CleanSpeech, Document, Qrel, Query
 from .clips import Clip, clip_of, inside, optional_text, read_clip
 from .digests import files_version
 from .names import SourceName, check_language
@@ -307,10 +307,14 @@ class RecordedSource:
 
     def speech(self, query: Query) -> CleanSpeech:
         """The recording of `query`."""
+        return self.speech_at(query, SAMPLE_RATE)
+
+    def speech_at(self, query: Query, rate: int) -> CleanSpeech:
+        """The recording of `query`, resampled once to `rate` Hz."""
         clip = self._clips.get((query.language, query.id))
         if clip is None:
             raise AudioError(f"{self.name} has no query {query.id!r}.", hint="Ask for one of its own queries.")
-        return read_clip(self.recordings.folder, clip, query)
+        return read_clip(self.recordings.folder, clip, query, rate)
 
 
 def open_recorded(name: SourceName) -> RecordedSource:

@@ -214,6 +214,47 @@ def test_rir_mega(home):
         load_room_bank("rir_mega")
 
 
+def test_rir_mega_reads_both_versions_of_its_metadata_and_knows_rooms():
+    folder = bank_folder("rir_mega")
+    make_rir_mega(folder, ["train", "train", "val"])
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {
+        "ID": ["rir_000000", "rir_000001", "rir_000002"],
+        "RT60": [0.61, math.nan, None],
+        "EDT": [0.4, 0.5, None],
+        "seed_room": [7, 7, 8],
+    }
+    pq.write_table(pa.table(columns), folder / "metadata" / "metadata_v2.parquet")
+    (folder / "data-mini" / "metadata").mkdir(parents=True)
+    (folder / "data-mini" / "metadata" / "metadata.csv").write_text("id,split\nrir_000000,train\n")
+    bank = load_room_bank("rir_mega")
+    own = [bank.own_values(rir_id) for rir_id in bank.rooms()]
+    assert [values["rt60_s"] for values in own] == [0.61, 1.5, 2.5]
+    assert [values["edt_s"] for values in own[:2]] == [0.4, 0.5]
+    assert math.isnan(own[2]["edt_s"])
+    assert [bank.room_of(rir_id) for rir_id in bank.rooms()] == [f"rir_mega_room_{n}" for n in (7, 7, 8)]
+    assert list(load_room_bank("rir_mega?split=train").rooms()) == ["rir_000000", "rir_000001"]
+    with pytest.raises(UnknownNameError):
+        bank.room_of("rir_9")
+    (folder / "metadata" / "metadata_v2.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(DataError, match=r"metadata_v2\.parquet cannot be read"):
+        load_room_bank("rir_mega").own_values("rir_000000")
+
+
+def test_a_sound_at_another_rate_is_resampled_once(tmp_path):
+    from squtr.loaders.banks.details import own_values, read_at, room_of
+
+    write(tmp_path / "rooms" / "r.wav", rate=16_000)
+    bank = load_room_bank(f"simulated+{tmp_path / 'rooms'}")
+    native, _ = soundfile.read(tmp_path / "rooms" / "r.wav", dtype="float32")
+    assert np.array_equal(read_at(bank, "r", 16_000), native)
+    assert np.array_equal(read_at(bank, "r", 24_000), bank.read("r"))
+    assert room_of(bank, "r") == "r"
+    assert own_values(bank, "r") == {}
+
+
 def test_metadata_that_cannot_be_read():
     folder = bank_folder("rir_mega")
     make_rir_mega(folder, ["train"])

@@ -1,0 +1,55 @@
+"""What some banks can tell beyond the protocols: a sound at another rate, the room of a response, its source's values.
+
+Each function asks the bank, or gives the answer that holds for every bank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from ..audio import resample
+from ..records import SAMPLE_RATE, Samples
+from .joined import JoinedNoises, JoinedRooms
+from .protocols import NoiseBank, RoomBank
+
+
+@runtime_checkable
+class _AtRate(Protocol):
+    def read_at(self, sound_id: str, rate: int) -> Samples: ...
+
+
+@runtime_checkable
+class _KnowsRooms(Protocol):
+    def room_of(self, rir_id: str) -> str: ...
+
+
+@runtime_checkable
+class _HasOwnValues(Protocol):
+    def own_values(self, rir_id: str) -> Mapping[str, float]: ...
+
+
+def read_at(bank: NoiseBank | RoomBank, sound_id: str, rate: int) -> Samples:
+    """A noise or response, (T,) float32 at `rate` Hz, resampled once from its own rate where the bank can.
+
+    Raises what the bank's `read` raises.
+    """
+    if isinstance(bank, JoinedNoises | JoinedRooms):
+        return read_at(bank.owner(sound_id), sound_id, rate)
+    if isinstance(bank, _AtRate):
+        return bank.read_at(sound_id, rate)
+    return resample(bank.read(sound_id), SAMPLE_RATE, rate)
+
+
+def room_of(bank: RoomBank, rir_id: str) -> str:
+    """The id of the room in which a response was taken; the response's own id where the bank does not say."""
+    if isinstance(bank, JoinedRooms):
+        return room_of(bank.owner(rir_id), rir_id)
+    return bank.room_of(rir_id) if isinstance(bank, _KnowsRooms) else rir_id
+
+
+def own_values(bank: RoomBank, rir_id: str) -> Mapping[str, float]:
+    """What the bank's publisher says about a response (`rt60_s`, `drr_db`, …); empty where nothing is said."""
+    if isinstance(bank, JoinedRooms):
+        return own_values(bank.owner(rir_id), rir_id)
+    return bank.own_values(rir_id) if isinstance(bank, _HasOwnValues) else {}
