@@ -9,7 +9,7 @@ from .common import say, say_json
 
 EXAMPLE = """example:
   squtr import mteb ~/.cache/mteb --out run
-  squtr report run
+  squtr import mteb results/org__model/1 --out run --json
 """
 
 

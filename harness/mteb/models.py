@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...errors import AudioError, UsageError
 from ...loaders.audio import resample, to_pcm16
 from ...loaders.records import Document, Samples
+from ..pipeline.listening import Ear
 from ..protocols import AudioTextEncoder, FrontEnd, Retriever, TextEncoder, Transcriber, Transcript
 from ..store import Store
 from ..text.script import fold_script
@@ -177,7 +178,8 @@ class CascadeModel(RetrieverModel):
 
     def _transcribe(self, clips: Sequence[tuple[str, Samples, int]], language: str) -> list[Transcript]:
         digests = [_sound_digest(samples, rate, name) for name, samples, rate in clips]
-        listener = _listener(self._front_end, self._transcriber)
+        # The key under which `squtr evaluate` keeps transcripts.
+        listener = Ear(self._transcriber, self._front_end).key
         unheard = [d for d in dict.fromkeys(digests) if (d, language) not in self._heard]
         if unheard and self._store is not None:
             known = self._store.transcripts(unheard, language=language, listener=listener)
@@ -304,12 +306,6 @@ def _searching(cascade: Any) -> Retriever:
             hint="Evaluate it with `squtr evaluate` and export the results, or set n_best to 1.",
         )
     return cast(Retriever, cascade.retriever)
-
-
-def _listener(front_end: FrontEnd | None, transcriber: Transcriber) -> str:
-    """What transcripts are kept under, as `squtr evaluate` keeps them."""
-    own = transcriber.spec.fingerprint
-    return own if front_end is None else f"{own}-{front_end.spec.fingerprint}"
 
 
 def _languages(part: Any) -> list[str]:
