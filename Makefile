@@ -43,6 +43,8 @@ $(VENV)/.squtr-demo: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.squtr-dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -c constraints.txt -e '.[dev]'
+	# Without what it requires: all but triton is installed, and that (286 MB) is for word timestamps on CUDA alone.
+	$(PIP) install --no-deps openai-whisper==20250625
 	@touch $(VENV)/.squtr-demo $@
 
 $(VENV)/.squtr-bench: pyproject.toml constraints.txt | $(BIN)/python

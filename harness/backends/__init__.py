@@ -62,11 +62,13 @@ RETRIEVERS = _table(
 ENCODERS = _table(
     BackendSpec("sentence-transformers", "harness.backends.encoders:SentenceTransformerEncoder", "torch", True),
     BackendSpec("server", "harness.backends.encoder_server:ServerEncoder", "", True),
+    BackendSpec("mteb", "harness.mteb.reverse:MtebTextEncoder", "mteb", True),
 )
 AUDIO_TEXT_ENCODERS = _table(
     BackendSpec("clap", "harness.backends.audio_clap:ClapEncoder", "torch", True),
     BackendSpec("chat-template", "harness.backends.audio_chat:ChatTemplateEncoder", "torch", True),
     BackendSpec("sentence-transformers-audio", "harness.backends.audio_st:MultimodalEncoder", "torch", True),
+    BackendSpec("mteb", "harness.mteb.reverse:MtebAudioTextEncoder", "mteb", True),
 )
 FRONT_ENDS = _table(
     BackendSpec("wpe", "harness.backends.front_wpe:WPEFrontEnd", "wpe", False),

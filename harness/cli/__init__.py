@@ -37,6 +37,8 @@ COMMANDS = {
         CommandSpec("report", ".report", "write one self-contained HTML page from results"),
         CommandSpec("compare", ".compare", "compare two systems on the same items: tests, intervals, n"),
         CommandSpec("score", ".score", "score transcripts or rankings that lie in files"),
+        CommandSpec("export", ".export", "write results as another tool reads them (mteb)"),
+        CommandSpec("import", ".import_", "read results that another tool wrote (mteb)"),
         CommandSpec("normalize", ".normalize", "normalise lines of text as the scores do"),
         CommandSpec("speak", ".speak", "speak one text into a sound file"),
         CommandSpec("synthesize", ".synthesize", "speak all queries of a source and check their quality"),
