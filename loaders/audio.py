@@ -68,6 +68,34 @@ def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None
     return np.ascontiguousarray(data[:, channel]), int(rate)
 
 
+def decode_hashed(content: bytes, name: str) -> tuple[Samples, int, str]:
+    """Samples (T,) float32, the rate in Hz, and the digest of `pcm_sha256`, of a mono file.
+
+    A file of 16-bit samples, which is what squtr stores, is decoded once for both. Raises as `decode_audio`, and for a
+    file of other samples that do not fit into 16 bits.
+    """
+    try:
+        with soundfile.SoundFile(io.BytesIO(content)) as file:
+            plain = file.subtype == "PCM_16" and file.channels == 1
+            pcm = file.read(dtype="int16") if plain else None
+            rate = int(file.samplerate)
+    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
+        reason = str(error).rstrip(".")
+        raise AudioError(f"{name} cannot be read as sound: {reason}.", hint="Replace or remove it.") from error
+    if pcm is None:
+        samples, rate = decode_audio(content, name)
+        return samples, rate, _digest(to_pcm16(samples, name), rate)
+    scaled = pcm.astype(np.float32)
+    scaled *= np.float32(1 / 32768)
+    return scaled, rate, _digest(pcm, rate)
+
+
+def _digest(pcm: NDArray[np.int16], rate: int) -> str:
+    digest = hashlib.sha256(f"{rate}\n".encode())
+    digest.update(np.ascontiguousarray(pcm).data)
+    return digest.hexdigest()
+
+
 def resample(samples: Samples, rate: int, target: int = SAMPLE_RATE) -> Samples:
     """(T,) float32 at `rate` Hz to (ceil(T·target/rate),) at `target` Hz, by soxr at its highest quality.
 
@@ -140,6 +168,4 @@ def pcm_sha256(audio: bytes, name: str) -> str:
         data, rate = soundfile.read(io.BytesIO(audio), dtype="int16")
     except (soundfile.LibsndfileError, RuntimeError) as error:
         raise AudioError(f"{name} cannot be read as sound: {error}.") from error
-    digest = hashlib.sha256(f"{rate}\n".encode())
-    digest.update(np.ascontiguousarray(data).tobytes())
-    return digest.hexdigest()
+    return _digest(data, int(rate))

@@ -11,10 +11,8 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ...errors import AudioError, DataError
-from ...loaders.audio import decode_audio, resample, to_pcm16
+from ...loaders.audio import decode_hashed, resample
 from ...loaders.paired import PairedData, check_pairing
 from ...loaders.records import Query, Samples, SpokenQuery
 from ...loaders.rows import in_order
@@ -175,14 +173,7 @@ def _decode(query: SpokenQuery, encoded_sha256: str, rate: int) -> tuple[str, Sa
     """The digest of a query's sound, and the sound at `rate` or why it cannot be decoded."""
     name = f"query {query.id!r} under {query.condition}"
     try:
-        samples, own_rate = decode_audio(query.audio, name)
+        samples, own_rate, digest = decode_hashed(query.audio, name)
     except AudioError as error:
         return UNDECODABLE + encoded_sha256, error
-    return samples_sha256(samples, own_rate, name), resample(samples, own_rate, rate)
-
-
-def samples_sha256(samples: Samples, rate: int, name: str) -> str:
-    """The same digest as `pcm_sha256`, from samples decoded to float."""
-    digest = hashlib.sha256(f"{rate}\n".encode())
-    digest.update(np.ascontiguousarray(to_pcm16(samples, name)).tobytes())
-    return digest.hexdigest()
+    return digest, resample(samples, own_rate, rate)
