@@ -28,7 +28,7 @@ BATCH_QUERIES = 4096
 
 _HELD_CANDIDATES = 1 << 22
 _FEW_CANDIDATES = 1 << 16
-_RESCORED_VALUES = 1 << 22
+_RESCORED_VALUES = 1 << 18
 _UNIT_ROUNDOFF = 2.0**-24
 
 
@@ -245,7 +245,7 @@ def _exact_scores(
                 part = order[first : min(first + step, last)]
                 documents = restored(array[positions[part] - start]).astype(np.float64)
                 # A product of two float32 is exact in float64. Not a matrix product: equal rows give equal sums.
-                documents *= queries[rows[part]]
+                documents *= queries[rows[part]].astype(np.float64)
                 scores[part] = np.sum(documents, axis=1)
         start, at = stop, last
     return scores
@@ -266,9 +266,10 @@ def check_queries(vectors: NDArray[np.float32], width: int) -> None:
 def hits_of(found: Found, ids: DocumentIds) -> list[list[Hit]]:
     """The hits of every query."""
     there = found.positions >= 0
-    names = iter(ids.take(found.positions[there]))
-    counts = there.sum(axis=1).tolist()
-    return [
-        [Hit(next(names), score) for score in scores[:count]]
-        for scores, count in zip(found.scores.tolist(), counts, strict=True)
-    ]
+    names = ids.take(found.positions[there])
+    hits: list[list[Hit]] = []
+    at = 0
+    for scores, count in zip(found.scores.tolist(), there.sum(axis=1).tolist(), strict=True):
+        hits.append(list(map(Hit, names[at : at + count], scores[:count])))
+        at += count
+    return hits

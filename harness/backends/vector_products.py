@@ -71,22 +71,26 @@ class NumpyProducts:
 class _NumpyTiles:
     def __init__(self, queries: NDArray[np.float32]) -> None:
         self._queries = queries
-        self._space = np.zeros(0, dtype=np.float32)
+        self._scores = np.zeros(0, dtype=np.float32)
+        self._high = np.zeros(0, dtype=np.bool_)
 
     def above(self, block: VectorBlock, floors: NDArray[np.float32], k: int, margin: float) -> Iterator[Tile]:
         documents = restored(block.read())
         for first in range(0, len(self._queries), TILE_QUERIES):
             queries = self._queries[first : first + TILE_QUERIES]
             size = len(queries) * len(documents)
-            if self._space.size < size:
-                self._space = np.empty(size, dtype=np.float32)
-            scores = self._space[:size].reshape(len(queries), len(documents))
+            if self._scores.size < size:
+                # Kept from tile to tile: new memory would cost as much as looking through it.
+                self._scores, self._high = np.empty(size, dtype=np.float32), np.empty(size, dtype=np.bool_)
+            scores = self._scores[:size].reshape(len(queries), len(documents))
+            high = self._high[:size].reshape(len(queries), len(documents))
             np.matmul(queries, documents.T, out=scores)
             own = floors[first : first + len(queries)]
             fresh = np.isneginf(own)
             if fresh.any() and len(documents) > k:
                 own = np.where(fresh, self._floors(scores, k) - np.float32(1.001 * margin), own)
-            flat = np.flatnonzero((scores >= own[:, None]).ravel())
+            np.greater_equal(scores, own[:, None], out=high)
+            flat = np.flatnonzero(high)
             rows, columns = np.divmod(flat, len(documents))
             yield first, rows, columns, scores.ravel()[flat]
 
