@@ -30,13 +30,16 @@ class RunAttribution:
 
 
 def attributions(section: Section) -> list[RunAttribution]:
-    """Every spoken run whose retriever has a typed run, over the queries that both have scored."""
+    """Every spoken run whose retriever has a typed run, over the queries that both have scored.
+
+    Systems without words have no recogniser that could be at fault: they are left out.
+    """
     found = [_attribute(section, system, run) for system in section.systems for run in system.runs]
     return [one for one in found if one is not None]
 
 
 def _attribute(section: Section, system: System, run: Run) -> RunAttribution | None:
-    if system.text is None:
+    if system.text is None or system.without_words:
         return None
     typed, spoken = system.text.numbers(MAIN_METRIC), run.numbers(MAIN_METRIC)
     keys = [
@@ -141,6 +144,9 @@ def attribution_tables(section: Section, found: Sequence[RunAttribution]) -> str
         "short by as well, plus the recogniser's part, which is lost between text and transcript. A perfect transcript "
         "that finds nothing is the retriever's fault; an imperfect one may lose nothing.</p>"
     )
+    wordless = [system.name for system in section.systems if system.without_words]
+    if wordless:
+        note += f"<p class='note'>Left out, since they have no words: {escape(', '.join(wordless))}.</p>"
     classed = [one for one in found if one.classes is not None]
     if not classed:
         return f"{parts}{note}<p class='note'>Errors are not told apart: the normaliser is not installed here.</p>"

@@ -40,7 +40,7 @@ def _case(section: Section, case: Case, place: int, *, hidden: bool) -> str:
     attributes = f'data-system="{case.system.index}" data-condition="{escape(case.condition)}"'
     summary = (
         f'<summary><span class="lost" title="loss of nDCG@10 against text">{number(case.loss, 2)}</span>'
-        f'<span class="what"><span {section.lang} class="query">{escape(case.typed.text)}</span>'
+        f'<span class="what"><span {section.lang} class="query">{escape(case.typed.text or "")}</span>'
         f'<span class="where">{swatch(case.system)}{escape(case.system.name)}, '
         f"{escape(condition_words(case.condition))}; first relevant at rank "
         f"{_rank(case.typed)} typed, {_rank(case.noisy)} here</span></span></summary>"
@@ -64,13 +64,15 @@ def _case(section: Section, case: Case, place: int, *, hidden: bool) -> str:
 def _view_row(section: Section, name: str, view: View, reference: str | None) -> str:
     if view.error:
         text = f'<em class="failed">not decoded: {escape(view.error)}</em>'
+    elif view.text is None:
+        text = '<em class="none">searched without words</em>'
     elif reference is None:
         text = escape(view.text)
     elif not view.text.strip():
         text = '<em class="failed">nothing heard</em>'
     else:
         text = marked(reference, view.text, by_character=section.by_character)
-    lang = "" if view.error or (reference is not None and not view.text.strip()) else f" {section.lang}"
+    lang = "" if view.error or not (view.text or "").strip() else f" {section.lang}"
     return (
         f'<tr><th scope="row">{escape(name)}</th><td{lang} class="heard">{text}</td>'
         f'<td class="num" data-name="nDCG@10">{number(view.score)}</td>'

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import DataError
-from ..results import MAIN_METRIC, TEXT_CONDITION, Loss, Result, RunRecord, Score
+from ...errors import DataError, UsageError
+from ..comparable import aspects, has_words, refuse_mixture
+from ..results import MAIN_METRIC, TEXT_CONDITION, Loss, Result, RunRecord, Score, SystemInfo
 from ..text.languages import is_written_without_spaces
 from .formats import escape, language_name, severity
 
@@ -80,9 +82,30 @@ class System:
         return next((run for run in self.shown if run.condition == condition), None)
 
     @property
+    def info(self) -> SystemInfo:
+        """What it is made of: of a spoken run, where there is one, since a typed query meets no recogniser."""
+        return self.shown[-1].result.system
+
+    @property
     def transcriber(self) -> str:
         """The transcriber's short name; "" without one."""
         return component_name(self.runs[0].result.system.transcriber) if self.runs else ""
+
+    @property
+    def without_words(self) -> bool:
+        """Whether it searches without a transcript: with the sound itself, or as a ready ranking."""
+        return bool(self.runs) and self.runs[0].result.system.transcriber is None
+
+    @property
+    def rtfx(self) -> float | None:
+        """Seconds of sound per second of front end and transcriber (or encoder) over all its spoken runs."""
+        known = [
+            (t.audio_s, t.audio_s / t.rtfx)
+            for t in (run.result.timing for run in self.runs)
+            if t.audio_s is not None and t.rtfx
+        ]
+        taken = sum(seconds for _, seconds in known)
+        return sum(audio for audio, _ in known) / taken if taken else None
 
     @property
     def worst(self) -> Run | None:
@@ -94,12 +117,16 @@ class System:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """Runs that may share a table: same benchmark, collection, normaliser and seed."""
+    """Runs that may share a table: same benchmark, collection, normaliser and seed.
+
+    `mark` says what sets it apart from other sections of the same scope, "" if there is none.
+    """
 
     anchor: str
     language: str
     scope: str
     systems: tuple[System, ...]
+    mark: str = ""
 
     @property
     def runs(self) -> Iterator[Run]:
@@ -115,7 +142,20 @@ class Section:
     def title(self) -> str:
         """The language, and the subset where the runs cover only one."""
         name = language_name(self.language)
-        return name if self.scope == self.language else f"{name}: {self.scope}"
+        whole = name if self.scope == self.language else f"{name}: {self.scope}"
+        return f"{whole} ({self.mark})" if self.mark else whole
+
+    @property
+    def imported(self) -> bool:
+        """Whether these are another tool's aggregates, without intervals and records."""
+        return self.first.origin == "imported"
+
+    @property
+    def part(self) -> tuple[int, int] | None:
+        """How many queries of how many a partial run of it covers at most; None if the runs are full."""
+        return max(
+            ((r.data.n, r.data.n_total) for r in (run.result for run in self.runs) if r.data.partial), default=None
+        )
 
     @property
     def by_character(self) -> bool:
@@ -169,31 +209,87 @@ def scope_of(result: Result) -> str:
     return scope
 
 
+def runs_folder(folder: Path) -> Path:
+    """`folder`, or the folder of partial runs below it where it holds no full ones.
+
+    Raises `UsageError` if there are several.
+    """
+    if any((folder / "results").glob("*/*.json")):
+        return folder
+    found = partial_folders(folder)
+    if len(found) > 1:
+        names = ", ".join(str(path) for path in found)
+        raise UsageError(f"{folder} holds {len(found)} folders of partial runs.", hint=f"Name one of {names}.")
+    return found[0] if found else folder
+
+
+def partial_folders(folder: Path) -> list[Path]:
+    """The folders below `folder` into which `squtr evaluate` wrote runs on a part of the queries."""
+    return [path for path in sorted(folder.glob("partial-*")) if any((path / "results").glob("*/*.json"))]
+
+
 def sections(records: Sequence[RunRecord]) -> list[Section]:
     """Runs grouped into comparable sections, ordered by scope; [] for none.
 
-    Different benchmarks, sources, normalisers, versions or seeds never share a section. Raises `DataError` if two runs
-    are the same system on the same config.
+    Different benchmarks, data, normalisers, versions or seeds never share a section, nor do measured and imported
+    results. Raises `DataError` if full and partial runs are mixed, or two runs are the same system on the same config.
     """
-    groups: dict[tuple[str, ...], list[Run]] = {}
+    refuse_mixture(record.result for record in records)
+    groups: dict[_Group, list[Run]] = {}
+    wordless: list[Run] = []
     for record in records:
-        result = record.result
-        key = (
-            scope_of(result),
-            result.benchmark,
-            result.benchmark_version,
-            result.data.source,
-            result.data.source_version,
-            result.data.revision,
-            result.system.normalizer,
-            result.system.normalizer_version,
-            str(result.seed),
-        )
-        groups.setdefault(key, []).append(Run(record))
+        if has_words(record.result):
+            groups.setdefault(_Group.of(record.result), []).append(Run(record))
+        else:
+            wordless.append(Run(record))
+    # A system without words has no use for a normaliser: it joins those that are compared otherwise in the same way.
+    worded = list(groups)
+    for run in wordless:
+        own = _Group.of(run.result)
+        fitting = [group for group in worded if group.base == own.base]
+        groups.setdefault(own if own in fitting or not fitting else fitting[0], []).append(run)
+    ordered = sorted(groups.items(), key=lambda group: group[0].order)
+    marks = _marks([group for group, _ in ordered])
     return [
-        Section(f"s{number}", runs[0].result.data.language, key[0], _systems(runs))
-        for number, (key, runs) in enumerate(sorted(groups.items(), key=lambda group: group[0]), start=1)
+        Section(f"s{number}", runs[0].result.data.language, group.scope, _systems(runs), mark)
+        for number, ((group, runs), mark) in enumerate(zip(ordered, marks, strict=True), start=1)
     ]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """What the runs of a section have in common: scope, and the aspects by name, those of words apart."""
+
+    scope: str
+    base: tuple[tuple[str, str], ...]
+    words: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, result: Result) -> _Group:
+        base = {**aspects(result, words=False), "seed": str(result.seed)}
+        words = {name: value for name, value in aspects(result).items() if name not in base}
+        return cls(scope_of(result), tuple(base.items()), tuple(words.items()))
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Measured before imported."""
+        return self.scope, ("origin", "imported") in self.base, self.base, self.words
+
+
+def _marks(groups: Sequence[_Group]) -> list[str]:
+    """What sets each group apart from the others of its scope."""
+    marks = []
+    for group in groups:
+        own = dict(group.base + group.words)
+        if own["origin"] == "imported":
+            marks.append("imported")
+            continue
+        others = [dict(g.base + g.words) for g in groups if g.scope == group.scope and g != group]
+        others = [other for other in others if other["origin"] == own["origin"]]
+        names = [name for name in own if any(other.get(name) != own[name] for other in others)]
+        words = ", ".join(f"{name} {own[name]}" for name in names)
+        marks.append(words or ("other data" if others else ""))
+    return marks
 
 
 def _systems(runs: Iterable[Run]) -> tuple[System, ...]:
@@ -214,14 +310,19 @@ def _systems(runs: Iterable[Run]) -> tuple[System, ...]:
         own = sorted(spoken[name], key=lambda run: severity(run.condition))
         found.append(System(name, len(found), tuple(own), _text_run(name, own[0], typed)))
     # A typed run whose retriever no spoken system uses stands for itself.
-    retrievers = [run.result.system.retriever for runs_ in spoken.values() for run in runs_]
+    searchers = [_searcher(run) for runs_ in spoken.values() for run in runs_]
     for run in typed:
-        if run.result.system.retriever not in retrievers:
+        if _searcher(run) not in searchers:
             found.append(System(run.result.system.name, len(found), (), run))
     return tuple(found)
 
 
 def _text_run(name: str, spoken: Run, typed: list[Run]) -> Run | None:
     """The typed run of the same retriever, one of the same name first."""
-    fitting = [run for run in typed if run.result.system.retriever == spoken.result.system.retriever]
+    fitting = [run for run in typed if _searcher(run) == _searcher(spoken)]
     return next((run for run in fitting if run.result.system.name == name), fitting[0] if fitting else None)
+
+
+def _searcher(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """What searches: the retriever of a cascade, the encoder of an end-to-end system."""
+    return run.result.system.retriever, run.result.system.encoder

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ...loaders.conditions import parse_condition
+from ..comparable import share_words
 from ..results import MAIN_METRIC, Loss, Score
-from .data import Run, Section, System
+from .data import Run, Section, System, component_name
 from .formats import escape, interval, level, number, percent, plural
 from .tables import swatch
 
 FEW_QUERIES = 30
+IMPORTED = "imported: aggregates only, no intervals"
 
 
 def best_system(section: Section) -> System | None:
@@ -81,8 +83,10 @@ def chains(section: Section) -> str:
 def warnings(section: Section) -> str:
     """What weakens the numbers: few queries, runs over different queries, no typed baseline."""
     found = []
+    if section.imported:
+        found.append("Imported from another tool: aggregates only, no intervals, and no queries to look at.")
     least = section.sizes[0]
-    if least < FEW_QUERIES:
+    if least < FEW_QUERIES and not section.imported:
         found.append(
             f"Only {plural(least, 'query')}: the intervals are wide, and differences between systems or conditions "
             "of less than their width may be chance."
@@ -104,12 +108,26 @@ def facts(section: Section) -> str:
     parts = [
         f"<b>{size_words(section)}</b> queries",
         f"{'subset' if len(subsets) == 1 else 'subsets'} {escape(', '.join(subsets))}",
-        f"source {escape(data.source)} {escape(data.source_version)}",
-        f"seed {first.seed}",
-        f"normaliser {escape(first.system.normalizer)} {escape(first.system.normalizer_version)}",
+        f"source {escape(data.source)} {escape(data.source_version)}".rstrip(),
+    ]
+    if not section.imported:
+        parts.append(f"seed {first.seed}")
+    # Systems without words state the standard normaliser, which they have no use for.
+    normalizers = {
+        f"{run.result.system.normalizer} {run.result.system.normalizer_version}"
+        for run in section.runs
+        if run.result.system.transcriber is not None and run.result.system.normalizer
+    }
+    parts += [f"normaliser {escape(name)}" for name in sorted(normalizers)]
+    parts += [
         f"{escape(first.benchmark)} benchmark {escape(first.benchmark_version)}",
     ]
     return f'<p class="facts">{" · ".join(parts)}</p>'
+
+
+def part_words(section: Section) -> str:
+    """What share of the queries the runs cover, "" if they cover all."""
+    return "" if section.part is None else share_words(*section.part)
 
 
 def size_words(section: Section) -> str:
@@ -128,9 +146,8 @@ def where_words(run: Run) -> str:
 
 
 def _retriever(system: System) -> str:
-    from .data import component_name
-
-    return component_name(system.runs[0].result.system.retriever) or system.name
+    info = system.info
+    return component_name(info.retriever) or component_name(info.encoder) or system.name
 
 
 def _lost(loss: Loss | None) -> str:

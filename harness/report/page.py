@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -15,13 +15,17 @@ from .attribution import RunAttribution, attribution_tables, attributions
 from .breakdown import breakdowns
 from .cards import sample_list, worst_list
 from .curves import axis_top, curve_panels
-from .data import Section, sections
+from .data import Section, partial_folders, runs_folder, sections
 from .formats import escape, plural
-from .headline import chains, facts, lede, size_words, warnings
+from .headline import IMPORTED, chains, facts, lede, part_words, size_words, warnings
 from .players import Samples, choose_samples
 from .reading import how_to_read, provenance
 from .scatter import scatter
+from .speed import speed
+from .systems import system_cards
 from .tables import breakdown_table, score_table, swatch
+from .timing import timing_block
+from .variants import variant_tables, variants
 from .worst import worst_cases
 
 DEFAULT_TITLE = "Retrieval from spoken queries, in noise and in rooms"
@@ -38,10 +42,11 @@ def write_report(
 ) -> Path:
     """Write the report on all runs below `folder` to the file `out` and return `out`.
 
+    Where `folder` holds no full runs, the report is on the partial ones in its one `partial-…` folder.
     `out` is one HTML file without links to anything outside it; the same runs give the same bytes. `max_worst` is how
     many of the worst queries are shown at a time, `max_audio_bytes` how many bytes of base64 the players may take.
-    Raises `DataError` if there are no results or they contradict each other, `UsageError` for limits below 0,
-    `StorageError` if the disk refuses.
+    Raises `DataError` if there are no results, they contradict each other, or full and partial ones are mixed;
+    `UsageError` for limits below 0 and several folders of partial runs; `StorageError` if the disk refuses.
     """
     return make_report(folder, out, title=title, max_worst=max_worst, max_audio_bytes=max_audio_bytes).path
 
@@ -68,21 +73,33 @@ def make_report(
             raise UsageError(f"{name} is {value}.", hint="Give 0 or more.")
     if out.is_dir():
         raise UsageError(f"{out} is a folder.", hint="Give the path of the HTML file to write.")
-    found = sections(read_runs(folder))
-    samples = choose_samples(folder, found, max_audio_bytes)
+    place = runs_folder(folder)
+    found = sections(read_runs(place))
+    samples = choose_samples(place, found, max_audio_bytes)
     whose = {section.anchor: attributions(section) for section in found}
-    write_atomically(out, _page(found, samples, whose, title, max_worst).encode("utf-8"))
+    aside = [] if place != folder else [path.name for path in partial_folders(folder)]
+    write_atomically(out, _page(_Contents(found, samples, whose, max_worst, aside), title).encode("utf-8"))
     return Report(out, tuple(one for own in whose.values() for one in own))
 
 
-def _page(
-    found: list[Section], samples: Samples, whose: Mapping[str, list[RunAttribution]], title: str, max_worst: int
-) -> str:
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What the page shows. `aside` are folders of partial runs beside full ones."""
+
+    sections: list[Section]
+    samples: Samples
+    whose: Mapping[str, list[RunAttribution]]
+    max_worst: int
+    aside: Sequence[str]
+
+
+def _page(contents: _Contents, title: str) -> str:
+    found, samples = contents.sections, contents.samples
     style, script = _asset("style.css"), _asset("script.js")
     # Transcripts are untrusted. Were one ever to escape its quoting, the browser still runs and loads nothing but this.
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; media-src data:"
     top = axis_top(found)
-    body = "".join(_section(section, samples, whose[section.anchor], top, max_worst) for section in found)
+    body = "".join(_section(contents, section, top) for section in found)
     links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in found)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -90,27 +107,62 @@ def _page(
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f'<nav aria-label="Parts of the report"><div>{links}<a href="#reading">How to read</a>'
+        f'<nav aria-label="Parts of the report"><div>{links}<a href="#systems">Systems</a>'
+        '<a href="#timing">Time</a><a href="#reading">How to read</a>'
         '<a href="#origin">Origin</a><button type="button" id="theme" hidden>Dark</button></div></nav>\n'
-        f"<main>\n<header><h1>{escape(title)}</h1>{_overview(found)}</header>\n{body}\n"
+        f"<main>\n<header><h1>{escape(title)}</h1>{_partial(found)}{_overview(found)}</header>\n{body}\n"
+        f'<section id="systems"><h2>Systems</h2>{system_cards(found)}</section>\n'
+        f'<section id="timing"><h2>Time, memory and energy</h2>{timing_block(found)}</section>\n'
         f'<section id="reading"><h2>How to read this</h2>{how_to_read()}</section>\n'
-        f'<section id="origin"><h2>Origin of the numbers</h2>{provenance(found)}{_audio_note(samples)}</section>\n'
+        f'<section id="origin"><h2>Origin of the numbers</h2>{provenance(found)}{_audio_note(samples)}'
+        f"{_aside(contents.aside)}</section>\n"
         f"</main>\n<script>{script}</script>\n</body>\n</html>\n"
     )
+
+
+def _partial(found: list[Section]) -> str:
+    """On top of everything: that these are not the benchmark's numbers."""
+    parts = {section.title: words for section in found if (words := part_words(section))}
+    if not parts:
+        return ""
+    # Once where all sections have the same part.
+    said = set(parts.values())
+    words = said.pop() if len(said) == 1 else "; ".join(f"{title}: {one}" for title, one in parts.items())
+    return (
+        f'<p class="warning partial"><strong>Partial.</strong> {escape(words)}. '
+        "Compare these numbers with no full run.</p>"
+    )
+
+
+def _aside(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return f'<p class="note">Partial runs lie apart and are not shown: {escape(", ".join(names))}.</p>'
 
 
 def _overview(found: list[Section]) -> str:
     parts = "".join(
         f'<article><h3><a href="#{section.anchor}">{escape(section.title)}</a> '
-        f"<small>{size_words(section)}</small></h3>{chains(section)}</article>"
+        f"<small>{size_words(section)}{_imported_words(section)}</small></h3>{chains(section)}</article>"
         for section in found
     )
     aim = "What is lost between typing a query and saying it, with 95 % intervals."
     return f'<p class="sub-title">{aim}</p><div class="overview">{parts}</div>'
 
 
-def _section(section: Section, samples: Samples, whose: list[RunAttribution], top: float, max_worst: int) -> str:
+def _imported_words(section: Section) -> str:
+    return f" · {IMPORTED}" if section.imported else ""
+
+
+def _section(contents: _Contents, section: Section, top: float) -> str:
     anchor = section.anchor
+    if section.imported:
+        return (
+            f'<section id="{anchor}" class="language"><h2>{escape(section.title)}</h2>'
+            f"{facts(section)}{warnings(section)}"
+            f'<h3 id="{anchor}-scores">Scores</h3>{score_table(section)}</section>\n'
+        )
+    samples, whose, max_worst = contents.samples, contents.whose[anchor], contents.max_worst
     cases = worst_cases(section, max_worst)
     return (
         f'<section id="{anchor}" class="language"><h2>{escape(section.title)}</h2>'
@@ -119,6 +171,7 @@ def _section(section: Section, samples: Samples, whose: list[RunAttribution], to
         f'<h3 id="{anchor}-curves">Degradation with noise</h3>{_curves(section, top)}'
         f'<h3 id="{anchor}-errors">Recognition errors and retrieval</h3>{_errors(section, top)}'
         f'<h3 id="{anchor}-attribution">Whose loss it is</h3>{attribution_tables(section, whose)}'
+        f"{variant_tables(section, variants(section))}{_speed(section, top)}"
         f'<h3 id="{anchor}-queries">Worst queries</h3>'
         f"<p>The queries that lose most nDCG@10 against their typed text, at most {max_worst} at a time.</p>"
         f"{worst_list(section, cases, max_worst)}"
@@ -163,6 +216,21 @@ def _errors(section: Section, top: float) -> str:
         return '<p class="note">No error rates were measured.</p>'
     columns = ("".join(parts), "".join(tables))
     return f'<div class="panels">{"".join(f"<div>{column}</div>" for column in columns if column)}</div>'
+
+
+def _speed(section: Section, top: float) -> str:
+    drawn = speed(section, top)
+    if drawn is None:
+        return ""
+    words = ", ".join(drawn.conditions)
+    note = f"Mean nDCG@10 over the conditions that all share: {escape(words)}. The time of the search is not in RTFx."
+    if drawn.left_out:
+        note += f" Left out without RTFx or score: {plural(len(drawn.left_out), 'system')}"
+        note += f" ({escape(', '.join(drawn.left_out))})."
+    return (
+        f'<h3 id="{section.anchor}-speed-title">Speed and quality</h3><figure>{drawn.drawing}{_legend(section)}'
+        f'<p class="note">{note}</p></figure>'
+    )
 
 
 def _audio_note(samples: Samples) -> str:

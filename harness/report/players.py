@@ -130,7 +130,7 @@ def _heard(section: Section, key: Key, condition: str) -> tuple[Heard, ...]:
     heard: dict[Heard, None] = {}
     for system in section.systems:
         run = system.run(condition)
-        if run is not None and key in run.rows:
+        if run is not None and not system.without_words and key in run.rows:
             text, error = run.value(key, "transcript") or "", run.value(key, "error") or ""
             heard.setdefault(Heard(system.transcriber, text, error))
     return tuple(heard)

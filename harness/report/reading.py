@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..results import Result, file_name
-from .data import Section, component_name
+from .data import Section
 from .formats import UNDEFINED, escape
-from .tables import scrollable, timing_table
+from .tables import scrollable
 
 _DEFINITIONS = (
     (
@@ -59,6 +59,16 @@ _DEFINITIONS = (
     ),
     ("RT60", "The time in which sound in the room falls by 60 dB, measured on the impulse response used."),
     (
+        "Does a part help?",
+        "Two systems that differ in exactly that part, compared query by query (paired bootstrap, sign-flip test, "
+        "Holm's correction). What both have in common cancels.",
+    ),
+    (
+        "Partial and imported",
+        "Partial runs cover a part of the queries and share no page with full ones. Imported results are another "
+        "tool's aggregates: they have a table of their own, without intervals.",
+    ),
+    (
         "Marks in transcripts",
         "<del>said, not heard</del> and <ins>heard, not said</ins>; both together are a substitution. "
         " They ignore case and punctuation; the error rates ignore what the normaliser ignores.",
@@ -76,16 +86,18 @@ def how_to_read() -> str:
     """Definitions of everything shown."""
     items = "".join(f"<div><dt>{name}</dt><dd>{text}</dd></div>" for name, text in _DEFINITIONS)
     return (
-        "<p>Each system is a recogniser followed by a retriever. A query is typed, spoken in quiet, and spoken in "
-        "noise or in a room; it is the same query each time, so that the difference is what the air cost.</p>"
+        "<p>A cascade is a recogniser followed by a retriever, perhaps behind a front end that cleans the sound; an "
+        "end-to-end system searches with the sound itself and has no transcript, so no error rate (–). A query is "
+        "typed, spoken in quiet, and spoken in noise or in a room; it is the same query each time, so that the "
+        "difference is what the air cost.</p>"
         f'<dl class="definitions">{items}</dl>'
     )
 
 
 def provenance(sections: Sequence[Section]) -> str:
-    """Timings, components, data, recipe, environment and the result files."""
+    """Data, recipe, environment and the result files."""
     results = [run.result for section in sections for run in section.runs]
-    parts = [_environment_summary(results), timing_table(sections), _components(results), _data_table(results)]
+    parts = [_environment_summary(results), _data_table(results)]
     parts.append(_details("Recipes", _distinct_json(_without_null(result.data.recipe) for result in results)))
     environments = [_environment_json(result) for result in results]
     parts.append(_details("Packages and hardware in full", _distinct_json(environments)))
@@ -98,28 +110,6 @@ def provenance(sections: Sequence[Section]) -> str:
         )
     )
     return "".join(parts)
-
-
-def _components(results: Sequence[Result]) -> str:
-    """Recognisers and retrievers with weights, revision and settings."""
-    seen: dict[str, dict[str, Any]] = {}
-    for result in results:
-        for spec in (result.system.transcriber, result.system.retriever):
-            if spec is not None:
-                seen.setdefault(json.dumps(spec, sort_keys=True), spec)
-    rows = []
-    for spec in sorted(seen.values(), key=lambda s: (str(s.get("kind")) != "transcriber", component_name(s))):
-        settings = json.dumps(spec.get("settings", {}), ensure_ascii=False)
-        rows.append(
-            f'<tr><th scope="row">{escape(component_name(spec))}<small>{escape(str(spec.get("kind", "")))}</small></th>'
-            f"<td>{escape(str(spec.get('backend', '')))}</td><td>{escape(str(spec.get('model', ''))) or UNDEFINED}</td>"
-            f'<td class="id">{escape(str(spec.get("revision", ""))) or UNDEFINED}</td>'
-            f'<td class="id">{escape(settings)}</td></tr>'
-        )
-    head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("Component", "Engine", "Weights", "Revision", "Settings")
-    )
-    return _wide_table("Components", head, "".join(rows))
 
 
 def _data_table(results: Sequence[Result]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...loaders.conditions import parse_condition
@@ -10,10 +9,10 @@ from ..results import MAIN_METRIC
 from . import svg
 from .data import Run, Section, System
 from .formats import condition_mark, condition_words, number, percent
+from .point_labels import PointLabel, place_labels
 
 WIDTH, HEIGHT = 420.0, 360.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 14.0, 12.0, 50.0
-LABEL_SIZE = 11.5
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,12 @@ def scatter(section: Section, top: float) -> Scatter | None:
         )
         place = x(100 * point.error), y(point.value)
         parts.append(svg.marker(point.system.index, *place, hollow=point.reverb, title=tip))
-    labels, unlabelled = _place_labels([(x(100 * p.error), y(p.value), p) for p in points])
+    frame = svg.Box(LEFT + 1, TOP - 6, WIDTH - 2, HEIGHT - BOTTOM - 1)
+    wanted = [
+        PointLabel(x(100 * p.error), y(p.value), condition_mark(p.run.condition), svg.series_class(p.system.index))
+        for p in points
+    ]
+    labels, unlabelled = place_labels(wanted, frame)
     parts.append(labels)
     description = " ".join(
         f"{p.system.name}, {condition_words(p.run.condition)}: {name} {percent(p.error)}, nDCG@10 {number(p.value)}."
@@ -101,39 +105,3 @@ def _typed_lines(section: Section, y: svg.Scale) -> str:
             at = y(score.value)
             parts.append(svg.line(LEFT, at, WIDTH - RIGHT, at, f"typed-line {svg.series_class(system.index)}"))
     return "".join(parts)
-
-
-def _candidates(width: float) -> list[tuple[float, float, bool]]:
-    """Where a label may start, relative to its point, best first; whether it then needs a leader."""
-    near = [(7, 3.5), (-7 - width, 3.5), (-width / 2, -8), (-width / 2, 15), (6, -6), (6, 13), (-6 - width, -6)]
-    far = [
-        (x, y)
-        for reach in (20.0, 34.0)
-        for x, y in (
-            *((0.5 * reach, 3.5 + reach), (-0.5 * reach - width, 3.5 + reach), (-width / 2, 3.5 + reach)),
-            *((0.5 * reach, 3.5 - reach), (-0.5 * reach - width, 3.5 - reach), (reach, 3.5), (-reach - width, 3.5)),
-        )
-    ]
-    return [(x, y, False) for x, y in near] + [(x, y, True) for x, y in far]
-
-
-def _place_labels(points: Sequence[tuple[float, float, _Point]]) -> tuple[str, int]:
-    """Labels beside their points where nothing is hit; the number of points that no label fits."""
-    frame = svg.Box(LEFT + 1, TOP - 6, WIDTH - 2, HEIGHT - BOTTOM - 1)
-    taken = [svg.Box(x - 5, y - 5, x + 5, y + 5) for x, y, _ in points]
-    parts, unlabelled = [], 0
-    for x, y, point in points:
-        text = condition_mark(point.run.condition)
-        width = svg.text_width(text, LABEL_SIZE)
-        for dx, dy, leader in _candidates(width):
-            box = svg.Box(x + dx, y + dy - 8, x + dx + width, y + dy + 1)
-            if box.within(frame) and not any(box.overlap(other) for other in taken):
-                taken.append(box)
-                if leader:
-                    end = min(max(x, box.left), box.right), box.bottom if dy < 0 else box.top
-                    parts.append(svg.line(x, y, *end, f"leader {svg.series_class(point.system.index)}"))
-                parts.append(svg.label(x + dx, y + dy, text, "point halo"))
-                break
-        else:
-            unlabelled += 1
-    return "".join(parts), unlabelled

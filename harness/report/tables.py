@@ -1,9 +1,8 @@
-"""The tables of the report: scores and losses, breakdowns, timings."""
+"""The tables of the report: scores and losses, breakdowns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from ..results import MAIN_METRIC, TEXT_CONDITION, Failures, Loss, Score
 from . import svg
@@ -157,41 +156,3 @@ def breakdown_table(section: Section, breakdown: Breakdown) -> str:
     if breakdown.left_out:
         note += f" Left out for too few queries: {escape(', '.join(breakdown.left_out))}."
     return f'{scrollable(table, f"{breakdown.title}, {section.title}")}<p class="note">{note}</p>'
-
-
-def timing_table(sections: Sequence[Section]) -> str:
-    """How long each system took, over all its spoken conditions."""
-    rows = []
-    for section in sections:
-        for system in section.systems:
-            timings = [run.result.timing for run in system.runs]
-            if not timings:
-                continue
-            audio = _total([t.audio_s for t in timings])
-            spoken = _total([t.transcribe_s for t in timings])
-            speed = None if audio is None or not spoken else audio / spoken
-            rows.append(
-                f'<tr><th scope="row">{escape(system.name)}<small>{escape(section.title)}</small></th>'
-                f'<td class="num">{number(audio, 1)}</td><td class="num">{number(spoken, 1)}</td>'
-                f'<td class="num main">{number(speed, 1)}</td>'
-                f'<td class="num">{number(max(t.index_s for t in timings), 2)}</td>'
-                f'<td class="num">{number(_total([t.search_s for t in timings]), 2)}</td>'
-                f'<td class="num">{number(max(t.peak_memory_mb for t in timings), 0)}</td></tr>'
-            )
-    if not rows:
-        return ""
-    head = (
-        '<thead><tr><th scope="col">System</th><th scope="col" class="num">Audio<small>s</small></th>'
-        '<th scope="col" class="num">Recognition<small>s</small></th>'
-        '<th scope="col" class="num">RTFx<small>audio / recognition</small></th>'
-        '<th scope="col" class="num">Indexing<small>s</small></th>'
-        '<th scope="col" class="num">Search<small>s</small></th>'
-        '<th scope="col" class="num">Peak memory<small>MB</small></th></tr></thead>'
-    )
-    table = f"<table><caption>Time over all spoken conditions</caption>{head}<tbody>{''.join(rows)}</tbody></table>"
-    return scrollable(table, "Timings")
-
-
-def _total(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from ..results import MAIN_METRIC, TEXT_CONDITION, RunRecord
 from .data import Run, Section, sections
 from .formats import UNDEFINED, interval, number, percent, plural
+from .headline import IMPORTED, part_words
 
 MOST_COLUMNS = 110
 _NARROW_SPACE = "\u202f"
 
 
 def summary_table(records: Sequence[RunRecord]) -> str:
-    """One table per language: systems × conditions with nDCG@10, loss against text, and WER or CER.
+    """One table per language: systems × conditions with nDCG@10, loss against text, WER or CER, and RTFx where known.
+
+    Partial and imported results are marked. Raises `DataError` if full and partial runs are mixed.
 
     At most 110 columns, counted as a terminal does (East Asian characters take two); no final line end; "" for no runs.
     """
@@ -50,11 +53,13 @@ def clip(text: str, columns: int) -> str:
 
 def _table(section: Section) -> str:
     error = section.error_metric.upper()
-    head = ("condition", "n", "nDCG@10 [95 % interval]", "loss against text", "relative", error)
+    timed = any(run.result.timing.rtfx is not None for run in section.runs)
+    names = ("condition", "n", "nDCG@10 [95 % interval]", "loss against text", "relative", error)
+    head: tuple[str, ...] = (*names, "RTFx") if timed else names
     rows: list[tuple[str, ...] | str] = []
     for system in section.systems:
         rows.append(clip(_printable(system.name), MOST_COLUMNS))
-        rows.extend(_cells(section, run) for run in system.shown)
+        rows.extend(_cells(section, run)[: len(head)] for run in system.shown)
     cells = [head, *(row for row in rows if isinstance(row, tuple))]
     widths = [max(display_width(row[k]) for row in cells) for k in range(len(head))]
     # Two columns of indent and two between cells; the condition's name gives way if a line would be too long.
@@ -62,6 +67,10 @@ def _table(section: Section) -> str:
     sizes = section.sizes
     n = plural(sizes[0], "query") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} queries"
     lines = [clip(f"{_printable(section.title)} ({section.language}), {n}", MOST_COLUMNS)]
+    if part := part_words(section):
+        lines.append(f"PARTIAL: {part}")
+    if section.imported:
+        lines.append(IMPORTED)
     lines.append(_line(head, widths))
     lines.append("  " + "─" * (sum(widths) + 2 * (len(widths) - 1)))
     lines.extend(row if isinstance(row, str) else _line(row, widths) for row in rows)
@@ -78,7 +87,8 @@ def _cells(section: Section, run: Run) -> tuple[str, ...]:
         lost = f"{number(loss.absolute.value)} {interval(loss.absolute)}".strip()
         relative = percent(loss.relative.value)
     shown = UNDEFINED if run.condition == TEXT_CONDITION or rate is None else percent(rate.value)
-    cells = (_printable(run.condition), str(run.result.data.n), main, lost, relative, shown)
+    fast = number(run.result.timing.rtfx, 1)
+    cells = (_printable(run.condition), str(run.result.data.n), main, lost, relative, shown, fast)
     return tuple(cell.replace(_NARROW_SPACE, " ") for cell in cells)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..results import MAIN_METRIC
+from ..results import MAIN_METRIC, TEXT_CONDITION
 from .data import Key, Run, Section, System
 from .formats import severity
 
@@ -19,10 +19,11 @@ POOL = 10
 class View:
     """One way a query reached the retriever: what was searched, the score, and what was found.
 
-    `rank` is that of the first relevant document, 0 if none was found.
+    `text` is None where the system searches without words. `rank` is that of the first relevant document, 0 if none was
+    found.
     """
 
-    text: str
+    text: str | None
     error: str
     score: float
     rank: int | None
@@ -97,8 +98,9 @@ def _losses(system: System, run: Run, typed: Run) -> list[_Loss]:
 def _view(run: Run, key: Key) -> View:
     documents: Sequence[str] = run.value(key, "documents") or ()
     score = run.value(key, MAIN_METRIC)
+    wordless = run.condition != TEXT_CONDITION and run.result.system.transcriber is None
     return View(
-        text=run.value(key, "transcript") or "",
+        text=None if wordless else run.value(key, "transcript") or "",
         error=run.value(key, "error") or "",
         score=math.nan if score is None else score,
         rank=run.value(key, "first_relevant_rank"),
