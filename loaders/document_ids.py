@@ -20,7 +20,7 @@ class DocumentIds(Sequence[str]):
     Held as UTF-8 bytes, whose order is that of code points. An id may hold any code point, lone surrogates included.
 
     >>> ids = DocumentIds.of(["b", "a", "c"])
-    >>> ids[0], list(ids.ranks), list(ids.positions(["c", "x"]))
+    >>> ids[0], ids.ranks.tolist(), ids.positions(["c", "x"]).tolist()
     ('b', [1, 0, 2], [2, -1])
     """
 
