@@ -67,7 +67,7 @@ def build(
     """
     report = progress or (lambda _: None)
     render_blocks = engine or ThreadEngine(workers)
-    with _clear_storage_errors(out):
+    with clear_storage_errors(out):
         _claim(kitchen, out)
         plans: list[ShardPlan] = []
         for group in _groups(kitchen):
@@ -201,7 +201,8 @@ class _QueryGroup:
 
 
 @contextmanager
-def _clear_storage_errors(out: Path) -> Iterator[None]:
+def clear_storage_errors(out: Path) -> Iterator[None]:
+    """Turns what the disk refuses while `out` is written into `StorageError`."""
     try:
         yield
     except OSError as error:

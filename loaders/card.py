@@ -49,7 +49,7 @@ def dataset_card(manifest: Manifest, folder: Path) -> str:
         source_version=recipe["source_version"],
         licence="\n".join(_licence(recipe)),
         pretty_name=json.dumps(f"Paired spoken queries from {recipe['source']}", ensure_ascii=False),
-        size=_size(sum(table.num_rows for table in tables.values())),
+        size=size_category(sum(table.num_rows for table in tables.values())),
         licences="\n".join(_licences(recipe)),
         seed=recipe["seed"],
         level=recipe["level"],
@@ -130,10 +130,10 @@ def _licence(recipe: dict[str, Any]) -> list[str]:
     return [f"license: {OTHER}", "license_name: see-the-table-of-licences"]
 
 
-def _size(clips: int) -> str:
+def size_category(clips: int) -> str:
     """The Hub's size category.
 
-    >>> _size(999), _size(149_268), _size(2_000_000)
+    >>> size_category(999), size_category(149_268), size_category(2_000_000)
     ('n<1K', '100K<n<1M', '1M<n<10M')
     """
     return next((name for limit, name in _SIZES if clips < limit), "1M<n<10M")

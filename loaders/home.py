@@ -15,3 +15,8 @@ def squtr_home() -> Path:
 def default_dataset_folder() -> Path:
     """Where `squtr build` writes without `--out`, and where the bare name "squtr" looks."""
     return squtr_home() / "squtr"
+
+
+def rir_mega_folder() -> Path:
+    """Where `squtr build rir_mega` writes without `--out`, and where the bare name's config `rir_mega` looks."""
+    return squtr_home() / "rir_mega"

@@ -156,7 +156,7 @@ class BuiltData:
                             f"{path} has {file.metadata.num_rows} rows, the manifest says {shard.rows}.",
                             hint="Build the folder again.",
                         )
-                    yield from _rows_between(file, start - first, at if stop is None else stop - first, columns)
+                    yield from rows_between(file, start - first, at if stop is None else stop - first, columns)
             except (OSError, pa.ArrowException) as error:
                 raise DataError(f"{path} cannot be read: {error}.", hint="Build the folder again.") from error
 
@@ -202,7 +202,7 @@ class BuiltData:
         return grades
 
 
-def _rows_between(file: pq.ParquetFile, start: int, stop: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+def rows_between(file: pq.ParquetFile, start: int, stop: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
     """The rows at positions `start` to `stop` of a file; row groups outside are not read."""
     at = 0
     for group in range(file.metadata.num_row_groups):

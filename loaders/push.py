@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from .. import __version__
 from ..errors import HubError, IntegrityError, UsageError
 from .card import REPOSITORY_PLACEHOLDER
-from .evaluation_file import EVALUATION_NAME
 from .hub_retry import Backoff, Result, Trouble, patiently
-from .manifest import MANIFEST_NAME, Manifest, read_manifest
+from .manifest import MANIFEST_NAME, Manifest
+from .rir_mega.manifest import read_any_manifest
 from .shard_checks import CARD_NAME, Progress, check_shards, is_shard_path
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def push(
     from huggingface_hub import HfApi, get_token
 
     _check_names(repo_id, tag, revision, create_pr=create_pr)
-    manifest = read_manifest(folder)
+    manifest = read_any_manifest(folder)
     secret = token or get_token()
     if not secret:
         raise HubError("you are not logged in to the Hub.", hint="Run `hf auth login`, or set HF_TOKEN.")
@@ -128,6 +128,7 @@ def push(
         token=secret,
         repo_id=repo_id,
         files={file.path: file for file in files},
+        data_folders=manifest.data_folders,
         title=f"Upload the squtr data set {manifest.recipe_fingerprint}",
         backoff=backoff or Backoff(),
         waiting=waiting,
@@ -164,7 +165,7 @@ def _files(folder: Path, manifest: Manifest, repo_id: str, progress: Progress | 
             f"{folder} is not complete: {wrong[0].message}{more}.", hint="Run the same `squtr build` again."
         )
     files = [_File(shard.path, folder / shard.path, shard.bytes, shard.sha256) for shard in manifest.shards]
-    for name in (CARD_NAME, EVALUATION_NAME, MANIFEST_NAME):
+    for name in (*manifest.side_files, MANIFEST_NAME):
         content = (folder / name).read_bytes()
         if name == CARD_NAME:
             content = content.replace(REPOSITORY_PLACEHOLDER.encode(), repo_id.encode())
@@ -189,6 +190,7 @@ class _Push:
     token: str = field(repr=False)
     repo_id: str
     files: Mapping[str, _File]
+    data_folders: tuple[str, ...]
     title: str
     backoff: Backoff
     waiting: Callable[[str], None] | None
@@ -320,7 +322,7 @@ class _Push:
         head = self.api.repo_info(self.repo_id, repo_type="dataset", revision=revision).sha or ""
         tree = self.api.list_repo_tree(self.repo_id, repo_type="dataset", revision=head or revision, recursive=True)
         remote = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
-        stale = tuple(path for path in remote if is_shard_path(path) and path not in self.files)
+        stale = tuple(path for path in remote if is_shard_path(path, self.data_folders) and path not in self.files)
         if stale and MANIFEST_NAME not in remote:
             raise HubError(
                 f"{self.repo_id} holds files that squtr did not write ({stale[0]}).",

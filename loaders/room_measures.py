@@ -85,17 +85,9 @@ def measure_room(rir: Samples, rir_id: str, rate: int = SAMPLE_RATE) -> RoomMeas
     >>> measures.reasons["rt60_s"]
     'the decay ends before -25 dB'
     """
-    check_samples(rir, f"the impulse response {rir_id!r}")
-    onset = find_onset(rir)
-    # Scaled by the peak, so that squares neither vanish nor overflow.
-    wide = rir.astype(np.float64) / float(np.abs(rir).max())
-    energy = np.square(wide)
-    used = energy[onset : int(np.flatnonzero(energy)[-1]) + 1]
-    decay = _cut_at_floor(used, rate)
+    onset, energy, decay = _decay_of(rir, rir_id, rate)
+    curve_db = _curve_db(decay)
     reasons: dict[str, str] = {}
-
-    curve = np.cumsum(decay.energy[::-1])[::-1] + decay.missing
-    curve_db = 10.0 * np.log10(np.maximum(curve / curve[0], 1e-30))
     rt60, method = NAN, ""
     for name, low, needed in (("T30", -35.0, T30_RANGE_DB), ("T20", -25.0, T20_RANGE_DB)):
         if decay.range_db < needed:
@@ -137,6 +129,37 @@ def measure_room(rir: Samples, rir_id: str, rate: int = SAMPLE_RATE) -> RoomMeas
         rt60_method=method,
         reasons=reasons,
     )
+
+
+def decay_curve(rir: Samples, rir_id: str, rate: int = SAMPLE_RATE, step_s: float = 0.01) -> NDArray[np.float64]:
+    """The decay of a (L,) response in dB every `step_s` from the direct path on, (n,) float64 that begins with 0.
+
+    It is the backward-integrated energy that `measure_room` fits its lines to: cut where it sinks into noise. Raises
+    `AudioError` as `measure_room` does.
+
+    >>> echo = np.zeros(24000, dtype=np.float32)
+    >>> echo[[100, 400]] = 1.0, 0.1
+    >>> decay_curve(echo, "echo").round(3).tolist()
+    [0.0, -20.043]
+    """
+    _, _, decay = _decay_of(rir, rir_id, rate)
+    return _curve_db(decay)[:: max(1, round(step_s * rate))]
+
+
+def _decay_of(rir: Samples, rir_id: str, rate: int) -> tuple[int, NDArray[np.float64], _Decay]:
+    """Index of the direct path, energy of the whole response, and its decay."""
+    check_samples(rir, f"the impulse response {rir_id!r}")
+    onset = find_onset(rir)
+    # Scaled by the peak, so that squares neither vanish nor overflow.
+    wide = rir.astype(np.float64) / float(np.abs(rir).max())
+    energy = np.square(wide)
+    return onset, energy, _cut_at_floor(energy[onset : int(np.flatnonzero(energy)[-1]) + 1], rate)
+
+
+def _curve_db(decay: _Decay) -> NDArray[np.float64]:
+    curve = np.cumsum(decay.energy[::-1])[::-1] + decay.missing
+    levels: NDArray[np.float64] = 10.0 * np.log10(np.maximum(curve / curve[0], 1e-30))
+    return levels
 
 
 def _decay_time(curve_db: NDArray[np.float64], high: float, low: float, rate: int) -> tuple[float, str]:

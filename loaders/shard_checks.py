@@ -6,12 +6,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from .evaluation_file import EVALUATION_NAME
 from .manifest import Manifest, Shard, file_sha256
 
 CARD_NAME = "README.md"
-DATA_FOLDERS = ("corpus", "qrels", "queries")
-"""Where shards lie. Whatever else lies there would be read as data, because configs are patterns."""
+DATA_FOLDERS = Manifest.data_folders
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how much of it is done, and how much there is."""
@@ -31,8 +29,8 @@ class Finding:
     id: str = ""
 
 
-def is_shard_path(path: str) -> bool:
-    """Whether a manifest may list this path: a parquet file in one of `DATA_FOLDERS`, inside the folder.
+def is_shard_path(path: str, folders: Collection[str] = DATA_FOLDERS) -> bool:
+    """Whether a manifest may list this path: a parquet file in one of its data `folders`, inside the folder.
 
     >>> is_shard_path("qrels/fiqa/test-00000-of-00001.parquet"), is_shard_path("qrels/../../secret.parquet")
     (True, False)
@@ -40,7 +38,7 @@ def is_shard_path(path: str) -> bool:
     parts = PurePosixPath(path).parts
     return (
         len(parts) > 1
-        and parts[0] in DATA_FOLDERS
+        and parts[0] in folders
         and ".." not in parts
         and "\\" not in path
         and path == "/".join(parts)
@@ -57,14 +55,12 @@ def check_shards(
     if not manifest.complete:
         findings.append(Finding("unfinished", "manifest.json", "the build is not finished"))
     findings += [
-        Finding("missing", name, f"{name} is missing")
-        for name in (CARD_NAME, EVALUATION_NAME)
-        if not (folder / name).is_file()
+        Finding("missing", name, f"{name} is missing") for name in manifest.side_files if not (folder / name).is_file()
     ]
     total, done = sum(shard.bytes for shard in manifest.shards), 0
     sound: list[Shard] = []
     for shard in manifest.shards:
-        finding = _check_shard(folder, shard)
+        finding = _check_shard(folder, shard, manifest.data_folders)
         if finding is None:
             sound.append(shard)
         else:
@@ -72,7 +68,7 @@ def check_shards(
         done += shard.bytes
         report("reading files", done, total)
     listed = {shard.path for shard in manifest.shards}
-    for data_folder in DATA_FOLDERS:
+    for data_folder in manifest.data_folders:
         for path in sorted((folder / data_folder).rglob("*")):
             name = path.relative_to(folder).as_posix()
             if path.is_file() and name not in listed:
@@ -80,8 +76,8 @@ def check_shards(
     return findings, sound
 
 
-def _check_shard(folder: Path, shard: Shard) -> Finding | None:
-    if not is_shard_path(shard.path):
+def _check_shard(folder: Path, shard: Shard, data_folders: Collection[str]) -> Finding | None:
+    if not is_shard_path(shard.path, data_folders):
         return Finding("path", shard.path, f"the manifest lists {shard.path!r}, which is no shard of this folder")
     path = folder / shard.path
     if not path.is_file():

@@ -12,24 +12,33 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+DICTIONARY_BYTES = 2**28
+"""What the distinct sounds of a row group may take; beyond it, a repeated sound is stored again."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """One parquet file to be: its path below the folder, its rows, its schema. `condition` is "" for plain tables."""
+    """One parquet file to be: its path below the folder, its rows, its schema. `condition` is "" for plain tables.
+
+    Of the columns that hold `sounds`, those in `repeated` have the same sound in neighbouring rows, which is stored
+    once per row group.
+    """
 
     path: str
     rows: int
     schema: pa.Schema
     condition: str = ""
+    sounds: tuple[str, ...] = ("audio",)
+    repeated: tuple[str, ...] = ()
 
 
-def shard_name(index: int, count: int) -> str:
+def shard_name(index: int, count: int, split: str = "test") -> str:
     """The Hub's name of shard `index` of `count`.
 
     >>> shard_name(0, 3)
     'test-00000-of-00003.parquet'
     """
-    return f"test-{index:05d}-of-{count:05d}.parquet"
+    return f"{split}-{index:05d}-of-{count:05d}.parquet"
 
 
 def is_finished(path: Path, rows: int) -> bool:
@@ -75,9 +84,14 @@ def _options(plan: ShardPlan) -> dict[str, Any]:
     options: dict[str, Any] = {"compression": "zstd", "write_page_index": True}
     if plan.condition:
         # FLAC does not compress further.
-        leaves = [name for name in plan.schema.names if name != "audio"]
-        options["compression"] = {"audio.bytes": "none", "audio.path": "zstd"} | dict.fromkeys(leaves, "zstd")
-        options["use_dictionary"] = [name for name in leaves if name not in {"id", "text"}]
+        leaves = [name for name in plan.schema.names if name not in plan.sounds]
+        options["compression"] = dict.fromkeys(leaves, "zstd")
+        for sound in plan.sounds:
+            options["compression"] |= {f"{sound}.bytes": "none", f"{sound}.path": "zstd"}
+        options["use_dictionary"] = [name for name in leaves if name not in {"id", "sample_id", "text"}]
+        if plan.repeated:
+            options["use_dictionary"] += [f"{sound}.bytes" for sound in plan.repeated]
+            options["dictionary_pagesize_limit"] = DICTIONARY_BYTES
     return options
 
 

@@ -50,12 +50,22 @@ COMMANDS = {
     )
 }
 
+BENCHMARKS = {
+    ("build", "rir_mega"): CommandSpec(
+        "build rir_mega", ".build_rir_mega", "build the data of another benchmark: utterances clean and in a room"
+    ),
+}
+"""Commands that a benchmark's name after them turns into its own."""
+
 _HELP = f"""usage: squtr COMMAND [options]
 
 squtr {__version__}: how much does retrieval lose when queries are spoken, in noise and in rooms?
 
 commands:
 {chr(10).join(f"  {spec.name:<11} {spec.summary}" for spec in COMMANDS.values())}
+
+commands of other benchmarks:
+{chr(10).join(f"  {spec.name:<14} {spec.summary}" for spec in BENCHMARKS.values())}
 
 options:
   --help     show this help; `squtr COMMAND --help` shows a command's options and an example
@@ -86,6 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         guess = nearest(given[0], COMMANDS)
         hint = f"Did you mean {guess!r}? " if guess else ""
         return _fail(f"unknown command {given[0]!r}. {hint}Known: {', '.join(COMMANDS)}.", EXIT_USAGE)
+    rest = given[1:]
+    if rest and (spec.name, rest[0]) in BENCHMARKS:
+        spec, rest = BENCHMARKS[spec.name, rest[0]], rest[1:]
     try:
         module = importlib.import_module(spec.module, __name__)
         parser = _Parser(
@@ -96,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             allow_abbrev=False,
         )
         module.configure(parser)
-        status: int = module.run(parser.parse_args(given[1:]))
+        status: int = module.run(parser.parse_args(rest))
     except SqutrError as error:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:

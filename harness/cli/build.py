@@ -10,6 +10,8 @@ from .common import add_recipe_options, bars, counting, say, say_json
 EXAMPLE = """example:
   squtr build --source mini --languages en zh --conditions clean high_noise reverb_medium_noise --out data
   python -c "from datasets import load_dataset; print(load_dataset('data', 'zh_high_noise', split='test'))"
+
+`squtr build rir_mega --help` is about the benchmark rir_mega: the same utterances, clean and in a room.
 """
 
 
