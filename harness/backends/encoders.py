@@ -320,19 +320,21 @@ class SentenceTransformerEncoder:
             budget = _CPU_TOKENS if self._model.device.type == "cpu" else _GPU_TOKENS
         prompt = self._prompt(role)
         ordered = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+        rows: list[int] = []
+        tokens: dict[int, int] = {}
         for start in range(0, len(ordered), _WINDOW_TEXTS):
             window = ordered[start : start + _WINDOW_TEXTS]
-            lengths = self._lengths([prompt + texts[i] for i in window])
-            rows: list[int] = []
-            width = 0
-            for place in sorted(range(len(window)), key=lambda position: -lengths[position]):
-                if rows and (len(rows) + 1) * width > budget:
-                    yield _Batch(rows, width)
+            tokens.update(zip(window, self._lengths([prompt + texts[i] for i in window]), strict=True))
+            # What did not fill a batch in the window before is sorted in again.
+            left = sorted([*rows, *window], key=lambda i: -tokens[i])
+            rows = []
+            for row in left:
+                if rows and (len(rows) + 1) * tokens[rows[0]] > budget:
+                    yield _Batch(rows, tokens[rows[0]])
                     rows = []
-                if not rows:
-                    width = lengths[place]
-                rows.append(window[place])
-            yield _Batch(rows, width)
+                rows.append(row)
+        if rows:
+            yield _Batch(rows, tokens[rows[0]])
 
     def _lengths(self, texts: list[str]) -> list[int]:
         tokenizer = getattr(self._model, "tokenizer", None)

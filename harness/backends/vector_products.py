@@ -56,7 +56,7 @@ def best_products(device: str | None = None) -> Products:
         except ImportError:
             return NumpyProducts()
         device = f"cuda:{local_device_index()}" if torch.cuda.is_available() else "cpu"
-    return NumpyProducts() if device == "cpu" else TorchProducts(device)
+    return TorchProducts(device) if device.startswith("cuda") else NumpyProducts()
 
 
 class NumpyProducts:

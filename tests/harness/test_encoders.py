@@ -70,6 +70,10 @@ def test_windows_hold_all_texts_once(folder: Path, monkeypatch: pytest.MonkeyPat
     texts = [text * n for n in (1, 2, 3) for text in TEXTS]
     whole = SentenceTransformerEncoder(folder, device="cpu").encode(texts, role="query")
     monkeypatch.setattr(encoders, "_WINDOW_TEXTS", 4)
+    encoder = SentenceTransformerEncoder(folder, device="cpu", token_budget=10**6)
+    (batch,) = encoder._batches(texts, "query")
+    assert sorted(batch.rows) == list(range(len(texts))), "a window's end cuts no batch"
+    assert list(encoder._batches([], "query")) == []
     assert np.allclose(SentenceTransformerEncoder(folder, device="cpu").encode(texts, role="query"), whole, atol=1e-5)
 
 

@@ -185,7 +185,7 @@ def test_vectors_that_are_not_finite_are_refused(bad: float) -> None:
 def test_the_device_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     assert isinstance(best_products("cpu"), NumpyProducts)
-    assert isinstance(best_products("meta"), TorchProducts)
+    assert isinstance(best_products("cuda:1"), TorchProducts)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert isinstance(best_products(), NumpyProducts)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
