@@ -1,13 +1,14 @@
-"""Which results may share a table, and in words what sets those apart that may not."""
+"""Which results may share a table, in words what sets those apart that may not, and where partial ones lie."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, UsageError
 from .results import Result
 
 _CHOICE = frozenset({"conditions", "subsets", "limit"})
@@ -101,3 +102,22 @@ def _named(result: Result) -> str:
 
 def _size(result: Result) -> str:
     return f"{result.data.n} of {result.data.n_total}"
+
+
+def runs_folder(folder: Path) -> Path:
+    """`folder`, or the folder of partial runs below it where it holds no full ones.
+
+    Raises `UsageError` if there are several.
+    """
+    if any((folder / "results").glob("*/*.json")):
+        return folder
+    found = partial_folders(folder)
+    if len(found) > 1:
+        names = ", ".join(str(path) for path in found)
+        raise UsageError(f"{folder} holds {len(found)} folders of partial runs.", hint=f"Name one of {names}.")
+    return found[0] if found else folder
+
+
+def partial_folders(folder: Path) -> list[Path]:
+    """The folders below `folder` into which `squtr evaluate` wrote runs on a part of the queries."""
+    return [path for path in sorted(folder.glob("partial-*")) if any((path / "results").glob("*/*.json"))]

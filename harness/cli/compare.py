@@ -1,7 +1,8 @@
 """Compare two systems on the same items: paired tests, Holm's correction over all metrics, intervals, what n allows.
 
 A and B are per-item files that `squtr score --per-item` wrote (or your own: a field `id` and one number per metric),
-results (.json), or folders of one system's results. A difference is A − B.
+results (.json), or folders of one system's results. A difference is A − B. Results of other data, of another number of
+queries, of a part of the queries against all of them, or with other normalisers are not compared.
 """
 
 from __future__ import annotations

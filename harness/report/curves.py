@@ -178,11 +178,15 @@ def _labels(ends: Sequence[tuple[System, float, float]], edge: float) -> str:
     lines = max((len(text) for text in texts), default=1)
     places = svg.spread([end[2] for end in ends], lines * LABEL_GAP + 5, TOP + 8, HEIGHT - BOTTOM)
     parts = []
+    width = (WIDTH - edge - 8) / BOLD
+    cut = [svg.shorten(line, width, LABEL_SIZE) for text in texts for line in text]
     for (system, x, y), place, text in zip(ends, places, texts, strict=True):
         parts.append(svg.line(x + 6, y, edge + 4, place, f"leader {svg.series_class(system.index)}"))
         start = place + 4 - (len(text) - 1) * LABEL_GAP / 2
         for k, part in enumerate(text):
-            shown = svg.shorten(part, (WIDTH - edge - 8) / BOLD, LABEL_SIZE)
+            shown = svg.shorten(part, width, LABEL_SIZE)
+            if shown != part and cut.count(shown) > 1:
+                shown = svg.shorten_middle(part, width, LABEL_SIZE)
             parts.append(svg.label(edge + 8, start + k * LABEL_GAP, shown, "direct halo"))
     return "".join(parts)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import DataError, UsageError
+from ...errors import DataError
 from ..comparable import aspects, has_words, refuse_mixture
 from ..results import MAIN_METRIC, TEXT_CONDITION, Loss, Result, RunRecord, Score, SystemInfo
 from ..text.languages import is_written_without_spaces
@@ -207,25 +206,6 @@ def scope_of(result: Result) -> str:
             hint="Run the evaluation again.",
         )
     return scope
-
-
-def runs_folder(folder: Path) -> Path:
-    """`folder`, or the folder of partial runs below it where it holds no full ones.
-
-    Raises `UsageError` if there are several.
-    """
-    if any((folder / "results").glob("*/*.json")):
-        return folder
-    found = partial_folders(folder)
-    if len(found) > 1:
-        names = ", ".join(str(path) for path in found)
-        raise UsageError(f"{folder} holds {len(found)} folders of partial runs.", hint=f"Name one of {names}.")
-    return found[0] if found else folder
-
-
-def partial_folders(folder: Path) -> list[Path]:
-    """The folders below `folder` into which `squtr evaluate` wrote runs on a part of the queries."""
-    return [path for path in sorted(folder.glob("partial-*")) if any((path / "results").glob("*/*.json"))]
 
 
 def sections(records: Sequence[RunRecord]) -> list[Section]:

@@ -10,18 +10,19 @@ from importlib import resources
 from pathlib import Path
 
 from ...errors import UsageError
+from ..comparable import partial_folders, runs_folder
 from ..results import read_runs, write_atomically
 from .attribution import RunAttribution, attribution_tables, attributions
 from .breakdown import breakdowns
 from .cards import sample_list, worst_list
 from .curves import axis_top, curve_panels
-from .data import Section, partial_folders, runs_folder, sections
+from .data import Section, sections
 from .formats import escape, plural
 from .headline import IMPORTED, chains, facts, lede, part_words, size_words, warnings
 from .players import Samples, choose_samples
 from .reading import how_to_read, provenance
 from .scatter import scatter
-from .speed import speed
+from .speed import speed, speed_table
 from .systems import system_cards
 from .tables import breakdown_table, score_table, swatch
 from .timing import timing_block
@@ -180,8 +181,9 @@ def _section(contents: _Contents, section: Section, top: float) -> str:
     )
 
 
-def _legend(section: Section) -> str:
-    items = "".join(f"<li>{swatch(system)}{escape(system.name)}</li>" for system in section.systems)
+def _legend(section: Section, left_out: Sequence[str] = ()) -> str:
+    shown = [system for system in section.systems if system.name not in left_out]
+    items = "".join(f"<li>{swatch(system)}{escape(system.name)}</li>" for system in shown)
     return f'<ul class="legend">{items}</ul>'
 
 
@@ -207,9 +209,11 @@ def _errors(section: Section, top: float) -> str:
         )
         if drawn.unlabelled:
             note += f" {drawn.unlabelled} of {plural(drawn.points, 'label')} would overlap and are left out."
+        if drawn.left_out:
+            note += f" Left out without error rates: {escape(', '.join(drawn.left_out))}."
         parts.append(
             f"<figure><figcaption>nDCG@10 against corpus {section.error_metric.upper()}</figcaption>"
-            f'{drawn.drawing}{_legend(section)}<p class="note">{note}</p></figure>'
+            f'{drawn.drawing}{_legend(section, drawn.left_out)}<p class="note">{note}</p></figure>'
         )
     tables = [f"<div>{breakdown_table(section, breakdown)}</div>" for breakdown in breakdowns(section)]
     if not parts and not tables:
@@ -228,8 +232,8 @@ def _speed(section: Section, top: float) -> str:
         note += f" Left out without RTFx or score: {plural(len(drawn.left_out), 'system')}"
         note += f" ({escape(', '.join(drawn.left_out))})."
     return (
-        f'<h3 id="{section.anchor}-speed-title">Speed and quality</h3><figure>{drawn.drawing}{_legend(section)}'
-        f'<p class="note">{note}</p></figure>'
+        f'<h3 id="{section.anchor}-quick">Speed and quality</h3><div class="panels"><figure>{drawn.drawing}</figure>'
+        f'<div>{speed_table(drawn)}<p class="note">{note}</p></div></div>'
     )
 
 

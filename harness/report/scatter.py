@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...loaders.conditions import parse_condition
@@ -9,19 +10,20 @@ from ..results import MAIN_METRIC
 from . import svg
 from .data import Run, Section, System
 from .formats import condition_mark, condition_words, number, percent
-from .point_labels import PointLabel, place_labels
 
 WIDTH, HEIGHT = 420.0, 360.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 14.0, 12.0, 50.0
+LABEL_SIZE = 11.5
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """The drawing, and how many points had to stay without a label."""
+    """The drawing, how many points had to stay without a label, and the systems without a point."""
 
     drawing: str
     points: int
     unlabelled: int
+    left_out: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ def scatter(section: Section, top: float) -> Scatter | None:
         parts.append(svg.label(x(mark), base + 17, f"{mark:g}", "tick", "middle"))
     title = f"corpus {name} (%)"
     parts.append(svg.label((LEFT + WIDTH - RIGHT) / 2, base + 38, title, "axis-title", "middle"))
-    parts.append(_typed_lines(section, y))
+    drawn = [system for system in section.systems if any(p.system is system for p in points)]
+    parts.append(_typed_lines(drawn, y))
     for system in section.systems:
         own = sorted((p for p in points if p.system is system), key=lambda p: p.error)
         parts.append(
@@ -65,12 +68,7 @@ def scatter(section: Section, top: float) -> Scatter | None:
         )
         place = x(100 * point.error), y(point.value)
         parts.append(svg.marker(point.system.index, *place, hollow=point.reverb, title=tip))
-    frame = svg.Box(LEFT + 1, TOP - 6, WIDTH - 2, HEIGHT - BOTTOM - 1)
-    wanted = [
-        PointLabel(x(100 * p.error), y(p.value), condition_mark(p.run.condition), svg.series_class(p.system.index))
-        for p in points
-    ]
-    labels, unlabelled = place_labels(wanted, frame)
+    labels, unlabelled = _place_labels([(x(100 * p.error), y(p.value), p) for p in points])
     parts.append(labels)
     description = " ".join(
         f"{p.system.name}, {condition_words(p.run.condition)}: {name} {percent(p.error)}, nDCG@10 {number(p.value)}."
@@ -83,7 +81,8 @@ def scatter(section: Section, top: float) -> Scatter | None:
         (WIDTH, HEIGHT),
         "".join(parts),
     )
-    return Scatter(drawing, len(points), unlabelled)
+    left_out = tuple(system.name for system in section.systems if system not in drawn)
+    return Scatter(drawing, len(points), unlabelled, left_out)
 
 
 def _points(section: Section) -> list[_Point]:
@@ -96,12 +95,48 @@ def _points(section: Section) -> list[_Point]:
     return points
 
 
-def _typed_lines(section: Section, y: svg.Scale) -> str:
+def _typed_lines(systems: Sequence[System], y: svg.Scale) -> str:
     """A tick at the left edge where each system would be without recognition errors."""
     parts = []
-    for system in section.systems:
+    for system in systems:
         score = None if system.text is None else system.text.score(MAIN_METRIC)
         if score is not None and score.value is not None:
             at = y(score.value)
             parts.append(svg.line(LEFT, at, WIDTH - RIGHT, at, f"typed-line {svg.series_class(system.index)}"))
     return "".join(parts)
+
+
+def _candidates(width: float) -> list[tuple[float, float, bool]]:
+    """Where a label may start, relative to its point, best first; whether it then needs a leader."""
+    near = [(7, 3.5), (-7 - width, 3.5), (-width / 2, -8), (-width / 2, 15), (6, -6), (6, 13), (-6 - width, -6)]
+    far = [
+        (x, y)
+        for reach in (20.0, 34.0)
+        for x, y in (
+            *((0.5 * reach, 3.5 + reach), (-0.5 * reach - width, 3.5 + reach), (-width / 2, 3.5 + reach)),
+            *((0.5 * reach, 3.5 - reach), (-0.5 * reach - width, 3.5 - reach), (reach, 3.5), (-reach - width, 3.5)),
+        )
+    ]
+    return [(x, y, False) for x, y in near] + [(x, y, True) for x, y in far]
+
+
+def _place_labels(points: Sequence[tuple[float, float, _Point]]) -> tuple[str, int]:
+    """Labels beside their points where nothing is hit; the number of points that no label fits."""
+    frame = svg.Box(LEFT + 1, TOP - 6, WIDTH - 2, HEIGHT - BOTTOM - 1)
+    taken = [svg.Box(x - 5, y - 5, x + 5, y + 5) for x, y, _ in points]
+    parts, unlabelled = [], 0
+    for x, y, point in points:
+        text = condition_mark(point.run.condition)
+        width = svg.text_width(text, LABEL_SIZE)
+        for dx, dy, leader in _candidates(width):
+            box = svg.Box(x + dx, y + dy - 8, x + dx + width, y + dy + 1)
+            if box.within(frame) and not any(box.overlap(other) for other in taken):
+                taken.append(box)
+                if leader:
+                    end = min(max(x, box.left), box.right), box.bottom if dy < 0 else box.top
+                    parts.append(svg.line(x, y, *end, f"leader {svg.series_class(point.system.index)}"))
+                parts.append(svg.label(x + dx, y + dy, text, "point halo"))
+                break
+        else:
+            unlabelled += 1
+    return "".join(parts), unlabelled

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ..results import MAIN_METRIC
 from . import svg
 from .data import Section, System
-from .formats import condition_words, number
-from .point_labels import PointLabel, place_labels
+from .formats import condition_words, escape, number
+from .tables import scrollable, swatch
 
 WIDTH, HEIGHT = 420.0, 320.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 14.0, 12.0, 50.0
@@ -19,20 +19,22 @@ LEAST_SYSTEMS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
-    """The drawing, the conditions averaged over, and the systems that have no RTFx (or no score on them)."""
+class Point:
+    """A system with its RTFx and mean nDCG@10."""
 
-    drawing: str
-    conditions: tuple[str, ...]
-    left_out: tuple[str, ...]
-    unlabelled: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Point:
     system: System
     rtfx: float
     value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """The drawing, its points, the conditions averaged over, and the systems without RTFx (or a score on them)."""
+
+    drawing: str
+    points: tuple[Point, ...]
+    conditions: tuple[str, ...]
+    left_out: tuple[str, ...]
 
 
 def speed(section: Section, top: float) -> Speed | None:
@@ -57,14 +59,10 @@ def speed(section: Section, top: float) -> Speed | None:
         parts.append(svg.label(x, base + 17, f"{mark:g}", "tick", "middle"))
     title = "RTFx: seconds of sound per second, faster to the right"
     parts.append(svg.label((LEFT + WIDTH - RIGHT) / 2, base + 38, title, "axis-title", "middle"))
-    wanted = []
     for point in points:
         place = scale(math.log10(point.rtfx)), y(point.value)
         tip = f"{point.system.name}: RTFx {number(point.rtfx, 1)}, nDCG@10 {number(point.value)}"
         parts.append(svg.marker(point.system.index, *place, title=tip, radius=5.2))
-        wanted.append(PointLabel(*place, point.system.name, svg.series_class(point.system.index)))
-    labels, unlabelled = place_labels(wanted, svg.Box(LEFT + 1, TOP - 6, WIDTH - 2, base - 1))
-    parts.append(labels)
     description = " ".join(f"{p.system.name}: RTFx {number(p.rtfx, 1)}, nDCG@10 {number(p.value)}." for p in points)
     words = ", ".join(condition_words(c) for c in conditions)
     drawing = svg.figure(
@@ -76,7 +74,7 @@ def speed(section: Section, top: float) -> Speed | None:
     )
     shown = {point.system.name for point in points}
     left_out = tuple(system.name for system in section.systems if system.name not in shown)
-    return Speed(drawing, conditions, left_out, unlabelled)
+    return Speed(drawing, tuple(points), conditions, left_out)
 
 
 def _shared_conditions(section: Section, systems: Sequence[System]) -> tuple[str, ...]:
@@ -85,12 +83,12 @@ def _shared_conditions(section: Section, systems: Sequence[System]) -> tuple[str
     return tuple(c for c in section.conditions if c in shared)
 
 
-def _point(system: System, conditions: Sequence[str]) -> _Point | None:
+def _point(system: System, conditions: Sequence[str]) -> Point | None:
     scores = [run.score(MAIN_METRIC) for run in system.runs if run.condition in conditions]
     values = [score.value for score in scores if score is not None and score.value is not None]
     if system.rtfx is None or not values or len(values) < len(conditions):
         return None
-    return _Point(system, system.rtfx, math.fsum(values) / len(values))
+    return Point(system, system.rtfx, math.fsum(values) / len(values))
 
 
 def _decades(values: Sequence[float]) -> tuple[float, float, list[float]]:
@@ -108,3 +106,17 @@ def _decades(values: Sequence[float]) -> tuple[float, float, list[float]]:
     most = 8
     spaced = shown if len(shown) <= most else [m for m in shown if math.log10(m).is_integer() or m in (shown[0],)]
     return shown[0], shown[-1], spaced
+
+
+def speed_table(drawn: Speed) -> str:
+    """The points in numbers, fastest first; it is the chart's legend too."""
+    rows = "".join(
+        f'<tr><th scope="row">{swatch(point.system)}{escape(point.system.name)}</th>'
+        f'<td class="num">{number(point.rtfx, 1)}</td><td class="num main">{number(point.value)}</td></tr>'
+        for point in sorted(drawn.points, key=lambda point: -point.rtfx)
+    )
+    head = (
+        '<thead><tr><th scope="col">System</th><th scope="col" class="num">RTFx</th>'
+        '<th scope="col" class="num">nDCG@10<small>mean</small></th></tr></thead>'
+    )
+    return scrollable(f'<table class="bins">{head}<tbody>{rows}</tbody></table>', "Speed and quality")

@@ -101,6 +101,21 @@ def shorten(text: str, width: float, size: float = 11) -> str:
     return text.rstrip() + "…"
 
 
+def shorten_middle(text: str, width: float, size: float = 11) -> str:
+    """`text` with an ellipsis in its middle where it would be wider than `width`; its end tells it apart.
+
+    >>> shorten_middle("whisper-base + rrf(BM25) > judge", 110)
+    'whisper-…) > judge'
+    """
+    kept = len(text)
+    shown = text
+    while text_width(shown, size) > width and kept > 2:
+        kept -= 1
+        head = kept // 2
+        shown = f"{text[:head].rstrip()}…{text[len(text) - (kept - head) :].lstrip()}"
+    return shown
+
+
 def series_class(index: int) -> str:
     """The colour class of a system."""
     return f"s{index % SERIES_COLOURS}"

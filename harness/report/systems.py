@@ -76,41 +76,61 @@ def _own_name(spec: Spec) -> str:
 
 def system_cards(sections: Sequence[Section]) -> str:
     """A card for each distinct system, in the order of the report."""
-    seen: dict[str, tuple[SystemInfo, list[str]]] = {}
+    seen: dict[str, list[tuple[Section, SystemInfo]]] = {}
     for section in sections:
         for system in section.systems:
             info = system.info
-            # What differs between languages by design does not make another system.
+            # How a language's words are treated does not make another system.
             content = info.model_copy(update={"script_folding": "", "normalizer": "", "normalizer_version": ""})
             key = json.dumps(content.model_dump(mode="json"), sort_keys=True)
-            seen.setdefault(key, (info, []))[1].append(section.title)
-    names = [info.name for info, _ in seen.values()]
-    cards = [_card(info, titles if names.count(info.name) > 1 else []) for info, titles in seen.values()]
+            seen.setdefault(key, []).append((section, info))
+    names = [where[0][1].name for where in seen.values()]
+    cards = [_card(where, apart=names.count(where[0][1].name) > 1) for where in seen.values()]
     return f'<div class="cards">{"".join(cards)}</div>'
 
 
-def _card(info: SystemInfo, titles: Sequence[str]) -> str:
-    where = f" in {escape(', '.join(dict.fromkeys(titles)))}" if titles else ""
+def _card(where: Sequence[tuple[Section, SystemInfo]], *, apart: bool) -> str:
+    """`where` lists the sections that the system is in; `apart`: another system has the same name."""
+    info = where[0][1]
+    places = f" in {escape(', '.join(dict.fromkeys(section.title for section, _ in where)))}" if apart else ""
     rows = [
         f'<li><span class="role">{words}</span>{_component(spec)}</li>'
         for role, words in _ROLES
         if (spec := getattr(info, role)) is not None
     ]
-    search = []
+    return (
+        f'<article class="card"><h3>{escape(info.name)} <small>{KINDS[info.kind]}{places}</small></h3>'
+        f'<ul class="tree">{"".join(rows)}</ul><p class="note">{" ".join(_search(info) + _words(where))}</p></article>'
+    )
+
+
+def _search(info: SystemInfo) -> list[str]:
+    """How it searches, in sentences."""
+    said = []
     if info.n_best > 1:
         fusion = _FUSIONS.get(info.n_best_fusion, info.n_best_fusion)
-        search.append(
-            f"The {info.n_best} best transcripts are searched with each, and their rankings fused {escape(fusion)}."
-        )
-    elif info.kind == "cascade":
-        search.append("The best transcript is searched with.")
+        said.append(f"It searches with each of the {info.n_best} best transcripts and fuses their rankings {fusion}.")
+    elif info.transcriber is not None:
+        said.append("It searches with the best transcript.")
     if info.depth:
-        search.append(f"{plural(info.depth, 'document')} retrieved.")
-    note = f'<p class="note">{" ".join(search)}</p>' if search else ""
-    return (
-        f'<article class="card"><h3>{escape(info.name)} <small>{KINDS[info.kind]}{where}</small></h3>'
-        f'<ul class="tree">{"".join(rows)}</ul>{note}</article>'
-    )
+        said.append(f"It retrieves {plural(info.depth, 'document')}.")
+    return [escape(sentence) for sentence in said]
+
+
+def _words(where: Sequence[tuple[Section, SystemInfo]]) -> list[str]:
+    """How its words are treated before search and before errors are counted, by language where that differs."""
+    said = []
+    worded = [(section.title, info) for section, info in where if info.transcriber is not None and info.normalizer]
+    for what, values in (
+        ("Script folding", [(title, info.script_folding) for title, info in worded]),
+        ("Normaliser", [(title, f"{info.normalizer} {info.normalizer_version}") for title, info in worded]),
+    ):
+        distinct = set(dict(values).values())
+        if len(distinct) == 1:
+            said.append(f"{what}: {distinct.pop()}.")
+        elif distinct:
+            said.append(f"{what}: {', '.join(f'{value} ({title})' for title, value in values)}.")
+    return [escape(sentence) for sentence in said]
 
 
 def _component(spec: Spec) -> str:

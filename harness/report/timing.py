@@ -81,7 +81,7 @@ def _memory(megabytes: float) -> str:
     return f"{number(megabytes / 1e3, 1)} GB" if megabytes >= 1e3 else f"{number(megabytes, 0)} MB"
 
 
-_COLUMNS = (
+_TIME = (
     _Column("Sound", "s", _sum("audio_s"), "What was heard, over all spoken conditions."),
     _Column("Front end", "s", _sum("front_end_s"), "Dereverberation or denoising before recognition."),
     _Column(
@@ -96,12 +96,14 @@ _COLUMNS = (
         _range("waiting_share", percent),
         "The part of the listening time in which the model waited for sound to be read and decoded.",
     ),
+)
+_MACHINE = (
     _Column("Processes", "", _range("processes", lambda n: number(n, 0)), "How many shared the work."),
-    _Column("Host memory", "peak", _most("peak_memory_mb", _memory), "The most that the main process held."),
-    _Column("GPU memory", "peak", _most("peak_gpu_memory_mb", _memory), "The most that it held on one GPU."),
+    _Column("Host memory", "peak", _most("peak_memory_mb", _memory), "The most that the main process held at a time."),
+    _Column("GPU memory", "peak", _most("peak_gpu_memory_mb", _memory), "The most that it held of one GPU at a time."),
     _Column(
         "Energy",
-        "whole evaluation",
+        "",
         _range("energy_j", _energy),
         "What the machine's own meters counted, other work on it included.",
     ),
@@ -110,32 +112,47 @@ _COLUMNS = (
 
 def timing_block(sections: Sequence[Section]) -> str:
     """The tables, with a definition of every column that is there; a sentence where nothing was measured."""
-    rows = [(section, system) for section in sections for system in section.systems if system.runs]
-    rows = [(section, system) for section, system in rows if not section.imported]
-    cells = {column.name: [column.shown(system) for _, system in rows] for column in _COLUMNS}
-    columns = [column for column in _COLUMNS if any(cell != UNDEFINED for cell in cells[column.name])]
+    rows = [
+        (section, system) for section in sections for system in section.systems if system.runs and not section.imported
+    ]
+    time_note = (
+        "Over all spoken conditions. Times are summed over processes; cached work counts with the time that it took "
+        "when it was done."
+    )
+    machine_note = "Of the whole evaluation that a system's runs were part of, with all other systems in it."
+    parts = [
+        _table("Time", _TIME, rows, time_note),
+        latency_table(sections),
+        _table("Machine", _MACHINE, rows, machine_note),
+    ]
+    return "".join(parts) or '<p class="note">No times were measured.</p>'
+
+
+def _table(title: str, columns: Sequence[_Column], rows: Sequence[tuple[Section, System]], note: str) -> str:
+    cells = {column.name: [column.shown(system) for _, system in rows] for column in columns}
+    columns = [column for column in columns if any(cell != UNDEFINED for cell in cells[column.name])]
     if not columns:
-        return '<p class="note">No times were measured.</p>'
+        return ""
+    shown = [k for k in range(len(rows)) if any(cells[column.name][k] != UNDEFINED for column in columns)]
     head = "".join(
         f'<th scope="col" class="num">{column.name}{f"<small>{column.unit}</small>" if column.unit else ""}</th>'
         for column in columns
     )
-    body = "".join(
-        f'<tr><th scope="row">{escape(system.name)}<small>{escape(section.title)}</small></th>'
-        + "".join(
-            f'<td class="num{" main" if column.name == "RTFx" else ""}">{cells[column.name][row]}</td>'
+    body = []
+    for k in shown:
+        section, system = rows[k]
+        values = "".join(
+            f'<td class="num{" main" if column.name == "RTFx" else ""}">{cells[column.name][k]}</td>'
             for column in columns
         )
-        + "</tr>"
-        for row, (section, system) in enumerate(rows)
+        body.append(
+            f'<tr><th scope="row">{escape(system.name)}<small>{escape(section.title)}</small></th>{values}</tr>'
+        )
+    table = (
+        f'<table class="named"><caption>{title}</caption><thead><tr><th scope="col">System</th>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table>"
     )
-    caption = "<caption>Over all spoken conditions</caption>"
-    table = f'<table>{caption}<thead><tr><th scope="col">System</th>{head}</tr></thead><tbody>{body}</tbody></table>'
-    notes = (
-        '<p class="note">Times are summed over processes; cached work counts with the time that it took when it was '
-        "done. Memory and energy are those of the whole evaluation that a run was part of, with all its systems.</p>"
-    )
-    return scrollable(table, "Timings") + notes + _definitions(columns) + latency_table(sections)
+    return f'{scrollable(table, title)}<p class="note">{note}</p>{_definitions(columns)}'
 
 
 def _definitions(columns: Iterable[_Column]) -> str:

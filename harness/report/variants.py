@@ -39,10 +39,11 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Two systems of which `changed` has what `plain` lacks, `part`; conditions that both have, mildest first."""
+    """Two systems of which `changed` has `part` where `plain` has `base`; conditions that both have, mildest first."""
 
     question: str
     part: str
+    base: str
     plain: System
     changed: System
     effects: tuple[Effect, ...]
@@ -54,11 +55,11 @@ def variants(section: Section) -> list[Variant]:
     p-values are corrected (Holm) over all conditions and metrics of a question.
     """
     found = [
-        Variant(question, part, plain, changed, ())
+        Variant(question, part, base, plain, changed, ())
         for plain in section.systems
         for changed in section.systems
         if plain.runs and changed.runs and (pair := _difference(plain, changed)) is not None
-        for question, part in (pair,)
+        for question, part, base in (pair,)
     ]
     answered = []
     for question in QUESTIONS:
@@ -79,8 +80,8 @@ def _canonical(value: Any, *without: str) -> str:
     return json.dumps(plain(value), sort_keys=True, ensure_ascii=False)
 
 
-def _difference(plain: System, changed: System) -> tuple[str, str] | None:
-    """The question that a pair answers and the name of the part, None unless exactly that part differs."""
+def _difference(plain: System, changed: System) -> tuple[str, str, str] | None:
+    """The question that a pair answers, the part and what stands for it; None unless exactly that part differs."""
     a, b = plain.info, changed.info
     same = {
         "front end": _canonical(a.front_end) == _canonical(b.front_end),
@@ -93,13 +94,13 @@ def _difference(plain: System, changed: System) -> tuple[str, str] | None:
     }
     differing = [name for name, equal in same.items() if not equal]
     if differing == ["front end"] and a.front_end is None:
-        return "front end", component_name(b.front_end)
+        return "front end", component_name(b.front_end), "no front end"
     if differing == ["n-best"] and a.n_best == 1:
-        return "n-best", f"{b.n_best} transcripts"
-    if differing == ["retriever"] and b.retriever is not None:
+        return "n-best", f"the {b.n_best} best transcripts", "the best one"
+    if differing == ["retriever"] and a.retriever is not None and b.retriever is not None:
         parts = parts_of(b.retriever)
         if _canonical(a.retriever) in map(_canonical, parts):
-            return ("reranker" if len(parts) == 1 else "hybrid"), described(b.retriever)
+            return ("reranker" if len(parts) == 1 else "hybrid"), described(b.retriever), described(a.retriever)
     return None
 
 
@@ -174,8 +175,8 @@ def variant_tables(section: Section, found: Sequence[Variant]) -> str:
     if parts:
         parts.append(
             '<p class="note">A difference is with minus without, over the same queries: more nDCG@10 and a lower error '
-            "rate are better. p: two-sided sign-flip test, corrected after Holm over all rows and both metrics of a "
-            "table. An interval that includes 0, or a p of 0.05 and more, does not show a difference.</p>"
+            "rate are better. p: two-sided sign-flip test; below it corrected after Holm over all rows and metrics of "
+            "a table. Bold, and counted in the sentence: a corrected p below 0.05.</p>"
         )
     return "".join(parts)
 
@@ -188,8 +189,8 @@ def _verdict(section: Section, one: Variant) -> str:
         words.append(f"{section.error_metric.upper()} {_changes(errors, more_is_better=False)}")
     cost = _cost(one)
     return (
-        f"<strong>{escape(one.part)}</strong>, added to {escape(one.plain.name)}: {'; '.join(words)}."
-        f"{f' {cost}' if cost else ''}"
+        f"<strong>{escape(one.part)}</strong> against {escape(one.base)}, in {escape(one.plain.name)}: "
+        f"{'; '.join(words)}.{f' {cost}' if cost else ''}"
     )
 
 
@@ -233,9 +234,9 @@ def _search_ms(system: System) -> float | None:
 def _table(section: Section, found: Sequence[Variant], title: str) -> str:
     name = section.error_metric.upper()
     with_errors = any(e.error is not None for one in found for e in one.effects)
-    columns = [("nDCG@10", "without"), ("nDCG@10", "with"), ("Difference", "95 % interval"), ("p", "Holm")]
+    columns = [("nDCG@10", "without"), ("nDCG@10", "with"), ("Difference", "95 % interval"), ("p", "corrected")]
     if with_errors:
-        columns += [(name, "without"), (name, "with"), (f"{name} difference", "95 % interval"), ("p", "Holm")]
+        columns += [(name, "without"), (name, "with"), (f"{name} difference", "percentage points"), ("p", "corrected")]
     head = "".join(f'<th scope="col" class="num">{first}<small>{second}</small></th>' for first, second in columns)
     bodies = []
     for one in found:
@@ -264,9 +265,8 @@ def _row(effect: Effect, with_errors: bool) -> str:
 
 
 def _cells(row: MetricComparison, *, as_percent: bool) -> list[str]:
-    def value(x: float) -> str:
-        return percent(x) if as_percent else number(x)
-
+    # A difference of percentages is in percentage points.
+    difference = number(100 * row.comparison.difference, 1) if as_percent else number(row.comparison.difference)
     test = row.comparison
     known = math.isfinite(test.interval.low) and math.isfinite(test.interval.high)
     bounds = Score(
@@ -276,13 +276,12 @@ def _cells(row: MetricComparison, *, as_percent: bool) -> list[str]:
         n=test.n,
     )
     shown = interval(bounds, 1 if as_percent else 3, as_percent=as_percent)
-    sign = "+" if test.difference > 0 and value(test.difference) != value(0.0) else ""
+    sign = "+" if test.difference > 0 and difference.strip("0.") else ""
     css = " main" if row.p_holm < SIGNIFICANT else ""
     return [
-        f'<td class="num">{value(row.b)}</td>',
-        f'<td class="num">{value(row.a)}</td>',
-        f'<td class="num{css}">{sign}{value(test.difference)}{f"<small>{shown}</small>" if shown else ""}</td>',
-        f'<td class="num{css}">{_p(row.p_holm)}</td>',
+        *(f'<td class="num">{percent(x) if as_percent else number(x)}</td>' for x in (row.b, row.a)),
+        f'<td class="num{css}">{sign}{difference}{f"<small>{shown}</small>" if shown else ""}</td>',
+        f'<td class="num{css}">{_p(test.p_value)}<small>{_p(row.p_holm)}</small></td>',
     ]
 
 

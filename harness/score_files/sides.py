@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import DataError, UsageError
+from ..comparable import difference, runs_folder, share_words
 from ..results import Result, RunRecord, read_record, read_runs
 from .items import read_items
 from .lines import Remark, no_remark
@@ -20,11 +21,15 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Items by id ("subset/id" of a run), their subsets (None for a per-item file), and the result behind them."""
+    """Items by id ("subset/id" of a run), their subsets (None for a per-item file), and the result behind them.
+
+    `texts` are a run's queries as they were meant.
+    """
 
     items: dict[str, dict[str, float]]
     subsets: dict[str, str] | None
     result: Result | None
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 def read_side(path: Path, *, remark: Remark = no_remark) -> dict[str, Side]:
@@ -32,9 +37,10 @@ def read_side(path: Path, *, remark: Remark = no_remark) -> dict[str, Side]:
 
     A per-item file (.jsonl, .tsv, .parquet), a result (.json), a folder that `squtr evaluate --out` wrote with one
     system in it, or the folder of one system below its `results`. Raises `UsageError` if a folder holds several
-    systems, `DataError` if there is nothing to read.
+    systems, `DataError` if there is nothing to read, or a result is imported and so has no items.
     """
     if path.is_dir():
+        path = runs_folder(path)
         records = read_runs(path) if (path / "results").is_dir() else _system(path)
         names = sorted({record.result.system.name for record in records})
         if len(names) > 1:
@@ -55,13 +61,20 @@ def _system(folder: Path) -> list[RunRecord]:
 
 
 def _run(record: RunRecord) -> Side:
-    columns = {name: record.items.column(name).to_pylist() for name in ("subset", "id", *FIELDS)}
+    result = record.result
+    if result.origin == "imported":
+        raise DataError(
+            f"{result.system.name!r} on {result.data.config!r} is imported: aggregates only, no items to pair.",
+            hint="Evaluate the system here to compare it.",
+        )
+    columns = {name: record.items.column(name).to_pylist() for name in ("subset", "id", "text", *FIELDS)}
     keys = [f"{subset}/{id_}" for subset, id_ in zip(columns["subset"], columns["id"], strict=True)]
     items = {
         key: {name: float("nan") if columns[name][row] is None else float(columns[name][row]) for name in FIELDS}
         for row, key in enumerate(keys)
     }
-    return Side(items, dict(zip(keys, columns["subset"], strict=True)), record.result)
+    texts = {key: text or "" for key, text in zip(keys, columns["text"], strict=True)}
+    return Side(items, dict(zip(keys, columns["subset"], strict=True)), result, texts)
 
 
 def pair_sides(
@@ -69,8 +82,9 @@ def pair_sides(
 ) -> list[tuple[str, Side, Side]]:
     """Name and both sides of each comparison: config by config, or the only one of each side, whatever their names.
 
-    Configs that only one side has raise `DataError`, or are left out with `intersection`. So do results that must not
-    share a table: of other sources, benchmark versions or normalisers.
+    Configs that only one side has raise `DataError`, or are left out with `intersection`; so do other numbers of
+    queries. Results that must not share a table raise it in any case: full and partial ones, and those of other data,
+    benchmark versions or normalisers.
     """
     if len(a) == len(b) == 1:
         (one,), (other,) = a, b
@@ -85,23 +99,30 @@ def pair_sides(
             )
         pairs = [(name, a[name], b[name]) for name in common]
     for name, left, right in pairs:
-        _check(name, left, right)
+        _check(name, left, right, intersection=intersection)
     return pairs
 
 
-def _check(name: str, a: Side, b: Side) -> None:
+def _check(name: str, a: Side, b: Side, *, intersection: bool) -> None:
     if a.result is None or b.result is None:
         return
-    for what, left, right in (
-        ("benchmark", a.result.benchmark, b.result.benchmark),
-        ("benchmark version", a.result.benchmark_version, b.result.benchmark_version),
-        ("source", a.result.data.source, b.result.data.source),
-        ("source version", a.result.data.source_version, b.result.data.source_version),
-        ("normaliser", a.result.system.normalizer, b.result.system.normalizer),
-        ("normaliser version", a.result.system.normalizer_version, b.result.system.normalizer_version),
-    ):
-        if left != right:
-            raise DataError(
-                f"{name}: the {what} is {left!r} on one side and {right!r} on the other.",
-                hint="Evaluate both in the same way.",
-            )
+    left, right = a.result.data, b.result.data
+    if left.partial != right.partial:
+        part, side = (left, "the first") if left.partial else (right, "the second")
+        raise DataError(
+            f"{name}: {side} side is partial ({share_words(part.n, part.n_total)}), the other is not.",
+            hint="Evaluate both on all queries, or both on the same part.",
+        )
+    if said := difference(a.result, b.result):
+        raise DataError(f"{name}: {said}.", hint="Evaluate both in the same way.")
+    if left.n != right.n and not intersection:
+        raise DataError(
+            f"{name}: one side has {left.n} queries, the other {right.n}.",
+            hint="Evaluate both on the same queries, or compare on the intersection.",
+        )
+    odd = next((key for key, text in a.texts.items() if b.texts.get(key, text) != text), None)
+    if odd is not None:
+        raise DataError(
+            f"{name}: query {odd!r} is {a.texts[odd]!r} on one side and {b.texts[odd]!r} on the other.",
+            hint="Evaluate both on the same data.",
+        )

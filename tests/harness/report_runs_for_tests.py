@@ -197,7 +197,8 @@ def _rows(example: Example, language: str, system: Parts, condition: str) -> lis
         if condition == "text":
             draw = np.random.default_rng([example.seed, number, *map(ord, system.retriever)])
         counts = count_errors(said, transcript.split() if blank else list(transcript))
-        skill = {"BM25": 0.74, "MiniLM-L6": 0.8}.get(system.retriever, 0.85) + 0.02 * (system.n_best > 1 and condition != "text")
+        skill = {"BM25": 0.74, "MiniLM-L6": 0.8}.get(system.retriever, 0.85)
+        skill += 0.02 * (system.n_best > 1 and condition != "text")
         hit = max(0.0, skill + 0.5 * (0.5 - difficulty) - 0.6 * counts.rate * draw.random() * 1.6)
         rank = 0 if hit < 0.12 else max(1, round((1 - hit) * 9))
         ndcg = 0.0 if rank == 0 or rank > 10 else min(1.0, 1 / math.log2(rank + 1) * (0.85 + 0.15 * draw.random()))
@@ -301,7 +302,7 @@ def _record(
         losses=losses,
         failures=Failures(
             undecodable=0,
-            loops=1 if condition == "snr_-5" else 0,
+            loops=1 if condition == "snr_-5" and system.transcriber else 0,
             truncated=0,
             empty=sum(row["empty"] for row in own),
             hallucinations=0,
