@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squtr.errors import DataError, UsageError
+from squtr.errors import DataError, UnknownNameError, UsageError
+from squtr.harness.backends import bm25, postings, sparse_search
 from squtr.harness.backends.bm25 import BM25Retriever
 from squtr.harness.backends.lexical_tokens import tokenizer_for
 from squtr.harness.protocols import Retriever
@@ -168,3 +170,98 @@ def test_rankings_do_not_depend_on_the_hash_seed() -> None:
         for seed in ("1", "2")
     }
     assert len(outputs) == 1
+
+
+def random_texts(n: int, words: int, seed: int) -> list[str]:
+    rng = random.Random(seed)
+    vocabulary = [f"w{i}" for i in range(words)]
+    weights = [1 / (i + 1) for i in range(words)]
+    return [" ".join(rng.choices(vocabulary, weights, k=rng.randint(0, 60))) for _ in range(n)]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"k1": 1.2, "b": 0.75}, {"k1": 0.0, "b": 1.0}])
+def test_scores_are_those_of_bm25s_to_the_last_bit(parameters: dict[str, float]) -> None:
+    import bm25s
+
+    texts = random_texts(400, 300, seed=0)
+    own = indexed(texts, **parameters)
+    tokens = [tokenizer_for("en")(text) for text in texts]
+    vocabulary: dict[str, int] = {}
+    ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in terms] for terms in tokens]
+    settings = {"k1": 0.9, "b": 0.4, **parameters}
+    peer = bm25s.BM25(method="lucene", dtype="float64", **settings)
+    peer.index((ids, vocabulary), create_empty_token=False, show_progress=False)
+    for query in random_texts(30, 300, seed=1):
+        known = sorted(vocabulary[term] for term in tokenizer_for("en")(query) if term in vocabulary)
+        scores = peer.get_scores_from_ids(known) if known else np.zeros(len(texts))
+        (hits,) = own.search([query], k=len(texts))
+        assert {hit.document_id: hit.score for hit in hits} == {f"d{i:03}": s for i, s in enumerate(scores) if s > 0}
+
+
+def test_chunks_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, queries = random_texts(300, 200, seed=2), random_texts(40, 250, seed=3)
+    expected = indexed(texts).search(queries, k=20)
+    monkeypatch.setattr(postings, "_CHUNK_WORDS", 50)
+    monkeypatch.setattr(bm25, "_BLOCK_PAIRS", 30)
+    monkeypatch.setattr(sparse_search, "_BLOCK_SUMS", 500)
+    for threads in (1, 3):
+        retriever = BM25Retriever(threads=threads)
+        retriever.index(documents(texts), language="en")
+        assert retriever.search(queries, k=20) == expected
+    assert retriever.spec.fingerprint == BM25Retriever().spec.fingerprint
+
+
+def test_equal_queries_get_equal_hits_of_their_own() -> None:
+    first, second = indexed(["apple", "stone apple"]).search(["apple", "apple"], k=2)
+    assert first == second
+    assert first is not second
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_published_analyzer_ranks_as_the_published_script(language: str) -> None:
+    import bm25s
+
+    rng = random.Random(5)
+    if language == "en":
+        porter = pytest.importorskip("nltk.stem.porter", reason="needs squtr[compat]").PorterStemmer()
+        words = "the of running keys dying happy a B libraries relational news is x river rivers stones".split()
+        texts = [" ".join(rng.choices(words, k=rng.randint(0, 15))) for _ in range(80)]
+        stemmer = lambda batch: [porter.stem(word) for word in batch]  # noqa: E731
+
+        def tokenized(texts: list[str]) -> object:
+            return bm25s.tokenize(texts, stemmer=stemmer, show_progress=False)
+    else:
+        from squtr.harness.backends.chinese_words import chinese_words
+
+        words = "我 有 一只 猫 北京 大学 学生 15% The iPhone a 。 上海".split()
+        texts = ["".join(rng.choices(words, k=rng.randint(0, 15))) for _ in range(80)]
+
+        def tokenized(texts: list[str]) -> object:
+            spaced = [" ".join(chinese_words(text)) for text in texts]
+            return bm25s.tokenize(spaced, stemmer=None, show_progress=False)
+
+    peer = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
+    peer.index(tokenized(texts), show_progress=False)
+    retriever = BM25Retriever(analyzer="squtr-compat")
+    retriever.index(documents(texts), language=language)
+    queries = texts[:20]
+    places, scores = peer.retrieve(tokenized(queries), k=80, show_progress=False)
+    for own, found, values in zip(retriever.search(queries, k=80), places, scores, strict=True):
+        theirs = {f"d{i:03}": float(s) for i, s in zip(found, values, strict=True) if s > 0}
+        assert {hit.document_id: hit.score for hit in own} == pytest.approx(theirs, rel=1e-5)
+
+
+def test_the_published_analyzer_is_another_component_for_two_languages() -> None:
+    published = BM25Retriever(analyzer="squtr-compat")
+    assert published.spec.fingerprint != BM25Retriever().spec.fingerprint
+    assert published.spec.settings["analyzer"] == "squtr-compat"
+    assert published.supports("zh")
+    assert not published.supports("es")
+    with pytest.raises(UnknownNameError, match="squtr-compat"):
+        BM25Retriever(analyzer="lucene")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="at least 1 thread"):
+        BM25Retriever(threads=0)
+
+
+def test_the_default_fingerprint_is_that_of_earlier_results() -> None:
+    assert BM25Retriever().spec.fingerprint == "987313586b41040d"

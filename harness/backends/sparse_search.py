@@ -1,0 +1,60 @@
+"""Exact search with sparse vectors: the largest inner products of queries with documents.
+
+Only what the query's own terms touch is added up. Sums are float64 and taken in the order of the query's entries, so a
+document's score depends on its own weights and on nothing beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..protocols import Hit
+from .ranking import top_hits
+
+_BLOCK_SUMS = 1 << 24
+
+
+def search_products(
+    queries: Any, by_term: Any, ids: Sequence[str], ranks: NDArray[np.int64], *, k: int, threads: int | None = None
+) -> list[list[Hit]]:
+    """At most `k` hits per row of `queries` ((Q, V) csr_array float64), best first, ties by id descending.
+
+    `by_term` is the (V, N) csr_array float64 of the documents' weights, one row per term; `ids` and `ranks`
+    (`id_ranks`) belong to its columns. A document whose sum is not above 0 is no hit. `threads` share the queries
+    (None: all cores); results do not depend on it.
+    """
+    blocks = list(query_blocks(queries, by_term))
+
+    def search(block: slice) -> list[list[Hit]]:
+        products = queries[block] @ by_term
+        hits = []
+        for start, end in zip(products.indptr, products.indptr[1:], strict=False):
+            found, scores = products.indices[start:end], products.data[start:end]
+            if len(scores) and scores.min() <= 0:
+                found, scores = found[scores > 0], scores[scores > 0]
+            hits.append(top_hits(found, scores, ids, ranks, k))
+        return hits
+
+    workers = min(threads or os.cpu_count() or 1, len(blocks))
+    if workers <= 1:
+        return [hits for block in blocks for hits in search(block)]
+    with ThreadPoolExecutor(workers) as pool:
+        return [hits for part in pool.map(search, blocks) for hits in part]
+
+
+def query_blocks(queries: Any, by_term: Any) -> Iterator[slice]:
+    """Rows of `queries` in blocks whose products hold at most a fixed number of sums (a single query may hold more)."""
+    touched = np.diff(by_term.indptr)[queries.indices]
+    sums = np.concatenate([[0], np.cumsum(touched, dtype=np.int64)])[queries.indptr]
+    start = 0
+    while start < queries.shape[0]:
+        end = int(np.searchsorted(sums, sums[start] + _BLOCK_SUMS, side="right")) - 1
+        end = min(max(end, start + 1), queries.shape[0])
+        yield slice(start, end)
+        start = end
