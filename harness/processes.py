@@ -27,6 +27,7 @@ _PATIENCE = timedelta(days=7)
 _POLL_S = 0.05
 _GRACE_S = 10.0
 _MOMENT_S = 1.0
+_ITEMS_AT_ONCE = 4096
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "cudaErrorMemoryAllocation")
 
 
@@ -232,6 +233,18 @@ def _free_port() -> int:
 def usable_cores() -> int:
     """The number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def gather_long(processes: Processes, items: Sequence[Item]) -> list[list[Item]]:
+    """What every process gave, by rank, as `Processes.gather` does, but some items at a time.
+
+    What is gathered in one piece takes its size times the number of processes, several times over.
+    """
+    gathered: list[list[Item]] = [[] for _ in range(processes.size)]
+    for start in range(0, max(processes.gather(len(items))), _ITEMS_AT_ONCE):
+        for whole, piece in zip(gathered, processes.gather(items[start : start + _ITEMS_AT_ONCE]), strict=True):
+            whole.extend(piece)
+    return gathered
 
 
 def is_out_of_memory(error: BaseException) -> bool:

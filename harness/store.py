@@ -12,11 +12,13 @@ import json
 import os
 import socket
 import sqlite3
+import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ..errors import IntegrityError, StorageError
 from .protocols import Hit, Hypothesis, Transcript
@@ -41,6 +43,9 @@ CREATE TABLE IF NOT EXISTS indexing (
 """
 _TABLES = ("sounds", "transcripts", "rankings", "indexing")
 _BUSY_S = 60.0
+# Older SQLites refuse more variables than 999 in one statement.
+_KEYS_AT_ONCE = 500
+_COUNT = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +60,41 @@ class Corner:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The hits of one text, and the seconds that the search took."""
+    """The hits of one text, and the seconds that the search took.
 
-    hits: tuple[Hit, ...]
+    They are held as bytes: as objects, 100 hits would take ten times as much memory.
+    """
+
+    packed: bytes
     seconds: float
+
+    @classmethod
+    def of(cls, hits: Sequence[Hit], seconds: float) -> Self:
+        """The ranking of these hits."""
+        ids = json.dumps([hit.document_id for hit in hits]).encode("ascii")
+        scores = struct.pack(f"<{len(hits)}d", *[hit.score for hit in hits])
+        return cls(zlib.compress(b"".join((_COUNT.pack(len(hits)), scores, ids)), 1), seconds)
+
+    @property
+    def content(self) -> bytes:
+        """The hits as bytes, the same wherever they were packed: a count, scores as float64, ids as JSON."""
+        return zlib.decompress(self.packed)
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The hits, best first. Raises `IntegrityError` if they are damaged."""
+        try:
+            content = self.content
+            (count,) = _COUNT.unpack_from(content)
+            scores = struct.unpack_from(f"<{count}d", content, _COUNT.size)
+            ids = json.loads(content[_COUNT.size + 8 * count :])
+            if len(ids) != count:
+                raise ValueError(f"{len(ids)} ids came with {count} scores")
+            return tuple(map(Hit, ids, scores))
+        except (zlib.error, struct.error, ValueError, TypeError) as error:
+            raise IntegrityError(
+                f"a stored ranking cannot be read: {error}.", hint=f"Remove {NAME}.sqlite: it is made again."
+            ) from error
 
 
 class Store:
@@ -68,60 +104,59 @@ class Store:
         self.folder = folder
         self.path = folder / f"{NAME}.sqlite"
         self._own = self.path if rank == 0 else folder / f"{NAME}.{socket.gethostname()}.{rank}.{os.getpid()}.sqlite"
+        with _named(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         with self._open(self._own) as connection:
             connection.executescript(_SCHEMA)
 
     @contextlib.contextmanager
     def _open(self, path: Path) -> Iterator[sqlite3.Connection]:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as connection, connection:
-                yield connection
-        except sqlite3.DatabaseError as error:
-            raise StorageError(
-                f"the store {path} cannot be used: {error}.",
-                hint="Free space if the disk is full. If the file is damaged, remove it: it is made again.",
-            ) from error
-        except OSError as error:
-            raise StorageError(
-                f"the store {path} cannot be used: {error.strerror or error}.",
-                hint="Free space or choose another home.",
-            ) from error
+        with _named(path), contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as connection, connection:
+            yield connection
 
     @contextlib.contextmanager
     def _readers(self) -> Iterator[list[sqlite3.Connection]]:
-        """Connections to the files that this process reads: the main one and its own."""
-        paths = dict.fromkeys((self.path, self._own))
+        """Connections to the files that this process reads: its own and the main one, whose word is the last."""
+        paths = dict.fromkeys((self._own, self.path))
         with contextlib.ExitStack() as stack:
             yield [stack.enter_context(self._open(path)) for path in paths if path.exists()]
 
+    def _known(self, query: str, keys: Iterable[str], *fixed: object) -> Iterator[tuple[Any, ...]]:
+        """The rows of `query`, which asks for `fixed` and, in the place of `{}`, for any of many keys."""
+        left = iter(dict.fromkeys(keys))
+        with self._readers() as connections:
+            while some := list(islice(left, _KEYS_AT_ONCE)):
+                statement = query.format(", ".join("?" * len(some)))
+                for connection in connections:
+                    yield from connection.execute(statement, (*fixed, *some))
+
     def sounds(self, encoded: Iterable[str]) -> dict[str, str]:
         """The PCM digest of the sounds that are known, by the sha256 of their files."""
-        found: dict[str, str] = {}
-        with self._readers() as connections:
-            for key in encoded:
-                row = _first(connections, "SELECT pcm FROM sounds WHERE encoded = ?", (key,))
-                if row is not None:
-                    found[key] = str(row[0])
-        return found
+        return dict(self._known("SELECT encoded, pcm FROM sounds WHERE encoded IN ({})", encoded))
 
     def transcripts(self, audio: Iterable[str], *, language: str, listener: str) -> dict[str, Transcript]:
-        """The known transcripts of these sounds (PCM digests), by sound."""
+        """The known transcripts of these sounds (PCM digests), by sound. Raises `IntegrityError` for a damaged one."""
+        query = (
+            "SELECT audio, text, loop, truncated, seconds, front_end_seconds, hypotheses FROM transcripts"
+            " WHERE language = ? AND listener = ? AND audio IN ({})"
+        )
         found: dict[str, Transcript] = {}
-        with self._readers() as connections:
-            for digest in audio:
-                row = _first(
-                    connections,
-                    "SELECT text, loop, truncated, seconds, front_end_seconds, hypotheses FROM transcripts"
-                    " WHERE audio = ? AND language = ? AND listener = ?",
-                    (digest, language, listener),
-                )
-                if row is not None:
-                    hypotheses = tuple(Hypothesis(text, score) for text, score in json.loads(row[5]))
-                    found[digest] = Transcript(
-                        str(row[0]), "", bool(row[1]), bool(row[2]), float(row[3]), float(row[4]), hypotheses
-                    )
+        for digest, text, loop, truncated, seconds, front_s, hypotheses in self._known(
+            query, audio, language, listener
+        ):
+            best = self._hypotheses(hypotheses)
+            found[digest] = Transcript(text, "", bool(loop), bool(truncated), seconds, front_s, best)
         return found
+
+    def _hypotheses(self, content: str) -> tuple[Hypothesis, ...]:
+        if content == "[]":
+            return ()
+        try:
+            return tuple(Hypothesis(text, score) for text, score in json.loads(content))
+        except (ValueError, TypeError) as error:
+            raise IntegrityError(
+                f"a transcript in {self.path} cannot be read: {error}.", hint="Remove the file: it is made again."
+            ) from error
 
     def keep_heard(
         self,
@@ -153,25 +188,18 @@ class Store:
         return sum(row[0] or 0.0 for row in sums) / audio_s if audio_s else None
 
     def rankings(self, corner: Corner, queries: Iterable[str]) -> dict[str, Ranking]:
-        """The known rankings of these texts (sha256), by text. Raises `IntegrityError` for a damaged one."""
-        found: dict[str, Ranking] = {}
+        """The known rankings of these texts (sha256), by text."""
+        query = (
+            "SELECT query, hits, seconds FROM rankings"
+            " WHERE retriever = ? AND corpus = ? AND language = ? AND depth = ? AND query IN ({})"
+        )
         key = (corner.retriever, corner.corpus, corner.language, corner.depth)
-        with self._readers() as connections:
-            for query in queries:
-                row = _first(
-                    connections,
-                    "SELECT hits, seconds FROM rankings"
-                    " WHERE retriever = ? AND corpus = ? AND language = ? AND depth = ? AND query = ?",
-                    (*key, query),
-                )
-                if row is not None:
-                    found[query] = Ranking(_unpacked(row[0], self.path), float(row[1]))
-        return found
+        return {text: Ranking(bytes(hits), seconds) for text, hits, seconds in self._known(query, queries, *key)}
 
     def keep_rankings(self, corner: Corner, rankings: Mapping[str, Ranking]) -> None:
         """Keep the rankings of these texts (sha256)."""
         rows = [
-            (corner.retriever, corner.corpus, corner.language, corner.depth, query, _packed(r.hits), r.seconds)
+            (corner.retriever, corner.corpus, corner.language, corner.depth, query, r.packed, r.seconds)
             for query, r in rankings.items()
         ]
         with self._open(self._own) as connection:
@@ -180,9 +208,10 @@ class Store:
     def indexing_s(self, corner: Corner) -> float | None:
         """The seconds that indexing took when it was done first, None if it was not."""
         query = "SELECT seconds FROM indexing WHERE retriever = ? AND corpus = ? AND language = ?"
+        key = (corner.retriever, corner.corpus, corner.language)
         with self._readers() as connections:
-            row = _first(connections, query, (corner.retriever, corner.corpus, corner.language))
-        return None if row is None else float(row[0])
+            rows = [connection.execute(query, key).fetchone() for connection in connections]
+        return next((float(row[0]) for row in rows if row is not None), None)
 
     def keep_indexing_s(self, corner: Corner, seconds: float) -> None:
         """Keep the seconds that indexing took; what is already known stays."""
@@ -195,11 +224,11 @@ class Store:
     def merge(self) -> None:
         """Take in what other processes wrote, and remove the files of those that are gone."""
         for path in sorted(self.folder.glob(f"{NAME}.*.*.sqlite")):
-            with self._open(self.path) as connection:
-                connection.execute("ATTACH DATABASE ? AS other", (str(path),))
+            with self._open(path) as theirs, self._open(self.path) as ours:
                 for table in _TABLES:
-                    if connection.execute("SELECT 1 FROM other.sqlite_master WHERE name = ?", (table,)).fetchone():
-                        connection.execute(f"INSERT OR IGNORE INTO {table} SELECT * FROM other.{table}")  # noqa: S608
+                    for rows in _rows_of(theirs, table, path):
+                        places = ", ".join("?" * len(rows[0]))
+                        ours.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)  # noqa: S608
             if _is_gone(path):
                 _remove(path)
 
@@ -209,27 +238,37 @@ class Store:
             _remove(self._own)
 
 
-def _first(connections: Sequence[sqlite3.Connection], query: str, values: Sequence[object]) -> tuple[Any, ...] | None:
-    for connection in connections:
-        row: tuple[Any, ...] | None = connection.execute(query, tuple(values)).fetchone()
-        if row is not None:
-            return row
-    return None
-
-
-def _packed(hits: Sequence[Hit]) -> bytes:
-    return zlib.compress(json.dumps([(h.document_id, h.score) for h in hits], ensure_ascii=False).encode(), 1)
-
-
-def _unpacked(content: object, path: Path) -> tuple[Hit, ...]:
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors of this file as `StorageError`s that name it."""
     try:
-        if not isinstance(content, bytes):
-            raise TypeError(f"hits are {type(content).__name__}")
-        return tuple(Hit(id_, score) for id_, score in json.loads(zlib.decompress(content)))
-    except (zlib.error, ValueError, TypeError) as error:
-        raise IntegrityError(
-            f"a ranking in {path} cannot be read: {error}.", hint="Remove the file: it is made again."
+        yield
+    except sqlite3.DatabaseError as error:
+        raise StorageError(
+            f"the store {path} cannot be used: {error}.",
+            hint="Free space if the disk is full. If the file is damaged, remove it: it is made again.",
         ) from error
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"the store {path} cannot be used: {error.strerror or error}.",
+            hint="Free space or choose another home.",
+        ) from error
+
+
+def _rows_of(connection: sqlite3.Connection, table: str, path: Path) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of a table, some at a time; none if a process was killed before it made the table."""
+    with _named(path):
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
+            return
+        cursor = connection.execute(f"SELECT * FROM {table}")  # noqa: S608
+    while True:
+        with _named(path):
+            rows = cursor.fetchmany(_KEYS_AT_ONCE)
+        if not rows:
+            return
+        yield rows
 
 
 def _is_gone(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from ..protocols import Transcript
 from ..store import Ranking
@@ -40,7 +41,7 @@ def ranking_of(system: Cascade, asked: Asked, rankings: Mapping[str, Ranking], d
     found = [rankings[text] for text in asked.texts]
     if len(found) == 1:
         return found[0]
-    from ..backends.fusion import fuse_hypotheses
+    from ..backends.fusion import Method, fuse_hypotheses
 
-    fused = fuse_hypotheses([r.hits for r in found], asked.scores, method=system.n_best_fusion, k=depth)
-    return Ranking(tuple(fused), sum(r.seconds for r in found))
+    fused = fuse_hypotheses([r.hits for r in found], asked.scores, method=cast(Method, system.n_best_fusion), k=depth)
+    return Ranking.of(fused, sum(r.seconds for r in found))

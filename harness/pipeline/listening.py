@@ -7,8 +7,10 @@ or not. Processes share its shards; what it made is kept shard by shard, so a ki
 from __future__ import annotations
 
 import hashlib
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, cast
@@ -24,14 +26,14 @@ from ...loaders.records import Query, Samples, SpokenQuery
 from ..backends.dense import DenseRetriever
 from ..backends.embedding_cache import EmbeddingCache
 from ..metering import WaitMeter
-from ..processes import Processes, complete
+from ..processes import Processes, complete, gather_long
 from ..progress import Progress
 from ..protocols import AudioTextEncoder, FrontEnd, ReadyTranscripts, Transcriber, Transcript
 from ..results import TEXT_CONDITION, file_name, write_atomically
 from ..store import Store
 from ..systems.system import Cascade, EndToEnd, System
 from .plan import Cell, Plan
-from .shards import LoadedShard, load_shards, read_shards, shard_count
+from .shards import LoadedShard, load_shards, read_shards, shard_count, without_sound
 
 Failure = SqutrError
 Vector = NDArray[np.float32]
@@ -125,7 +127,7 @@ class Listened:
     """What one listener made of its cells, or why it failed on a cell; vectors of an encoder by sound.
 
     `seconds` is the time that this evaluation listened, `waiting_s` the part of it in which the model waited for sound,
-    both of the main process.
+    both of the main process; 0 if everything was known.
     """
 
     cells: dict[Cell, list[Heard]] = field(default_factory=dict)
@@ -145,6 +147,12 @@ class Tools:
     keeper: Callable[[Sequence[Query]], Callable[[SpokenQuery], None]]
     tell: Progress
     _dense: dict[str, DenseRetriever] = field(default_factory=dict)
+    _spoken: dict[Cell, list[SpokenQuery]] = field(default_factory=dict)
+
+    def shared(self, cell: Cell, heard: list[Heard]) -> list[Heard]:
+        """`heard` with the queries of those who heard the cell before: they are held once."""
+        spoken = self._spoken.setdefault(cell, [h.query for h in heard])
+        return [replace(h, query=query) for h, query in zip(heard, spoken, strict=True)]
 
     def dense_of(self, system: EndToEnd) -> DenseRetriever:
         """An end-to-end system's encoder as a dense retriever, the same whenever it is asked for."""
@@ -181,14 +189,19 @@ def _read(plan: Plan, ready: Ready, cells: Sequence[Cell], tools: Tools) -> List
             for query in plan.data.spoken(subset, condition):
                 check_pairing(queries, query, len(spoken))
                 keep(query)
-                spoken.append(replace(query, audio=b""))
+                spoken.append(without_sound(query))
             ids = [query.id for query in queries]
             if len(spoken) != len(ids):
                 raise DataError(f"{subset} under {condition} has {len(spoken)} of {len(ids)} queries.")
             given = [Transcript("")] * len(ids)
             if ready.transcripts is not None:
-                given = ready.transcripts.transcripts(subset, condition, ids)
-            found.cells[subset, condition] = [Heard(q, "", t) for q, t in zip(spoken, given, strict=True)]
+                with sentences(f"reading {ready.name} of {subset} under {condition}"):
+                    given = [_checked(t) for t in ready.transcripts.transcripts(subset, condition, ids)]
+            if len(given) != len(ids):
+                raise ModelError(f"{ready.name} gave {len(given)} transcripts for {len(ids)} queries.")
+            found.cells[subset, condition] = tools.shared(
+                (subset, condition), [Heard(q, "", t) for q, t in zip(spoken, given, strict=True)]
+            )
         except StorageError:
             raise
         except SqutrError as error:
@@ -205,48 +218,59 @@ def _listen(plan: Plan, ear: Ear, cells: Sequence[Cell], tools: Tools) -> Listen
     started = time.perf_counter()
     waiting = WaitMeter()
     counter = _Counter(f"listening with {ear.name}", sum(len(plan.queries[subset]) for subset, _ in cells), tools)
-    first = 0
+    first, busy = 0, False
     for cell in cells:
         expected = plan.queries[cell[0]]
+        hearing = _Hearing(ear, plan.data.subsets[cell[0]], tools, found)
         mine: list[tuple[int, Heard]] = []
         failure: Failure | None = None
         try:
-            hearing = _Hearing(ear, plan.data.subsets[cell[0]], tools, found)
-            shards = read_shards(
-                plan.data,
-                cell,
-                expected,
-                own=lambda i, first=first: (first + i) % tools.processes.size == tools.processes.rank,  # type: ignore[misc]
-                keep=tools.keeper(expected),
-            )
-            loaded = load_shards(
-                shards, rate=hearing.rate, known_sounds=hearing.known_sounds, known_transcripts=hearing.known
-            )
-            for shard in waiting.over(loaded):
-                heard = hearing.hear(shard)
-                mine.extend(zip(shard.shard.positions, heard, strict=True))
-                counter.advance(len(heard), sum(h.query.duration_s for h in heard))
+            for part in _heard_of(plan, cell, hearing, first=first, waiting=waiting, tools=tools):
+                mine.extend(part)
+                counter.advance(len(part), sum(h.query.duration_s for _, h in part))
         except SqutrError as error:
             failure = error
+        busy = busy or hearing.busy
         # The counter of shards runs on over cells, so that small cells do not all fall to the first process.
         first += shard_count(len(expected))
-        parts = tools.processes.gather((mine, failure))
-        failures = [failed for _, failed in parts if failed is not None]
+        failures = [failed for failed in tools.processes.gather(failure) if failed is not None]
         for fatal in failures:
             if isinstance(fatal, StorageError):
                 raise fatal
         if failures:
             found.failed[cell] = failures[0]
         else:
-            found.cells[cell] = complete([part for part, _ in parts], len(expected), f"queries of {'_'.join(cell)}")
+            parts = gather_long(tools.processes, mine)
+            heard = complete(parts, len(expected), f"queries of {'_'.join(cell)}")
+            found.cells[cell] = tools.shared(cell, heard)
         counter.settle(cell, cells, plan)
     if ear.encoder is not None:
         _share_vectors(found, ear, tools)
     if tools.store is not None and tools.processes.rank == 0:
         tools.store.merge()
     tools.processes.gather(None)
-    found.seconds, found.waiting_s = time.perf_counter() - started, waiting.waited_s
+    if busy:
+        found.seconds, found.waiting_s = time.perf_counter() - started, waiting.waited_s
     return found
+
+
+def _heard_of(
+    plan: Plan, cell: Cell, hearing: _Hearing, *, first: int, waiting: WaitMeter, tools: Tools
+) -> Iterator[list[tuple[int, Heard]]]:
+    """What this process hears of a cell, shard by shard, with positions; `first` is the number of its first shard."""
+    expected, processes = plan.queries[cell[0]], tools.processes
+    shards = read_shards(
+        plan.data,
+        cell,
+        expected,
+        own=lambda i: (first + i) % processes.size == processes.rank,
+        keep=tools.keeper(expected),
+    )
+    loaded = load_shards(shards, rate=hearing.rate, known_sounds=hearing.known_sounds, known_transcripts=hearing.known)
+    # Closed at once also after an error: their threads hold many clips.
+    with closing(shards), closing(loaded):
+        for shard in waiting.over(loaded):
+            yield list(zip(shard.shard.positions, hearing.hear(shard), strict=True))
 
 
 def _share_vectors(found: Listened, ear: Ear, tools: Tools) -> None:
@@ -281,6 +305,7 @@ class _Hearing:
     """One listener at work in one language."""
 
     def __init__(self, ear: Ear, language: str, tools: Tools, found: Listened) -> None:
+        self.busy = False
         self._ear, self._language, self._tools = ear, language, tools
         self._vectors = found.vectors
         self._space = f"{ear.key}-audio-{language}"
@@ -328,6 +353,7 @@ class _Hearing:
         """Transcripts of these sounds, behind the front end."""
         if not clips:
             return {}
+        self.busy = True
         failed: dict[str, Transcript] = {}
         front_s = 0.0
         if self._ear.front_end is not None:
@@ -343,26 +369,19 @@ class _Hearing:
         spec = self._ear.model.spec
         transcriber, encoder = self._ear.transcriber, self._ear.encoder
         started = time.perf_counter()
-        try:
+        answers: list[Transcript] | list[Vector] = []
+        with sentences(f"{spec.name} on {len(clips)} clips in {self._language!r}"):
             if transcriber is not None:
-                answers: Sequence[object] = transcriber.transcribe(clips, language=self._language)
+                answers = [_checked(t) for t in transcriber.transcribe(clips, language=self._language)]
             elif encoder is not None:
-                answers = list(encoder.encode_audio(clips, language=self._language))
-        except SqutrError:
-            raise
-        except Exception as error:
-            # A user's own class may raise anything. Its config fails with a sentence, the others go on.
-            raise ModelError(
-                f"{spec.name} failed on {len(clips)} clips in {self._language!r}: {type(error).__name__}: {error}.",
-                hint="Mend the model, then run the evaluation again: what was done is kept.",
-            ) from error
+                answers = _rows(np.asarray(encoder.encode_audio(clips, language=self._language), dtype=np.float32))
         if len(answers) != len(clips):
             raise ModelError(
                 f"{spec.name} gave {len(answers)} answers for {len(clips)} clips.",
                 hint="It must give one per clip, in order.",
             )
         seconds = (time.perf_counter() - started) / len(clips)
-        return [a if isinstance(a, Transcript) else (np.asarray(a, dtype=np.float32), seconds) for a in answers]
+        return [a if isinstance(a, Transcript) else (a, seconds) for a in answers]
 
     def _with_vectors(self, answers: Mapping[str, Transcript | tuple[Vector, float]]) -> dict[str, Transcript]:
         """Transcripts as they are; of vectors, keep those that are finite and say which are not."""
@@ -380,26 +399,74 @@ class _Hearing:
         return made
 
 
+@contextmanager
+def sentences(what: str) -> Iterator[None]:
+    """Whatever a component raises, as a `ModelError` that begins with `what`; errors of squtr stay as they are.
+
+    A user's own class may raise anything. Its configs fail with a sentence, the others go on.
+    """
+    try:
+        yield
+    except SqutrError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"{what} failed: {type(error).__name__}: {error}.",
+            hint="Mend it, then run the evaluation again: what was done is kept.",
+        ) from error
+
+
+def _checked(transcript: object) -> Transcript:
+    """A transcript that can be kept: text that is text, log-probabilities that are numbers."""
+    if not isinstance(transcript, Transcript):
+        raise TypeError(f"it gave {type(transcript).__name__} instead of Transcript")
+    if transcript.error:
+        return replace(transcript, text="", hypotheses=())
+    best = tuple(replace(h, text=_written(h.text)) for h in transcript.hypotheses)
+    for hypothesis in best:
+        if not math.isfinite(hypothesis.score):
+            raise ValueError(f"the hypothesis {hypothesis.text[:80]!r} has the log-probability {hypothesis.score}")
+    return replace(transcript, text=_written(transcript.text), hypotheses=best)
+
+
+def _written(text: str) -> str:
+    """`text`, with what no file can hold (halves of surrogate pairs that have no other half) replaced."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _rows(vectors: Vector) -> list[Vector]:
+    if vectors.ndim != 2:
+        raise ValueError(f"it gave vectors of shape {vectors.shape}")
+    return list(vectors)
+
+
 def _enhanced(front_end: FrontEnd, clips: Mapping[str, Samples]) -> tuple[dict[str, Samples], dict[str, Transcript]]:
     """The enhanced clips, and a failed transcript for each that the front end could not work on."""
-    try:
-        return dict(zip(clips, _checked(front_end, list(clips.values())), strict=True)), {}
-    except AudioError:
-        pass  # One clip of them: each is tried alone.
     enhanced: dict[str, Samples] = {}
     failed: dict[str, Transcript] = {}
-    for digest, clip in clips.items():
-        try:
-            (enhanced[digest],) = _checked(front_end, [clip])
-        except AudioError as error:
-            failed[digest] = Transcript("", error=f"{front_end.spec.name}: {error.message}")
+    try:
+        enhanced = dict(zip(clips, _worked_on(front_end, list(clips.values())), strict=True))
+    except AudioError:
+        # One clip of them: each is tried alone.
+        for digest, clip in clips.items():
+            try:
+                (enhanced[digest],) = _worked_on(front_end, [clip])
+            except AudioError as error:
+                failed[digest] = Transcript("", error=f"{front_end.spec.name}: {error.message}")
+    for digest in [digest for digest, clip in enhanced.items() if not np.isfinite(clip).all()]:
+        del enhanced[digest]
+        failed[digest] = Transcript("", error=f"{front_end.spec.name} gave samples that are not finite")
     return enhanced, failed
 
 
-def _checked(front_end: FrontEnd, clips: list[Samples]) -> list[Samples]:
-    enhanced = front_end.enhance(clips)
-    shapes = [clip.shape for clip in clips]
-    if [clip.shape for clip in enhanced] != shapes:
+def _worked_on(front_end: FrontEnd, clips: list[Samples]) -> list[Samples]:
+    with sentences(f"{front_end.spec.name} on {len(clips)} clips"):
+        enhanced = front_end.enhance(clips)
+    if [clip.shape for clip in enhanced] != [clip.shape for clip in clips]:
         raise ModelError(
             f"{front_end.spec.name} changed the lengths of {len(clips)} clips.",
             hint="A front end must give as many samples as it was given.",

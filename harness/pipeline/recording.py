@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ import pyarrow as pa
 from ... import __version__
 from ...errors import DataError, ModelError, SqutrError
 from ...loaders.keyed import RECIPE_VERSION
+from ...loaders.records import Query
+from ..protocols import RankedRun
 from ..results import (
     SECONDS_SCHEMA,
     TEXT_CONDITION,
@@ -32,12 +34,13 @@ from ..store import Ranking
 from ..systems.system import Cascade, EndToEnd, RunOnly, System
 from ..text.normalizers import load_normalizer
 from .asking import ranking_of, search_texts
-from .listening import Heard, Listened, Tools, listener_of
+from .listening import Heard, Listened, Tools, listener_of, sentences
 from .plan import Cell, Plan
 from .scoring import Answered, SubsetScores, losses, score_subset, summarise
 from .searching import Need, Searched, end_to_end_key, is_composite, searcher_of
 
 BASELINES = ("clean", TEXT_CONDITION)
+NOTHING = Ranking.of((), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,53 +84,66 @@ class Recorded:
 
 
 def record_system(made: Made, system: System, settings: Settings, cost: Cost, out: Path | None) -> Recorded:
-    """Score one system on its configs. A run that `out` holds already, from the same inputs, is read, not scored."""
+    """Score one system on its configs. A run that `out` holds already, from the same inputs, is read, not scored.
+
+    One config is worked on at a time: the queries of all, with all that was found, would take too much memory.
+    """
     plan = made.plan
-    answers: dict[str, dict[str, list[Answered]]] = {}
+    contents: dict[str, str] = {}
     failed: dict[str, SqutrError] = {}
     for config in plan.runnable[system.name]:
         try:
-            answers[config] = {cell[0]: _answered(made, system, cell, settings.depth) for cell in plan.cells_of(config)}
+            answers = _answers(made, system, config, settings.depth)
             if settings.strict:
-                _refuse_failures(answers[config], config)
+                _refuse_failures(answers, config)
+            contents[config] = _content_sha256(answers)
         except SqutrError as error:
-            answers.pop(config, None)
             failed[config] = error
-    digests = {config: _inputs_sha256(made, system, config, answers, settings) for config in answers}
-    scored: dict[str, dict[str, SubsetScores]] = {}
+    bare: dict[str, dict[str, SubsetScores]] = {}
 
     def scores(config: str) -> dict[str, SubsetScores]:
-        if config not in scored:
-            scored[config] = _score(plan, system, config, answers[config])
-        return scored[config]
+        scored = _score(plan, system, config, _answers(made, system, config, settings.depth))
+        bare[config] = {subset: replace(s, rows=[], words={}, characters={}) for subset, s in scored.items()}
+        return scored
 
     records: list[RunRecord] = []
     read: set[str] = set()
-    for config in answers:
-        kept = _kept(out, system, config, digests[config])
-        if kept is not None:
-            records.append(kept)
-            read.add(config)
-            continue
+    for config in contents:
         try:
-            scope = config.partition("_")[0]
-            condition = plan.configs[config][1]
-            names = {b: f"{scope}_{b}" for b in BASELINES if condition not in {b, TEXT_CONDITION}}
-            baselines = {b: scores(name) for b, name in names.items() if name in answers}
+            baselines = [name for name in _baselines(plan, config) if name in contents]
+            digest = _inputs_sha256(plan, system, config, [contents[c] for c in (config, *baselines)], settings)
+            kept = _kept(out, system, config, digest)
+            if kept is not None:
+                records.append(kept)
+                read.add(config)
+                continue
+            compared = {plan.configs[name][1]: bare[name] if name in bare else scores(name) for name in baselines}
             record = _record(
                 made,
                 system,
                 config,
                 scored=scores(config),
-                baselines=baselines,
+                baselines=compared,
                 settings=settings,
                 cost=cost,
-                digest=digests[config],
+                digest=digest,
             )
             records.append(record)
         except SqutrError as error:
             failed[config] = error
     return Recorded(records, failed, frozenset(read))
+
+
+def _baselines(plan: Plan, config: str) -> list[str]:
+    """The configs that a config is compared with, as far as they are evaluated."""
+    condition = plan.configs[config][1]
+    names = [f"{config.partition('_')[0]}_{b}" for b in BASELINES if condition not in {b, TEXT_CONDITION}]
+    return [name for name in names if name in plan.configs]
+
+
+def _answers(made: Made, system: System, config: str, depth: int) -> dict[str, list[Answered]]:
+    """What the system found for every query of a config, by subset. Raises why a stage failed on it."""
+    return {cell[0]: _answered(made, system, cell, depth) for cell in made.plan.cells_of(config)}
 
 
 def _kept(out: Path | None, system: System, config: str, digest: str) -> RunRecord | None:
@@ -157,25 +173,24 @@ def _answered(made: Made, system: System, cell: Cell, depth: int) -> list[Answer
     queries = plan.queries[subset]
     if condition == TEXT_CONDITION and not isinstance(system, RunOnly) and searcher_of(system, made.tools):
         found = _rankings(made, system, subset, depth)
-        return [Answered(q, None, "", None, "", q.text, found[q.text].hits) for q in queries]
+        return [Answered(q, None, "", None, "", q.text, found[q.text]) for q in queries]
     ranked = system.run if isinstance(system, RunOnly) else system.ranked_run if isinstance(system, Cascade) else None
     if condition == TEXT_CONDITION and ranked is not None:
-        hits = ranked.hits(subset, condition, [q.id for q in queries], k=depth)
-        return [Answered(q, None, "", None, "", q.text, h) for q, h in zip(queries, hits, strict=True)]
+        ready = _ready_rankings(ranked, cell, queries, depth)
+        return [Answered(q, None, "", None, "", q.text, r) for q, r in zip(queries, ready, strict=True)]
     heard = _heard(made, system, cell)
     if ranked is not None:
-        hits = ranked.hits(subset, condition, [q.id for q in queries], k=depth)
         transcribed = isinstance(system, Cascade)
         return [
             Answered(q, h.query, h.audio_sha256, h.transcript if transcribed else None, h.transcript.error,
-                     h.transcript.text, found_hits)
-            for q, h, found_hits in zip(queries, heard, hits, strict=True)
+                     h.transcript.text, r)
+            for q, h, r in zip(queries, heard, _ready_rankings(ranked, cell, queries, depth), strict=True)
         ]  # fmt: skip
     if isinstance(system, EndToEnd):
         sounds = _sound_rankings(made, system, subset, depth)
         return [
             Answered(q, h.query, h.audio_sha256, None, h.transcript.error, "",
-                     () if h.transcript.error else sounds[h.audio_sha256].hits)
+                     NOTHING if h.transcript.error else sounds[h.audio_sha256])
             for q, h in zip(queries, heard, strict=True)
         ]  # fmt: skip
     if not isinstance(system, Cascade):
@@ -185,9 +200,18 @@ def _answered(made: Made, system: System, cell: Cell, depth: int) -> list[Answer
     answers = []
     for q, h in zip(queries, heard, strict=True):
         asked = search_texts(system, h.transcript, language)
-        hits_of = ranking_of(system, asked, found, depth).hits
-        answers.append(Answered(q, h.query, h.audio_sha256, h.transcript, h.transcript.error, asked.texts[0], hits_of))
+        ranking = ranking_of(system, asked, found, depth)
+        answers.append(Answered(q, h.query, h.audio_sha256, h.transcript, h.transcript.error, asked.texts[0], ranking))
     return answers
+
+
+def _ready_rankings(run: RankedRun, cell: Cell, queries: Sequence[Query], depth: int) -> list[Ranking]:
+    """What a ready run holds for these queries."""
+    with sentences(f"reading {run.spec.name} of {' under '.join(cell)}"):
+        found = run.hits(*cell, [query.id for query in queries], k=depth)
+    if len(found) != len(queries):
+        raise ModelError(f"{run.spec.name} gave {len(found)} rankings for {len(queries)} queries.")
+    return [Ranking.of(hits, 0.0) for hits in found]
 
 
 def _heard(made: Made, system: System, cell: Cell) -> list[Heard]:
@@ -235,35 +259,36 @@ def normalizer_of(system: System) -> str:
     return system.normalizer if isinstance(system, Cascade) else "default"
 
 
-def _inputs_sha256(
-    made: Made,
-    system: System,
-    config: str,
-    answers: Mapping[str, Mapping[str, Sequence[Answered]]],
-    settings: Settings,
-) -> str:
-    """The digest of all that a config's scores follow from, its baselines included."""
-    plan, scope = made.plan, config.partition("_")[0]
+def _inputs_sha256(plan: Plan, system: System, config: str, contents: Sequence[str], settings: Settings) -> str:
+    """The digest of all that a config's scores follow from; `contents` are its own answers and its baselines'."""
+    data, subsets = plan.data, plan.configs[config][0]
+    return _sha256(
+        [__version__, RECIPE_VERSION, data.revision, data.manifest_sha256, _described(system, config, plan)],
+        [settings.depth, settings.resamples, settings.seed, settings.partial],
+        [[subset, plan.total(subset), plan.qrels[subset]] for subset in subsets],
+        contents,
+    )
+
+
+def _content_sha256(answers: Mapping[str, Sequence[Answered]]) -> str:
+    """The digest of what was asked, heard and found."""
     digest = hashlib.sha256()
-
-    def add(value: object) -> None:
-        digest.update(
-            json.dumps(value, ensure_ascii=False, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
-        )
-
-    data = plan.data
-    add([__version__, RECIPE_VERSION, data.revision, data.manifest_sha256, _described(system, config, plan)])
-    add([settings.depth, settings.resamples, settings.seed, settings.partial])
-    for name in dict.fromkeys([config, *(f"{scope}_{b}" for b in BASELINES)]):
-        for subset, part in answers.get(name, {}).items():
-            add([name, subset, plan.total(subset), plan.qrels[subset] if name == config else ""])
-            for a in part:
-                transcript = (
-                    None if a.transcript is None else (a.transcript.text, a.transcript.loop, a.transcript.truncated)
-                )
-                add([a.query.id, a.query.text, a.audio_sha256, transcript, a.error, a.search_text])
-                add([(hit.document_id, hit.score) for hit in a.hits])
+    for subset, part in answers.items():
+        digest.update(_json([subset, len(part)]))
+        for a in part:
+            t = a.transcript
+            transcript = None if t is None else (t.text, t.loop, t.truncated)
+            digest.update(_json([a.query.id, a.query.text, a.audio_sha256, transcript, a.error, a.search_text]))
+            digest.update(a.ranking.content)
     return digest.hexdigest()
+
+
+def _sha256(*values: object) -> str:
+    return hashlib.sha256(b"".join(map(_json, values))).hexdigest()
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
 
 
 def _described(system: System, config: str, plan: Plan) -> dict[str, Any]:
@@ -371,17 +396,15 @@ def _seconds(made: Made, system: System, config: str) -> pa.Table | None:
     """What hearing each query took, None where nothing was heard."""
     if not _listens(system, made.plan.configs[config][1]):
         return None
-    rows = [
-        {
-            "id": h.query.id,
-            "subset": h.query.subset,
-            "seconds": h.transcript.seconds,
-            "front_end_seconds": h.transcript.front_end_seconds,
-        }
-        for cell in made.plan.cells_of(config)
-        for h in _heard(made, system, cell)
+    heard = [h for cell in made.plan.cells_of(config) for h in _heard(made, system, cell)]
+    columns = [
+        [h.query.id for h in heard],
+        [h.query.subset for h in heard],
+        [h.transcript.seconds for h in heard],
+        [h.transcript.front_end_seconds for h in heard],
     ]
-    return pa.Table.from_pylist(rows, schema=SECONDS_SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SECONDS_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SECONDS_SCHEMA)
 
 
 def _timing(made: Made, system: System, config: str, depth: int, cost: Cost) -> Timing:
@@ -422,10 +445,10 @@ def _searching_s(made: Made, system: System, config: str, depth: int) -> tuple[f
     search_s = index_s = 0.0
     for subset in subsets:
         if isinstance(system, EndToEnd) and condition != TEXT_CONDITION:
-            key = end_to_end_key(system, depth)
+            found = _sound_rankings(made, system, subset, depth)
             sounds = {h.audio_sha256 for h in _heard(made, system, (subset, condition)) if not h.transcript.error}
-            search_s += sum(_found(made, key, subset)[sound].seconds for sound in sounds)
-            index_s += made.searched.index_s.get((key, subset), 0.0)
+            search_s += sum(found[sound].seconds for sound in sounds)
+            index_s += made.searched.index_s.get((Need(retriever, depth).key, subset), 0.0)
             continue
         texts = _run_texts(made, system, (subset, condition))
         for need in needs:

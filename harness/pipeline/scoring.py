@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,18 @@ import numpy as np
 from ...loaders.records import NAN, Query, SpokenQuery
 from ..metrics.error_counts import ErrorCounts, default_unit, score_transcripts, tokens
 from ..metrics.flags import UtteranceFlags, flag_utterance
-from ..metrics.ranking import RankingScores, score_ranking
+from ..metrics.ranking import RankingScores, order_hits, score_ranking
 from ..metrics.statistics import Interval, corpus_rate_interval, mean_interval
 from ..metrics.stratified import unweighted_loss, unweighted_mean, unweighted_mean_interval
-from ..protocols import Hit, Transcript
+from ..protocols import Transcript
 from ..results import Loss, Score
+from ..store import Ranking
 from ..text.normalizers import load_normalizer
 
 RANKING_METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10")
 NO_FLAGS = UtteranceFlags(loop=False, hallucination=False, empty=False, truncated=False)
 DOCUMENTS_KEPT = 10
-"""How many retrieved documents a per-query record names."""
+"""How many retrieved documents a per-query record names, and how many the metrics look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,20 @@ class Answered:
     transcript: Transcript | None
     error: str
     search_text: str
-    hits: Sequence[Hit]
+    ranking: Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The best of what a query found, and the rank of the first relevant document among all, 0 without one.
+
+    `best` are the first documents in trec_eval's order, `documents` and `scores` as they were given.
+    """
+
+    best: list[tuple[str, float]]
+    documents: list[str]
+    scores: list[float]
+    first_relevant_rank: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +79,8 @@ def score_subset(
     An utterance that could not be decoded has no words: it is left out of the error rates (and counted), and its
     query, which found nothing, scores 0.
     """
-    run = {s.query.id: [(hit.document_id, hit.score) for hit in s.hits] for s in answered if s.hits}
-    ranking = score_ranking(qrels, run, metrics=RANKING_METRICS)
+    found = {s.query.id: _found(s, qrels.get(s.query.id, {})) for s in answered}
+    ranking = score_ranking(qrels, {id_: f.best for id_, f in found.items() if f.best}, metrics=RANKING_METRICS)
     normalizer = load_normalizer(normalizer_name, language)
     heard = {s.query.id: s for s in answered if s.transcript is not None and not s.transcript.error}
     references = {id_: s.query.text for id_, s in heard.items()}
@@ -90,15 +104,28 @@ def score_subset(
     }
     scored = SubsetScores([], ranking, words, characters)
     for s in answered:
-        row = _row(s, qrels.get(s.query.id, {}), scored) | {"condition": condition}
-        scored.rows.append(row | asdict(flags.get(s.query.id, NO_FLAGS)))
+        flagged = flags.get(s.query.id, NO_FLAGS)
+        row = _row(s, found[s.query.id], scored)
+        row |= {name: getattr(flagged, name) for name in NO_FLAGS.__slots__}
+        scored.rows.append(row | {"condition": condition})
     return scored
 
 
-def _row(answered: Answered, grades: Mapping[str, int], scored: SubsetScores) -> dict[str, Any]:
+def _found(answered: Answered, grades: Mapping[str, int]) -> _Found:
+    hits = answered.ranking.hits
+    ranks = (rank for rank, hit in enumerate(hits, start=1) if grades.get(hit.document_id, 0) > 0)
+    ordered = order_hits(answered.query.id, [(hit.document_id, hit.score) for hit in hits])[:DOCUMENTS_KEPT]
+    kept = hits[:DOCUMENTS_KEPT]
+    return _Found(
+        [(id_, float(-place)) for place, id_ in enumerate(ordered)],
+        [hit.document_id for hit in kept],
+        [hit.score for hit in kept],
+        next(ranks, 0),
+    )
+
+
+def _row(answered: Answered, found: _Found, scored: SubsetScores) -> dict[str, Any]:
     query, spoken = answered.query, answered.spoken
-    ranks = [rank for rank, hit in enumerate(answered.hits, start=1) if grades.get(hit.document_id, 0) > 0]
-    kept = answered.hits[:DOCUMENTS_KEPT]
     word, character = scored.words.get(query.id), scored.characters.get(query.id)
     return {
         "id": query.id,
@@ -113,9 +140,9 @@ def _row(answered: Answered, grades: Mapping[str, int], scored: SubsetScores) ->
         "char_errors": float(character.errors) if character else NAN,
         "char_reference_length": float(character.reference_length) if character else NAN,
         **{metric: scored.ranking.per_query[metric].get(query.id, NAN) for metric in RANKING_METRICS},
-        "first_relevant_rank": ranks[0] if ranks else 0,
-        "documents": [hit.document_id for hit in kept],
-        "scores": [hit.score for hit in kept],
+        "first_relevant_rank": found.first_relevant_rank,
+        "documents": found.documents,
+        "scores": found.scores,
         "snr_db": spoken.snr_db if spoken else NAN,
         "snr_active_db": spoken.snr_active_db if spoken else NAN,
         "noise_id": spoken.noise_id if spoken else "",

@@ -7,24 +7,32 @@ searched by the main process alone.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeGuard
+from functools import cached_property
+from typing import Protocol, TypeGuard, cast
+
+import numpy as np
 
 from ...errors import ModelError, SqutrError, StorageError
 from ...loaders.corpus import Corpus
-from ..processes import Processes, complete
+from ..backends.dense import DenseRetriever
+from ..processes import Processes, complete, gather_long
 from ..protocols import CompositeRetriever, Hit, Retriever
 from ..results import TEXT_CONDITION
 from ..store import Corner, Ranking, Store
 from ..systems.system import Cascade, EndToEnd, System
 from .asking import search_texts
-from .listening import Failure, Listened, Tools, Vector, listener_of, text_sha256
+from .listening import Failure, Listened, Tools, Vector, listener_of, sentences, text_sha256
 from .plan import Cell, Plan
 
-UNIT_TEXTS = 256
-"""Texts that are searched and kept together."""
+LEAST_UNIT, LARGEST_UNIT = 256, 4096
+"""Texts that are searched and kept together: the more, the larger the corpus that each unit goes through once."""
+DOCUMENTS_PER_TEXT = 1024
+COMBINED_UNIT = 64
+"""Texts whose rankings are combined and kept together: a reranker reads every document for every text anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +52,14 @@ class Need:
 class Searched:
     """Rankings by retriever key, subset and what was searched with (a text, or a sound of an end-to-end system).
 
-    `failed` says why a retriever failed on a subset, `index_s` what indexing a subset took when it was done.
+    `failed` says why a retriever failed on a subset, `index_s` what indexing a subset took when it was done. `indexed`
+    is the subset that a retriever (by its identity) holds now.
     """
 
     rankings: dict[tuple[str, int], dict[str, dict[str, Ranking]]] = field(default_factory=dict)
     failed: dict[tuple[tuple[str, int], str], Failure] = field(default_factory=dict)
     index_s: dict[tuple[tuple[str, int], str], float] = field(default_factory=dict)
+    indexed: dict[int, str] = field(default_factory=dict)
 
 
 def end_to_end_key(system: EndToEnd, depth: int) -> tuple[str, int]:
@@ -64,16 +74,20 @@ def search_all(plan: Plan, listened: Mapping[str, Listened], depth: int, tools: 
     """
     found = Searched()
     texts = _demands(plan, listened, depth, tools)
+    sounds = _sound_demands(plan, listened, depth, tools)
     # A part is searched before what is made of it.
     for need in _bottom_up(texts):
         by_subset = texts[need.key][1]
-        counter = _Counter(f"searching with {need.retriever.spec.name}", sum(map(len, by_subset.values())), tools)
+        spoken = sounds.get(need.key, [])
+        total = sum(map(len, by_subset.values())) + sum(len(s) for d in spoken for s in d.by_subset.values())
+        counter = _Counter(f"searching with {need.retriever.spec.name}", total, tools)
         for subset, distinct in by_subset.items():
-            search = _TextSearch(plan, need, subset, list(distinct), found)
-            _guarded(found, need.key, subset, search=search, tools=tools, counter=counter)
-    for system in plan.systems:
-        if isinstance(system, EndToEnd):
-            _search_sounds(plan, system, listened, depth, found=found, tools=tools)
+            place = _Place(plan, subset, need, found)
+            _guarded(found, need.key, subset, search=_TextSearch(place, list(distinct)), tools=tools, counter=counter)
+            # While the corpus is indexed.
+            for demand in spoken:
+                search = _SoundSearch(place, demand, list(demand.by_subset.get(subset, ())))
+                _guarded(found, demand.key, subset, search=search, tools=tools, counter=counter)
     return found
 
 
@@ -103,6 +117,34 @@ def _demands(plan: Plan, listened: Mapping[str, Listened], depth: int, tools: To
     return demands
 
 
+@dataclass(frozen=True, slots=True)
+class _Sounds:
+    """The sounds, by subset, that an end-to-end system searches with, and their vectors."""
+
+    key: tuple[str, int]
+    by_subset: Mapping[str, Mapping[str, None]]
+    vectors: Mapping[str, Vector]
+
+
+def _sound_demands(
+    plan: Plan, listened: Mapping[str, Listened], depth: int, tools: Tools
+) -> Mapping[tuple[str, int], list[_Sounds]]:
+    """What end-to-end systems search with in all conditions, by the key of the dense retriever that answers."""
+    demands: dict[tuple[str, int], dict[tuple[str, int], _Sounds]] = {}
+    for system in plan.systems:
+        if not isinstance(system, EndToEnd):
+            continue
+        heard = listened[listener_of(system).key]
+        by_subset: dict[str, dict[str, None]] = {}
+        for cell in plan.cells(system):
+            sounds = (h.audio_sha256 for h in heard.cells.get(cell, ()) if not h.transcript.error)
+            by_subset.setdefault(cell[0], {}).update(dict.fromkeys(sounds))
+        key = end_to_end_key(system, depth)
+        same = demands.setdefault(Need(tools.dense_of(system), depth).key, {})
+        same.setdefault(key, _Sounds(key, by_subset, heard.vectors))
+    return {key: list(same.values()) for key, same in demands.items()}
+
+
 def searcher_of(system: System, tools: Tools) -> Retriever | None:
     """What a system searches texts with: a cascade's retriever, an end-to-end system's encoder as a dense retriever."""
     if isinstance(system, Cascade):
@@ -117,9 +159,9 @@ def _cell_texts(plan: Plan, system: System, cell: Cell, listened: Mapping[str, L
         return list(dict.fromkeys(query.text for query in plan.queries[subset]))
     if not isinstance(system, Cascade):
         return []
-    heard = listened[listener_of(system).key].cells.get(cell)
+    heard = listened[listener_of(system).key].cells.get(cell, ())
     language = plan.data.subsets[subset]
-    return list(dict.fromkeys(t for h in heard or () for t in search_texts(system, h.transcript, language).texts))
+    return list(dict.fromkeys(t for h in heard for t in search_texts(system, h.transcript, language).texts))
 
 
 def _bottom_up(demands: Demands) -> list[Need]:
@@ -157,17 +199,28 @@ class _Search(Protocol):
     @property
     def corner(self) -> Corner: ...
     @property
+    def depth(self) -> int: ...
+    @property
     def items(self) -> Sequence[str]: ...
     @property
     def keys(self) -> Sequence[str]: ...
+    @property
+    def unit(self) -> int:
+        """How many items are searched together. It follows from the data alone, as what is searched together may."""
+        ...
+
     @property
     def shared(self) -> bool:
         """Whether every process searches its share."""
         ...
 
+    def open(self) -> None:
+        """Open the corpus."""
+        ...
+
     def prepare(self, rank: int, size: int) -> None: ...
     def index(self) -> float | None:
-        """Get ready to search; the seconds that it took, None if there is nothing to index."""
+        """Get ready to search; the seconds that it took, None if there was nothing to do."""
         ...
 
     def search(self, items: Sequence[str]) -> list[list[Hit]]: ...
@@ -215,146 +268,196 @@ def _together(processes: Processes, work: Callable[[], None]) -> None:
         work()
     except SqutrError as error:
         failure = error
-    for other in processes.gather(failure):
-        if other is not None:
-            raise other if other is failure else _ElsewhereError(other)
+    failures = {rank: other for rank, other in enumerate(processes.gather(failure)) if other is not None}
+    # Every process takes the same one; a full disk stops everything, so it goes first.
+    for rank, other in sorted(failures.items(), key=lambda pair: not isinstance(pair[1], StorageError)):
+        raise other if rank == processes.rank else _ElsewhereError(other)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An item that is not known: its place among those that are not, and its key."""
+
+    place: int
+    item: str
+    key: str
 
 
 def _search(search: _Search, tools: Tools, counter: _Counter) -> _Outcome:
     processes, store = tools.processes, tools.store
+    main = processes.rank == 0
     known: dict[str, Ranking] = {}
+    taken: list[float] = []
 
     def look() -> None:
-        if store is not None:
+        search.open()
+        if store is not None and main:
             known.update(store.rankings(search.corner, search.keys))
+            taken.extend(seconds for seconds in (store.indexing_s(search.corner),) if seconds is not None)
 
     _together(processes, look)
-    # What the main process knows decides: its file may have grown since another looked.
-    known = processes.gather(known)[0] if processes.size > 1 else known
-    missing = [(item, key) for item, key in zip(search.items, search.keys, strict=True) if key not in known]
-    counter.advance(len(search.items) - len(missing))
-    index_s = store.indexing_s(search.corner) if store is not None else None
+    if processes.size > 1:
+        known = dict(gather_long(processes, list(known.items()))[0])
+    units = _units(search, known)
+    missing = sum(map(len, units))
+    counter.advance(len(search.items) - missing)
     made: list[tuple[int, Ranking]] = []
     if missing:
+        began = time.perf_counter()
         _together(processes, lambda: search.prepare(processes.rank, processes.size))
-        taken: list[float] = []
+        prepared_s = time.perf_counter() - began
 
         def work() -> None:
-            if not (search.shared or processes.rank == 0):
-                return
-            taken.append(search.index() or 0.0)
-            share = range(processes.rank, len(missing), processes.size) if search.shared else range(len(missing))
-            for start in range(0, len(share), UNIT_TEXTS):
-                unit = share[start : start + UNIT_TEXTS]
-                made.extend(_searched(search, [missing[i] for i in unit], list(unit), store))
+            mine = units[processes.rank :: processes.size] if search.shared else units if main else []
+            seconds = search.index() if mine else None
+            if seconds is not None and not taken:
+                # A corpus to embed is embedded by then: that is what its index costs.
+                taken.append(prepared_s + seconds)
+                if store is not None and main:
+                    store.keep_indexing_s(search.corner, taken[0])
+            for unit in mine:
+                made.extend(_searched(search, unit, store))
                 counter.advance(len(unit) * (processes.size if search.shared else 1))
 
         _together(processes, work)
-        if index_s is None:
-            index_s = taken[0] if taken else 0.0
-            if store is not None and processes.rank == 0:
-                store.keep_indexing_s(search.corner, index_s)
-    parts = processes.gather((made, index_s))
-    new = complete([part for part, _ in parts], len(missing), "searches")
-    known |= {key: ranking for (_, key), ranking in zip(missing, new, strict=True)}
-    if store is not None and processes.rank == 0:
+    new = complete(gather_long(processes, made), missing, "searches")
+    known.update(zip((asked.key for unit in units for asked in unit), new, strict=True))
+    if store is not None and main:
         store.merge()
     rankings = {item: known[key] for item, key in zip(search.items, search.keys, strict=True)}
-    return _Outcome(rankings, parts[0][1] or 0.0)
+    return _Outcome(rankings, taken[0] if taken else 0.0)
 
 
-def _searched(
-    search: _Search, unit: Sequence[tuple[str, str]], places: Sequence[int], store: Store | None
-) -> list[tuple[int, Ranking]]:
-    """The rankings of a unit, kept before they are returned."""
+def _units(search: _Search, known: Mapping[str, Ranking]) -> list[list[_Asked]]:
+    """What is not known, in units of all items: so each is searched with the same others in any number of processes."""
+    units: list[list[_Asked]] = []
+    place = 0
+    for start in range(0, len(search.items), search.unit):
+        stop = start + search.unit
+        pairs = zip(search.items[start:stop], search.keys[start:stop], strict=True)
+        unit = [_Asked(place + i, *pair) for i, pair in enumerate(pair for pair in pairs if pair[1] not in known)]
+        place += len(unit)
+        if unit:
+            units.append(unit)
+    return units
+
+
+def _searched(search: _Search, unit: Sequence[_Asked], store: Store | None) -> list[tuple[int, Ranking]]:
+    """The rankings of a unit with their places, kept before they are returned. Blank texts are not searched with."""
     started = time.perf_counter()
-    try:
-        hits = search.search([item for item, _ in unit])
-    except SqutrError:
-        raise
-    except Exception as error:
-        # A user's own class may raise anything. Its config fails with a sentence, the others go on.
+    items = [asked.item for asked in unit if asked.item.strip()]
+    with sentences(f"searching {len(items)} texts"):
+        found = search.search(items) if items else []
+    if len(found) != len(items):
         raise ModelError(
-            f"searching {len(unit)} texts failed: {type(error).__name__}: {error}.",
-            hint="Mend the retriever, then run the evaluation again: what was done is kept.",
-        ) from error
-    if len(hits) != len(unit):
-        raise ModelError(
-            f"a retriever gave {len(hits)} rankings for {len(unit)} texts.", hint="It must give one per text, in order."
+            f"a retriever gave {len(found)} rankings for {len(items)} texts.",
+            hint="It must give one per text, in order.",
         )
     seconds = (time.perf_counter() - started) / len(unit)
-    rankings = [Ranking(_checked(ranking, item), seconds) for ranking, (item, _) in zip(hits, unit, strict=True)]
+    hits = dict(zip(items, found, strict=True))
+    rankings = [Ranking.of(_checked(hits.get(a.item, []), a.item)[: search.depth], seconds) for a in unit]
     if store is not None:
-        store.keep_rankings(search.corner, {key: r for (_, key), r in zip(unit, rankings, strict=True)})
-    return list(zip(places, rankings, strict=True))
+        store.keep_rankings(search.corner, {a.key: r for a, r in zip(unit, rankings, strict=True)})
+    return [(a.place, r) for a, r in zip(unit, rankings, strict=True)]
 
 
-def _checked(hits: Sequence[Hit], item: str) -> tuple[Hit, ...]:
+def _checked(hits: Sequence[Hit], item: str) -> Sequence[Hit]:
     for hit in hits:
-        if hit.score != hit.score:
-            raise ModelError(f"document {hit.document_id!r} has the score NaN for {item[:80]!r}.")
-    return tuple(hits)
+        if not math.isfinite(hit.score):
+            score = "NaN" if math.isnan(hit.score) else hit.score
+            raise ModelError(f"document {hit.document_id!r} has the score {score} for {item[:80]!r}.")
+        if not isinstance(hit.document_id, str):
+            raise ModelError(f"a retriever gave the document id {hit.document_id!r}, which is no text.")
+    return hits
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A retriever at a depth, and a subset with its corpus, which is opened when it is needed."""
+
+    plan: Plan
+    subset: str
+    need: Need
+    found: Searched
+
+    @property
+    def corpus(self) -> Corpus:
+        return self.plan.corpus(self.subset)
+
+    @property
+    def language(self) -> str:
+        return self.plan.data.subsets[self.subset]
+
+    def open(self) -> None:
+        len(self.corpus)
+
+    def corner(self, retriever: str) -> Corner:
+        return Corner(retriever, self.corpus.digest, self.language, self.need.depth)
+
+    @property
+    def unit(self) -> int:
+        return min(LARGEST_UNIT, max(LEAST_UNIT, len(self.corpus) // DOCUMENTS_PER_TEXT))
+
+    def prepare(self, rank: int, size: int) -> None:
+        retriever = self.need.retriever
+        if hasattr(retriever, "prepare"):
+            with sentences(f"preparing {retriever.spec.name} for {self.subset}"):
+                retriever.prepare(self.corpus, language=self.language, rank=rank, size=size)
+
+    def index(self) -> float | None:
+        """The seconds that indexing took, None if the retriever holds this corpus already."""
+        retriever = self.need.retriever
+        if self.found.indexed.get(id(retriever)) == self.subset:
+            return None
+        self.found.indexed.pop(id(retriever), None)
+        started = time.perf_counter()
+        with sentences(f"indexing {self.subset} with {retriever.spec.name}"):
+            retriever.index(self.corpus, language=self.language)
+        self.found.indexed[id(retriever)] = self.subset
+        return time.perf_counter() - started
 
 
 class _TextSearch:
     """A retriever with texts."""
 
-    def __init__(self, plan: Plan, need: Need, subset: str, texts: Sequence[str], found: Searched) -> None:
-        self._need, self._found, self._subset = need, found, subset
-        self._corpus: Corpus = plan.corpus(subset)
-        self._language = plan.data.subsets[subset]
+    def __init__(self, place: _Place, texts: Sequence[str]) -> None:
+        self._place, self._retriever = place, place.need.retriever
+        self.depth = place.need.depth
         self.items = texts
         self.keys = [text_sha256(text) for text in texts]
-        self.shared = is_composite(need.retriever) or hasattr(need.retriever, "prepare")
+        self.shared = is_composite(self._retriever) or hasattr(self._retriever, "prepare")
+        self._of_parts: list[Mapping[str, Ranking]] = []
+
+    @cached_property
+    def corner(self) -> Corner:
+        return self._place.corner(self._retriever.spec.fingerprint)
 
     @property
-    def corner(self) -> Corner:
-        return Corner(self._need.retriever.spec.fingerprint, self._corpus.digest, self._language, self._need.depth)
+    def unit(self) -> int:
+        return COMBINED_UNIT if is_composite(self._retriever) else self._place.unit
+
+    def open(self) -> None:
+        self._place.open()
 
     def prepare(self, rank: int, size: int) -> None:
-        retriever = self._need.retriever
-        if is_composite(retriever):
-            for part in retriever.parts:
-                key = Need(part, retriever.part_depth(self._need.depth)).key
-                if (key, self._subset) in self._found.failed:
-                    raise self._found.failed[key, self._subset]
-        elif hasattr(retriever, "prepare"):
-            retriever.prepare(self._corpus, language=self._language, rank=rank, size=size)
+        if not is_composite(self._retriever):
+            self._place.prepare(rank, size)
+            return
+        found, depth = self._place.found, self._retriever.part_depth(self.depth)
+        for part in self._retriever.parts:
+            key = Need(part, depth).key
+            if (key, self._place.subset) in found.failed:
+                raise found.failed[key, self._place.subset]
+            self._of_parts.append(found.rankings[key][self._place.subset])
 
     def index(self) -> float | None:
-        if is_composite(self._need.retriever):
-            return None
-        started = time.perf_counter()
-        self._need.retriever.index(self._corpus, language=self._language)
-        return time.perf_counter() - started
+        return None if is_composite(self._retriever) else self._place.index()
 
     def search(self, items: Sequence[str]) -> list[list[Hit]]:
-        retriever, depth = self._need.retriever, self._need.depth
-        if not is_composite(retriever):
-            return retriever.search(items, k=depth)
-        of_parts = [
-            self._found.rankings[Need(p, retriever.part_depth(depth)).key][self._subset] for p in retriever.parts
-        ]
-        rankings = [[list(of_part[item].hits) for item in items] for of_part in of_parts]
-        return retriever.combine(items, rankings, self._corpus, k=depth)
-
-
-def _search_sounds(
-    plan: Plan, system: EndToEnd, listened: Mapping[str, Listened], depth: int, *, found: Searched, tools: Tools
-) -> None:
-    """Search with the vectors of an end-to-end system's sounds, all conditions of a subset together."""
-    key = end_to_end_key(system, depth)
-    if key in found.rankings or any(failed[0] == key for failed in found.failed):
-        return
-    heard = listened[listener_of(system).key]
-    by_subset: dict[str, dict[str, None]] = {}
-    for cell in plan.cells(system):
-        sounds = (h.audio_sha256 for h in heard.cells.get(cell, ()) if not h.transcript.error)
-        by_subset.setdefault(cell[0], {}).update(dict.fromkeys(sounds))
-    counter = _Counter(f"searching with {system.encoder.spec.name}", sum(map(len, by_subset.values())), tools)
-    for subset, distinct in by_subset.items():
-        search = _SoundSearch(plan, system, subset, sounds=list(distinct), heard=heard, depth=depth, tools=tools)
-        _guarded(found, key, subset, search=search, tools=tools, counter=counter)
+        if not is_composite(self._retriever):
+            return self._retriever.search(items, k=self.depth)
+        rankings = [[list(of_part[item].hits) for item in items] for of_part in self._of_parts]
+        return self._retriever.combine(items, rankings, self._place.corpus, k=self.depth)
 
 
 class _SoundSearch:
@@ -362,36 +465,28 @@ class _SoundSearch:
 
     shared = True
 
-    def __init__(
-        self,
-        plan: Plan,
-        system: EndToEnd,
-        subset: str,
-        *,
-        sounds: Sequence[str],
-        heard: Listened,
-        depth: int,
-        tools: Tools,
-    ) -> None:
-        self._retriever = tools.dense_of(system)
-        self._corpus, self._language = plan.corpus(subset), plan.data.subsets[subset]
-        self._vectors: Mapping[str, Vector] = heard.vectors
-        self._key, self._depth = end_to_end_key(system, depth)
+    def __init__(self, place: _Place, demand: _Sounds, sounds: Sequence[str]) -> None:
+        self._place, self._demand = place, demand
+        self.depth = place.need.depth
         self.items = self.keys = sounds
 
-    @property
+    @cached_property
     def corner(self) -> Corner:
-        return Corner(self._key, self._corpus.digest, self._language, self._depth)
+        return self._place.corner(self._demand.key[0])
+
+    @property
+    def unit(self) -> int:
+        return self._place.unit
+
+    def open(self) -> None:
+        self._place.open()
 
     def prepare(self, rank: int, size: int) -> None:
-        self._retriever.prepare(self._corpus, language=self._language, rank=rank, size=size)
+        self._place.prepare(rank, size)
 
     def index(self) -> float | None:
-        started = time.perf_counter()
-        self._retriever.index(self._corpus, language=self._language)
-        return time.perf_counter() - started
+        return self._place.index()
 
     def search(self, items: Sequence[str]) -> list[list[Hit]]:
-        import numpy as np
-
-        return self._retriever.search_vectors(np.stack([self._vectors[item] for item in items]), k=self._depth)
+        retriever = cast(DenseRetriever, self._place.need.retriever)
+        return retriever.search_vectors(np.stack([self._demand.vectors[item] for item in items]), k=self.depth)

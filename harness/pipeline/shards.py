@@ -8,8 +8,10 @@ cached: shard i belongs to process i mod N, and batches are formed inside a shar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...errors import AudioError, DataError
 from ...loaders.audio import decode_hashed, resample
@@ -26,6 +28,9 @@ WINDOW_SHARDS = 16
 DECODERS = 2
 SHARDS_AHEAD = 4
 UNDECODABLE = "undecodable:"
+_TEXTS = (
+    "id", "subset", "language", "text", "condition", "noise_id", "noise_family", "rir_id", "speaker", "voice",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ def read_shards(
     *,
     own: Callable[[int], bool],
     keep: Callable[[SpokenQuery], None],
-) -> Iterator[Shard]:
+) -> Generator[Shard, None, None]:
     """The shards of a cell whose number `own` accepts, read a window ahead in a thread.
 
     `keep` sees every query of the windows that were read, with its sound. Raises `DataError` if the cell does not hold
@@ -131,13 +136,13 @@ def load_shards(
     rate: int,
     known_sounds: Callable[[Sequence[str]], Mapping[str, str]],
     known_transcripts: Callable[[Sequence[str]], Mapping[str, Transcript]],
-) -> Iterator[LoadedShard]:
+) -> Generator[LoadedShard, None, None]:
     """Look up and decode shards ahead in threads. What is known is not decoded."""
 
     def load(shard: Shard) -> LoadedShard:
         return _load(shard, rate, known_sounds, known_transcripts)
 
-    return in_order(load, shards, workers=DECODERS, ahead=SHARDS_AHEAD)
+    yield from in_order(load, shards, workers=DECODERS, ahead=SHARDS_AHEAD)
 
 
 def _load(
@@ -150,30 +155,35 @@ def _load(
     sounds = dict(known_sounds(encoded))
     known = dict(known_transcripts(list(sounds.values())))
     failed: dict[str, Transcript] = {}
-    clips: dict[str, Samples] = {}
+    decoded: dict[str, tuple[Samples, int]] = {}
     digests: list[str] = []
     for query, key in zip(shard.queries, encoded, strict=True):
         digest = sounds.get(key)
         if digest is None or digest not in known:
-            digest, decoded = _decode(query, key, rate)
-            if isinstance(decoded, AudioError):
-                failed[digest] = Transcript("", error=decoded.message)
-            else:
-                sounds[key] = digest
-                # Another file with the same samples may have been heard already.
-                known |= known_transcripts([digest]) if digest not in known else {}
-                if digest not in known:
-                    clips[digest] = decoded
+            try:
+                samples, own_rate, digest = _decode(query)
+                decoded[digest], sounds[key] = (samples, own_rate), digest
+            except AudioError as error:
+                digest = UNDECODABLE + key
+                failed[digest] = Transcript("", error=error.message)
         digests.append(digest)
-    bare = replace(shard, queries=tuple(replace(query, audio=b"") for query in shard.queries))
+    # Another file with the same samples may have been heard already.
+    known |= known_transcripts([digest for digest in decoded if digest not in known])
+    clips = {d: resample(samples, own, rate) for d, (samples, own) in decoded.items() if d not in known}
+    bare = replace(shard, queries=tuple(map(without_sound, shard.queries)))
     return LoadedShard(bare, tuple(digests), sounds, known, failed, clips)
 
 
-def _decode(query: SpokenQuery, encoded_sha256: str, rate: int) -> tuple[str, Samples | AudioError]:
-    """The digest of a query's sound, and the sound at `rate` or why it cannot be decoded."""
+def without_sound(query: SpokenQuery) -> SpokenQuery:
+    """The query without its file, its texts held once for all that have the same."""
+    texts: dict[str, Any] = {name: sys.intern(str(getattr(query, name))) for name in _TEXTS}
+    return replace(query, audio=b"", **texts)
+
+
+def _decode(query: SpokenQuery) -> tuple[Samples, int, str]:
+    """The samples of a query's sound, their rate, and their digest. Raises `AudioError` for a sound that has none."""
     name = f"query {query.id!r} under {query.condition}"
-    try:
-        samples, own_rate, digest = decode_hashed(query.audio, name)
-    except AudioError as error:
-        return UNDECODABLE + encoded_sha256, error
-    return digest, resample(samples, own_rate, rate)
+    samples, rate, digest = decode_hashed(query.audio, name)
+    if not samples.size:
+        raise AudioError(f"{name} has no samples.", hint="Build the data set again.")
+    return samples, rate, digest
