@@ -96,12 +96,20 @@ def _difference(plain: System, changed: System) -> tuple[str, str, str] | None:
     if differing == ["front end"] and a.front_end is None:
         return "front end", component_name(b.front_end), "no front end"
     if differing == ["n-best"] and a.n_best == 1:
-        return "n-best", f"the {b.n_best} best transcripts", "the best one"
+        return "n-best", f"The {b.n_best} best transcripts", "the best one"
     if differing == ["retriever"] and a.retriever is not None and b.retriever is not None:
         parts = parts_of(b.retriever)
         if _canonical(a.retriever) in map(_canonical, parts):
-            return ("reranker" if len(parts) == 1 else "hybrid"), described(b.retriever), described(a.retriever)
+            return (
+                ("reranker" if len(parts) == 1 else "hybrid"),
+                _capital(described(b.retriever)),
+                described(a.retriever),
+            )
     return None
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _effects(section: Section, one: Variant) -> list[Effect]:
@@ -209,18 +217,23 @@ def _changes(rows: Sequence[MetricComparison], *, more_is_better: bool) -> str:
 def _cost(one: Variant) -> str:
     """What the part costs in time, as far as it was measured."""
     said = []
-    before, after = one.plain.rtfx, one.changed.rtfx
-    if before is not None and after is not None and (one.question in ("front end", "n-best")):
-        said.append(f"RTFx goes from {number(before, 1)} to {number(after, 1)}")
+    if one.question in ("front end", "n-best"):
+        said.append(_goes("RTFx", one.plain.rtfx, one.changed.rtfx))
     if one.question != "front end":
-        searched = [_search_ms(system) for system in (one.plain, one.changed)]
-        if searched[0] is not None and searched[1] is not None:
-            said.append(f"searching from {number(searched[0], 1)} to {number(searched[1], 1)} ms per query")
-    if not said:
+        said.append(_goes("The time of a search", _search_ms(one.plain), _search_ms(one.changed), " ms per query"))
+    return " ".join(filter(None, said))
+
+
+def _goes(what: str, before: float | None, after: float | None, unit: str = "") -> str:
+    """How a number changes, as a sentence; "" if one of the two is not known.
+
+    >>> _goes("RTFx", 10.0, 5.72), _goes("RTFx", 10.01, 10.0)
+    ('RTFx goes from 10.0 to 5.7.', 'RTFx stays at 10.0.')
+    """
+    if before is None or after is None:
         return ""
-    if not said[0].startswith("RTFx"):
-        said[0] = said[0].replace("searching from", "Searching goes from", 1)
-    return f"{', '.join(said)}."
+    left, right = number(before, 1), number(after, 1)
+    return f"{what} stays at {left}{unit}." if left == right else f"{what} goes from {left} to {right}{unit}."
 
 
 def _search_ms(system: System) -> float | None:

@@ -11,9 +11,19 @@ import pytest
 from pydantic import ValidationError
 
 from squtr.errors import DataError, StorageError
-from squtr.harness.results import Score, file_name, read_result, read_runs, write_atomically, write_run
+from squtr.harness.results import (
+    ITEM_SCHEMA,
+    SECONDS_SCHEMA,
+    Score,
+    file_name,
+    read_record,
+    read_result,
+    read_runs,
+    write_atomically,
+    write_run,
+)
 
-from .report_runs_for_tests import example_records
+from .report_runs_for_tests import Example, example_records, imported_records
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -61,6 +71,38 @@ def test_missing_table(tmp_path: Path) -> None:
     table.unlink()
     with pytest.raises(DataError, match="cannot be read"):
         read_runs(tmp_path)
+
+
+def test_seconds_lie_apart(tmp_path: Path) -> None:
+    records = {r.result.data.condition: r for r in example_records() if r.result.data.language == "en"}
+    assert "seconds" not in ITEM_SCHEMA.names
+    table = pq.read_table(write_run(tmp_path, records["clean"]).with_suffix(".seconds.parquet"))
+    assert table.schema.equals(SECONDS_SCHEMA)
+    assert table.column("id").to_pylist() == records["clean"].items.column("id").to_pylist()
+    # Nothing was heard, or nobody knows how long it took.
+    assert not write_run(tmp_path, records["text"]).with_suffix(".seconds.parquet").exists()
+
+
+def test_imported_results_have_no_records(tmp_path: Path) -> None:
+    record = imported_records(Example(languages=("en",), conditions=("clean",), n=4))[0]
+    path = write_run(tmp_path, record)
+    assert read_record(path).items.num_rows == 0
+    # A measured result must have them.
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"origin": "measured"}))
+    with pytest.raises(DataError, match="does not fit"):
+        read_record(path)
+
+
+def test_results_of_the_first_form_are_refused(tmp_path: Path) -> None:
+    path = write_run(tmp_path, example_records()[0])
+    content = json.loads(path.read_text())
+    content["schema_version"] = "1"
+    for name in ("n_total", "partial"):
+        del content["data"][name]
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match="schema_version"):
+        read_result(path)
 
 
 @pytest.mark.parametrize("folder", ["empty", "absent"])
