@@ -25,6 +25,9 @@ def load_dataset(
 
     Options: `noise`, `rooms` (bank names or folders), `channel`, `seed`, `level` ("whole" or "active"), `limit`
     (queries per subset, 0 for all), and whatever `datasets.load_dataset` takes (`cache_dir`, `keep_in_memory`, …).
+    The configs `rir_mega`, `rir_mega_clean`, `rir_mega_reverb` and `rir_mega_rooms` have the splits validation and test
+    and take the options of `rir_mega.recipe.open_pair_kitchen` as well (`pairs`, `rooms_per_utterance`, …); their
+    `source` may also be a folder that `squtr build rir_mega` wrote, or `published:FOLDER` or `published:ORG/NAME`.
     `audio` comes undecoded, as `{"bytes", "path"}`: a complete 24 kHz mono FLAC file.
 
     Raises `UnknownNameError` (suggesting the nearest) for a wrong name, `DataError` or `AudioError` for unusable input.

@@ -19,10 +19,13 @@ from datasets.builder import Key
 from ..errors import DataError, UsageError, unknown_name
 from .card import config_patterns
 from .conditions import STANDARD_CONDITIONS, QueryConfig, TableConfig, config_names, parse_config
-from .home import default_dataset_folder
+from .home import default_dataset_folder, rir_mega_folder
 from .manifest import MANIFEST_NAME, Manifest, read_manifest
 from .recipe import Kitchen, open_kitchen
 from .records import Source
+from .rir_mega.bare_name import BARE_CONFIGS, PairLoading
+from .rir_mega.manifest import RIR_MEGA
+from .rir_mega.recipe import DRR_BINS, RT60_BINS
 from .rows import (
     ROWS_PER_TABLE,
     batches,
@@ -45,7 +48,13 @@ FIRST_BLOCKS = (2, 6, 24)
 them a noise and a room may have to be made or read."""
 
 
-_OPENED, _KITCHEN = "_opened", "_kitchen"
+_OPENED, _KITCHEN, _LOADING = "_opened", "_kitchen", "_loading"
+SHARED_OPTIONS = ("noise", "rooms", "channel", "seed", "level")
+PAIR_OPTIONS = (
+    "pairs", "rooms_per_utterance", "languages", "noise_snr", "early_only", "stratify", "rt60_bins", "drr_bins",
+    "known_rooms_only",
+)  # fmt: skip
+"""Options that the configs of `rir_mega` alone take."""
 PUBLISHED = "release"
 _OWN_MIXTURE = ("synthetic", "simulated", None, "whole")
 
@@ -59,6 +68,9 @@ class SqutrConfig(datasets.BuilderConfig):
     recordings with several channels; `seed`; `level`: "whole" or "active"; `limit`: queries per subset, 0 for all.
     Where one of `noise`, `rooms`, `channel` and `level` is given, or a condition was not published, the release's clean
     speech is mixed.
+
+    The configs of `rir_mega` take `source`, `noise`, `rooms`, `channel`, `seed`, `level` and the options from `pairs`
+    on, which are those of `rir_mega.recipe.open_pair_kitchen`.
     """
 
     source: str | None = None
@@ -68,6 +80,15 @@ class SqutrConfig(datasets.BuilderConfig):
     seed: int = 0
     level: str = "whole"
     limit: int = 0
+    pairs: int = 0
+    rooms_per_utterance: int = 1
+    languages: tuple[str, ...] | None = None
+    noise_snr: float | None = None
+    early_only: bool = False
+    stratify: str = "rt60"
+    rt60_bins: int = RT60_BINS
+    drr_bins: int = DRR_BINS
+    known_rooms_only: bool = False
 
     def create_config_id(self, config_kwargs: dict[str, Any], custom_features: datasets.Features | None = None) -> str:
         """The cache key: the config's name and the fingerprint of everything that decides its bytes."""
@@ -75,8 +96,29 @@ class SqutrConfig(datasets.BuilderConfig):
             raise UsageError("squtr fixes the features.", hint="Load first, then use cast_column.")
         return f"{self.name}-{self.fingerprint()}"
 
+    def loading(self) -> PairLoading | None:
+        """How this config of `rir_mega` is loaded; None for a config of SQuTR. Raises `UsageError` for an option of
+        the other benchmark."""
+        if self.name not in BARE_CONFIGS:
+            if self.name.startswith(RIR_MEGA):
+                raise unknown_name("config", self.name, BARE_CONFIGS)
+            for option in PAIR_OPTIONS:
+                if getattr(self, option) != getattr(type(self), option):
+                    raise UsageError(f"{self.name!r} takes no option {option}.", hint="That is one of rir_mega.")
+            return None
+        if self.limit:
+            raise UsageError(f"{self.name!r} takes no option limit.", hint="Give the number of pairs with pairs.")
+        kept: PairLoading | None = self.__dict__.get(_LOADING)
+        if kept is None:
+            options = {option: getattr(self, option) for option in (*SHARED_OPTIONS, *PAIR_OPTIONS)}
+            kept = self.__dict__[_LOADING] = PairLoading(self.name, self.source, options)
+        return kept
+
     def fingerprint(self) -> str:
         """The fingerprint of the recipe, or of the manifest that is read."""
+        loading = self.loading()
+        if loading is not None:
+            return loading.fingerprint()
         if self.reads_built():
             return read_default_manifest().recipe_fingerprint
         config = self.parsed()
@@ -107,7 +149,7 @@ class SqutrConfig(datasets.BuilderConfig):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the opened source and banks: every process opens its own."""
-        return {key: value for key, value in self.__dict__.items() if key not in {_OPENED, _KITCHEN}}
+        return {key: value for key, value in self.__dict__.items() if key not in {_OPENED, _KITCHEN, _LOADING}}
 
     def parsed(self) -> QueryConfig | TableConfig:
         """The parsed config name. Raises `UnknownNameError` that suggests the nearest."""
@@ -164,14 +206,18 @@ def _block_bounds(size: int) -> Iterator[tuple[int, int]]:
 
 
 class _KnownConfigs:
-    """What `datasets.get_dataset_config_names("squtr")` lists: the configs of the data set that was built into
-    `$SQUTR_HOME`, else the standard ones of the embedded collection. Others load as well."""
+    """What `datasets.get_dataset_config_names("squtr")` lists: the configs of what was built into `$SQUTR_HOME`; where
+    nothing was, the standard ones of the embedded collection and those of rir_mega. Others load as well."""
 
     def __get__(self, builder: object, owner: type) -> dict[str, SqutrConfig]:
-        if (default_dataset_folder() / MANIFEST_NAME).exists():
-            names = list(config_patterns(read_manifest(default_dataset_folder())))
-        else:
-            names = config_names(dict(load_source("mini").subsets), STANDARD_CONDITIONS)
+        squtr, rir_mega = ((f / MANIFEST_NAME).exists() for f in (default_dataset_folder(), rir_mega_folder()))
+        names: list[str] = []
+        if squtr:
+            names += config_patterns(read_manifest(default_dataset_folder()))
+        elif not rir_mega:
+            names += config_names(dict(load_source("mini").subsets), STANDARD_CONDITIONS)
+        if rir_mega or not squtr:
+            names += BARE_CONFIGS
         # Without a source: naming one stays with the user.
         return {name: SqutrConfig(name) for name in names}
 
@@ -192,12 +238,18 @@ class Squtr(datasets.ArrowBasedBuilder):
                 "the config's name is missing.",
                 hint='For example: load_dataset("squtr", "zh_medium_noise", source="mini").',
             )
-        known = {"source", "noise", "rooms", "channel", "seed", "level", "limit"}
+        known = {"source", "limit", *SHARED_OPTIONS, *PAIR_OPTIONS}
+        if kwargs.get("languages") is not None:
+            kwargs["languages"] = tuple(kwargs["languages"])
         for option in kwargs.keys() - known - {"custom_features", "config_id", "version"}:
             raise unknown_name("option", option, known)
         return super()._create_builder_config(config_name=config_name, **kwargs)  # type: ignore[no-any-return]
 
     def _info(self) -> datasets.DatasetInfo:
+        loading = self.config.loading()
+        if loading is not None:
+            description = "The same utterances, clean and in a room."
+            return datasets.DatasetInfo(description=description, features=loading.features())
         config = self.config.parsed()
         if isinstance(config, QueryConfig):
             features = query_features()
@@ -206,6 +258,10 @@ class Squtr(datasets.ArrowBasedBuilder):
         return datasets.DatasetInfo(description="Spoken queries under controlled noise and rooms.", features=features)
 
     def _split_generators(self, _: Any) -> list[datasets.SplitGenerator]:
+        loading = self.config.loading()
+        if loading is not None:
+            splits = loading.blocks()
+            return [datasets.SplitGenerator(name=name, gen_kwargs={"blocks": splits[name]}) for name in splits]
         blocks = self._built_files() if self.config.reads_built() else self._blocks()
         # `datasets` divides the one list among processes and among the workers of a stream.
         return [datasets.SplitGenerator(name="test", gen_kwargs={"blocks": blocks})]
@@ -237,6 +293,10 @@ class Squtr(datasets.ArrowBasedBuilder):
             yield Key(*index), table
 
     def _tables(self, blocks: list[Any]) -> Iterator[tuple[tuple[int, int], pa.Table]]:
+        loading = self.config.loading()
+        if loading is not None:
+            yield from loading.tables(blocks)
+            return
         schema = self.info.features.arrow_schema
         if self.config.reads_built():
             for number, path in enumerate(blocks):

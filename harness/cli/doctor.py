@@ -1,6 +1,7 @@
 """Check a built data set: files, tables, pairing across conditions, and SNR measured again on a sample.
 
-A published release (release:PATH) has its known defects counted instead; they are handled when it is read.
+Of data of rir_mega, splits, strata, rooms and the pairing of the arms are checked. A published release (release:PATH)
+has its known defects counted instead; they are handled when it is read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import TYPE_CHECKING
 from .common import bars, say, say_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...loaders.shard_checks import Finding
     from ...loaders.sources.release import ReleaseSource
 
 EXAMPLE = """example:
@@ -42,6 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Examine the folder; 0 if nothing is wrong with it, 1 with the list otherwise."""
     from ...loaders.doctor import examine
+    from ...loaders.manifest import benchmark_of
+    from ...loaders.rir_mega.manifest import RIR_MEGA
     from ...loaders.sources import load_source
     from ...loaders.sources.release import ReleaseSource
     from ..data import is_release
@@ -50,6 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         source = load_source(arguments.folder)
         if isinstance(source, ReleaseSource):
             return _report_release(source, as_json=arguments.json)
+    if benchmark_of(Path(arguments.folder)) == RIR_MEGA:
+        return _report_pairs(Path(arguments.folder), sample=arguments.sample, as_json=arguments.json)
     with bars() as show:
         diagnosis = examine(Path(arguments.folder), sample=arguments.sample, progress=show)
     largest = diagnosis.largest_error_db
@@ -59,13 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
         told["largest_error_db"] = None if math.isnan(largest) else round(largest, 4)
         say_json(told)
         return 0 if diagnosis.healthy else 1
-    for finding in diagnosis.findings[:SHOWN]:
-        say(f"{finding.kind:<10} {finding.message}.")
-    if len(diagnosis.findings) > SHOWN:
-        say(f"… and {len(diagnosis.findings) - SHOWN} more: --json lists all.")
     if not diagnosis.healthy:
-        count = len(diagnosis.findings)
-        say(f"{arguments.folder}: {count} finding{'s' if count > 1 else ''}. Run the same `squtr build` again.")
+        _say_findings(arguments.folder, diagnosis.findings)
         return 1
     say(
         f"{arguments.folder} is whole: {diagnosis.shards} files ({diagnosis.bytes / 1e6:.1f} MB),"
@@ -79,6 +82,32 @@ def run(arguments: argparse.Namespace) -> int:
             " built, or the noise is weaker than 16 bits resolve."
         )
     return 0
+
+
+def _say_findings(folder: str, findings: Sequence[Finding]) -> None:
+    for finding in findings[:SHOWN]:
+        say(f"{finding.kind:<10} {finding.message}.")
+    if len(findings) > SHOWN:
+        say(f"… and {len(findings) - SHOWN} more: --json lists all.")
+    count = len(findings)
+    say(f"{folder}: {count} finding{'s' if count > 1 else ''}. Run the same `squtr build` again.")
+
+
+def _report_pairs(folder: Path, *, sample: int, as_json: bool) -> int:
+    from ...loaders.rir_mega.checks import examine_pairs
+
+    with bars() as show:
+        diagnosis = examine_pairs(folder, sample=sample, progress=show)
+    if as_json:
+        say_json(asdict(diagnosis) | {"folder": str(folder), "healthy": diagnosis.healthy})
+    elif diagnosis.healthy:
+        say(
+            f"{folder} is whole: {diagnosis.shards} files ({diagnosis.bytes / 1e6:.1f} MB), {diagnosis.pairs:,} pairs,"
+            f" {diagnosis.decoded:,} of them decoded."
+        )
+    else:
+        _say_findings(str(folder), diagnosis.findings)
+    return 0 if diagnosis.healthy else 1
 
 
 def _report_release(source: ReleaseSource, *, as_json: bool) -> int:
