@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError, UsageError, unknown_name
+from ...loaders.corpus import Corpus, as_corpus
 from ...loaders.records import Document
 from ..protocols import ComponentSpec, Hit, Setting
 from .lexical_tokens import ANALYZERS, TOKENS_VERSION, Analyzer, Tokenizer, has_words, tokenizer_for
 from .postings import Postings, count_terms
-from .ranking import checked_ids, checked_k, id_ranks
+from .ranking import checked_k, hits_of
 from .sparse_search import search_products
 
 _BLOCK_PAIRS = 1 << 22
@@ -82,9 +83,9 @@ class BM25Retriever:
         an unsupported language.
         """
         self._index = None
-        ids = checked_ids(documents)
-        tokenizer = tokenizer_for(language, analyzer=self._analyzer)
-        self._index = _Index(documents, ids, tokenizer, self._k1, self._b)
+        corpus = as_corpus(documents)
+        corpus.check_ids()
+        self._index = _Index(corpus, tokenizer_for(language, analyzer=self._analyzer), self._k1, self._b)
 
     def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
         """At most `k` hits per query, best first, ties by document id descending.
@@ -99,29 +100,26 @@ class BM25Retriever:
 
 
 class _Index:
-    def __init__(
-        self, documents: Sequence[Document], ids: list[str], tokenizer: Tokenizer, k1: float, b: float
-    ) -> None:
+    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, k1: float, b: float) -> None:
         from scipy import sparse
         from tqdm import tqdm
 
         # A bar on a terminal once it has taken two seconds, nothing elsewhere.
-        bar = tqdm(documents, desc="indexing (BM25)", unit="doc", disable=None, delay=2, leave=False)
+        bar = tqdm(corpus, desc="indexing (BM25)", unit="doc", disable=None, delay=2, leave=False)
         postings = count_terms((document.contents for document in bar), tokenizer)
         if not postings.vocabulary:
             raise DataError(
-                f"none of the {len(ids)} documents holds a word (the first is {ids[0]!r}).",
+                f"none of the {len(corpus)} documents holds a word (the first is {corpus.ids[0]!r}).",
                 hint="Check the text of the corpus and its language.",
             )
-        self._ids = ids
-        self._ranks = id_ranks(ids)
+        self._ids = corpus.ids
         self._tokenizer = tokenizer
         self._vocabulary = postings.vocabulary
         # 32 bits for where a term starts too, if they suffice: scipy would widen the documents otherwise.
         narrow = len(postings.documents) < 2**31
         self._weights: Any = sparse.csr_array(
             (_weights(postings, k1, b), postings.documents, postings.starts.astype(np.int32 if narrow else np.int64)),
-            shape=(len(self._vocabulary), len(ids)),
+            shape=(len(self._vocabulary), len(corpus)),
         )
 
     def search(self, queries: Sequence[str], k: int, threads: int | None) -> list[list[Hit]]:
@@ -138,7 +136,8 @@ class _Index:
         rows: Any = sparse.csr_array(
             (np.ones(len(terms)), terms, starts.astype(terms.dtype)), shape=(len(distinct), len(self._vocabulary))
         )
-        hits = search_products(rows, self._weights, self._ids, self._ranks, k=k, threads=threads)
+        found = search_products(rows, self._weights, self._ids.ranks, k=k, threads=threads)
+        hits = hits_of(found, self._ids)
         return [list(hits[distinct[query]]) for query in queries]
 
 

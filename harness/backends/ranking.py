@@ -6,28 +6,15 @@ Hits are sorted by score, best first, and documents with the same score by id, t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import DataError, UsageError
-from ...loaders.records import Document
+from ...errors import UsageError
+from ...loaders.document_ids import DocumentIds
 from ..protocols import Hit
-
-
-def checked_ids(documents: Sequence[Document]) -> list[str]:
-    """The ids of a corpus. Raises `DataError` if it is empty or an id occurs twice."""
-    if not documents:
-        raise DataError("the corpus holds no documents.", hint="Check the corpus file of this subset.")
-    seen: dict[str, int] = {}
-    for position, document in enumerate(documents):
-        first = seen.setdefault(document.id, position)
-        if first != position:
-            raise DataError(
-                f"document id {document.id!r} occurs twice, at positions {first} and {position} of the corpus.",
-                hint="Ids must be unique within a subset.",
-            )
-    return list(seen)
 
 
 def checked_k(k: int) -> None:
@@ -36,31 +23,55 @@ def checked_k(k: int) -> None:
         raise UsageError(f"a search needs k of at least 1, not {k}.")
 
 
-def id_ranks(ids: Sequence[str]) -> NDArray[np.int64]:
-    """(N,) the place of each id among all sorted ids.
+@dataclass(frozen=True, slots=True)
+class Best:
+    """Documents found for one query, best first: positions in the corpus ((n,) integers) and scores ((n,) float64)."""
 
-    >>> id_ranks(["b", "a", "c"])
-    array([1, 0, 2])
-    """
-    ranks = np.empty(len(ids), dtype=np.int64)
-    ranks[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
-    return ranks
+    positions: NDArray[np.int64]
+    scores: NDArray[np.float64]
 
 
-def top_hits(
-    candidates: NDArray[np.int64], scores: NDArray[np.float64], ids: Sequence[str], ranks: NDArray[np.int64], k: int
-) -> list[Hit]:
-    """The best `k` of `candidates` ((C,) positions in `ids`) by `scores` ((C,), finite), in trec_eval's order.
+def best_of(candidates: NDArray[Any], scores: NDArray[np.float64], ranks: NDArray[np.int64], k: int) -> Best:
+    """The best `k` of `candidates` ((C,) positions) by `scores` ((C,), finite), in trec_eval's order.
 
-    `ranks` is `id_ranks(ids)`. Ties at the last place are settled by id like any other.
+    `ranks` are the places of all ids among the sorted ids. Ties at the last place are settled by id like any other.
 
-    >>> ids = ["a", "b", "c"]
-    >>> [hit.document_id for hit in top_hits(np.arange(3), np.array([1.0, 1.0, 2.0]), ids, id_ranks(ids), 2)]
-    ['c', 'b']
+    >>> best_of(np.arange(3), np.array([1.0, 1.0, 2.0]), np.arange(3), 2).positions
+    array([2, 1])
     """
     if len(candidates) > k:
         last = np.partition(scores, len(scores) - k)[len(scores) - k]
         kept = scores >= last
         candidates, scores = candidates[kept], scores[kept]
     order = np.lexsort((ranks[candidates], scores))[::-1][:k]
-    return [Hit(ids[candidates[i]], float(scores[i])) for i in order]
+    return Best(candidates[order].astype(np.int64, copy=False), scores[order])
+
+
+def merged(first: Best, second: Best, ranks: NDArray[np.int64], k: int) -> Best:
+    """The best `k` of two sets of different documents."""
+    if not len(first.positions):
+        return Best(second.positions[:k], second.scores[:k])
+    return best_of(
+        np.concatenate([first.positions, second.positions]),
+        np.concatenate([first.scores, second.scores]),
+        ranks,
+        k,
+    )
+
+
+NOTHING = Best(np.zeros(0, dtype=np.int64), np.zeros(0))
+"""No documents."""
+
+
+def hits_of(found: Sequence[Best], ids: DocumentIds) -> list[list[Hit]]:
+    """The hits of every query, for documents of a corpus with these ids."""
+    if not found:
+        return []
+    names = ids.take(np.concatenate([best.positions for best in found]))
+    hits: list[list[Hit]] = []
+    start = 0
+    for best in found:
+        end = start + len(best.positions)
+        hits.append(list(map(Hit, names[start:end], best.scores.tolist())))
+        start = end
+    return hits

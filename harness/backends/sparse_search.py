@@ -7,45 +7,44 @@ document's score depends on its own weights and on nothing beside it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocols import Hit
-from .ranking import top_hits
+from .ranking import Best, best_of
 
 _BLOCK_SUMS = 1 << 24
 
 
 def search_products(
-    queries: Any, by_term: Any, ids: Sequence[str], ranks: NDArray[np.int64], *, k: int, threads: int | None = None
-) -> list[list[Hit]]:
-    """At most `k` hits per row of `queries` ((Q, V) csr_array float64), best first, ties by id descending.
+    queries: Any, by_term: Any, ranks: NDArray[np.int64], *, k: int, threads: int | None = None
+) -> list[Best]:
+    """At most `k` documents per row of `queries` ((Q, V) csr_array float64), ties by id descending.
 
-    `by_term` is the (V, N) csr_array float64 of the documents' weights, one row per term; `ids` and `ranks`
-    (`id_ranks`) belong to its columns. A document whose sum is not above 0 is no hit. `threads` share the queries
-    (None: all cores); results do not depend on it.
+    `by_term` is the (V, N) csr_array float64 of the documents' weights, one row per term; `ranks` ((N,)) are the places
+    of the documents' ids. A document whose sum is not above 0 is not found. `threads` share the queries (None: all
+    cores); results do not depend on it.
     """
     blocks = list(query_blocks(queries, by_term))
 
-    def search(block: slice) -> list[list[Hit]]:
+    def search(block: slice) -> list[Best]:
         products = queries[block] @ by_term
-        hits = []
+        found = []
         for start, end in zip(products.indptr, products.indptr[1:], strict=False):
-            found, scores = products.indices[start:end], products.data[start:end]
+            documents, scores = products.indices[start:end], products.data[start:end]
             if len(scores) and scores.min() <= 0:
-                found, scores = found[scores > 0], scores[scores > 0]
-            hits.append(top_hits(found, scores, ids, ranks, k))
-        return hits
+                documents, scores = documents[scores > 0], scores[scores > 0]
+            found.append(best_of(documents, scores, ranks, k))
+        return found
 
     workers = min(threads or os.cpu_count() or 1, len(blocks))
     if workers <= 1:
-        return [hits for block in blocks for hits in search(block)]
+        return [best for block in blocks for best in search(block)]
     with ThreadPoolExecutor(workers) as pool:
-        return [hits for part in pool.map(search, blocks) for hits in part]
+        return [best for part in pool.map(search, blocks) for best in part]
 
 
 def query_blocks(queries: Any, by_term: Any) -> Iterator[slice]:
