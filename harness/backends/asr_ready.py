@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import glob
-import hashlib
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...errors import DataError, UsageError, unknown_name
+from ...errors import DataError, unknown_name
 from ...loaders.jsonl import read_jsonl, text_field
 from ..protocols import ComponentSpec, Hypothesis, Transcript
 from .asr_common import LOOP_SETTINGS, is_loop, require_positive
-
-PLACEHOLDERS = ("subset", "condition", "config", "language")
-PUBLISHED_LANGUAGES: Mapping[str, str] = {
-    **dict.fromkeys(("fiqa", "hotpotqa", "nq"), "en"),
-    **dict.fromkeys(("medicalretrieval", "duretrieval", "t2retrieval"), "zh"),
-}
-"""Of the published subsets (SQuTR, arXiv 2602.12783, section 3.1)."""
+from .path_patterns import FilePattern
 
 _FIELDS = frozenset({"id", "text", "subset", "condition", "error", "hypotheses"})
-_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 _Key = tuple[str, str, str]
 """(subset, condition, id); "" is one that a line does not name."""
@@ -53,35 +43,23 @@ class TranscriptsFile:
         self, path: str | Path, *, name: str = "", n_best: int = 1, languages: Mapping[str, str] | None = None
     ) -> None:
         require_positive(n_best=n_best)
-        self._pattern = str(Path(path).expanduser())
-        for placeholder in _PLACEHOLDER.findall(self._pattern):
-            if placeholder not in PLACEHOLDERS:
-                raise unknown_name("placeholder", placeholder, PLACEHOLDERS)
+        self._files = FilePattern(path, what="transcripts", languages=languages)
         self._name = name
         self._n_best = n_best
-        self._languages = {**PUBLISHED_LANGUAGES, **(languages or {})}
         self._read: tuple[Path, Mapping[_Key, Transcript]] | None = None
         self._unlabelled: dict[Path, str] = {}
 
     @cached_property
     def spec(self) -> ComponentSpec:
         """The transcripts by the sha256 of all their files. Raises `DataError` if there is none."""
-        files = self._files()
-        if not files:
-            raise DataError(f"there are no transcripts at {self._pattern}.", hint="Check the path.")
-        digest = hashlib.sha256()
-        for file in files:
-            content = hashlib.sha256()
-            for block in _blocks(file):
-                content.update(block)
-            digest.update(f"{self._relative(file)}\n{content.hexdigest()}\n".encode())
+        revision = self._files.revision()
         settings: dict[str, int | float] = {"n_best": self._n_best} if self._n_best > 1 else {}
         return ComponentSpec(
             "transcriber",
             "transcripts",
-            self._name or self._default_name,
-            self._relative(Path(self._pattern)),
-            f"sha256:{digest.hexdigest()}",
+            self._name or self._files.default_name,
+            self._files.model,
+            revision,
             {**settings, **LOOP_SETTINGS},
         )
 
@@ -95,14 +73,14 @@ class TranscriptsFile:
         Raises `DataError` that names the file, and the line where one is wrong: no such file, no JSON, an unknown
         field, an id that occurs twice, a second condition for a file that names none.
         """
-        file = self._file(subset, condition)
+        file = self._files.file(subset, condition)
         rows = self._rows(file)
         places = ((subset, condition), (subset, ""), ("", condition), ("", ""))
         found: list[Transcript] = []
         for query_id in query_ids:
             place = next((p for p in places if (*p, query_id) in rows), None)
             if place is None:
-                found.append(Transcript("", error=f"no transcript in {self._relative(file)}"))
+                found.append(Transcript("", error=f"no transcript in {self._files.relative(file)}"))
                 continue
             if not place[1] and not self._names_condition:
                 self._check_condition(file, condition)
@@ -120,39 +98,7 @@ class TranscriptsFile:
 
     @property
     def _names_condition(self) -> bool:
-        return bool({"condition", "config"} & set(_PLACEHOLDER.findall(self._pattern)))
-
-    def _file(self, subset: str, condition: str) -> Path:
-        """The file with the transcripts of a subset under a condition."""
-        used = set(_PLACEHOLDER.findall(self._pattern))
-        language = self._languages.get(subset, "")
-        if "language" in used and not language:
-            raise self._unknown_language(subset)
-        values = {"subset": subset, "condition": condition, "language": language}
-        tried: list[Path] = []
-        for scope in (subset, language) if "config" in used else ("",):
-            if scope:
-                values["config"] = f"{scope}_{condition}"
-            path = Path(_PLACEHOLDER.sub(lambda match: values[match[1]], self._pattern))
-            if path.is_file():
-                return path
-            if scope or "config" not in used:
-                tried.append(path)
-        if "config" in used and not language:
-            raise self._unknown_language(subset, tried)
-        raise DataError(
-            f"there are no transcripts of {subset} under {condition}: {' and '.join(map(str, tried))} "
-            f"{'do' if len(tried) > 1 else 'does'} not exist.",
-            hint="Check the path and its placeholders.",
-        )
-
-    def _unknown_language(self, subset: str, tried: Sequence[Path] = ()) -> Exception:
-        missing = f"{tried[0]} does not exist, and " if tried else ""
-        kind = DataError if tried else UsageError
-        return kind(
-            f"{missing}the language of the subset {subset!r} is not known, which {self._pattern} asks for.",
-            hint=f"Give it, for example languages={{'{subset}': 'en'}}.",
-        )
+        return bool({"condition", "config"} & self._files.names)
 
     def _rows(self, file: Path) -> Mapping[_Key, Transcript]:
         """What a file says. Only the last one is kept: the pipeline goes through cells in order."""
@@ -200,27 +146,6 @@ class TranscriptsFile:
         kept = hypotheses[: self._n_best] if self._n_best > 1 else ()
         return Transcript(text, error=error, loop=is_loop(text), hypotheses=kept)
 
-    def _files(self) -> list[Path]:
-        """All files that the pattern can mean, sorted by name."""
-        parts = _PLACEHOLDER.split(self._pattern)  # literal text at even places, names at odd ones
-        written = "".join("*" if i % 2 else glob.escape(part) for i, part in enumerate(parts))
-        return sorted(path for path in map(Path, glob.glob(written)) if path.is_file())  # noqa: PTH207  # absolute, too
-
-    def _relative(self, path: Path) -> str:
-        """The path below the last folder that has no placeholder: results hold no user's folders."""
-        parts = Path(self._pattern).parts
-        first = next((i for i, part in enumerate(parts) if _PLACEHOLDER.search(part)), len(parts) - 1)
-        return "/".join(path.parts[min(first, len(parts) - 1) :])
-
-    @property
-    def _default_name(self) -> str:
-        """The last part of the path that still says something without its placeholders."""
-        for part in reversed(Path(self._pattern).with_suffix("").parts):
-            name = _PLACEHOLDER.sub("", part).strip("_-. ")
-            if name and name != "/":
-                return name
-        return "transcripts"
-
 
 def _hypotheses(value: object, place: str) -> Iterator[Hypothesis]:
     if not isinstance(value, list):
@@ -236,12 +161,3 @@ def _hypotheses(value: object, place: str) -> Iterator[Hypothesis]:
             raise DataError(f"{place}: the hypotheses are not sorted by score.", hint="Write the best first.")
         last = score
         yield Hypothesis(text_field(item, "text", place).strip(), float(score))
-
-
-def _blocks(file: Path) -> Iterator[bytes]:
-    try:
-        with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                yield block
-    except OSError as error:
-        raise DataError(f"{file} cannot be read: {error.strerror}.", hint="Check its permissions.") from error

@@ -12,7 +12,7 @@ from ...loaders.paired import PairedData, config_subsets
 from ...loaders.partial import PartialData
 from ...loaders.records import Query
 from ..results import TEXT_CONDITION
-from ..systems.system import System, check_systems
+from ..systems.system import Cascade, RunOnly, System, check_systems
 
 Cell = tuple[str, str]
 """Subset and condition."""
@@ -57,10 +57,14 @@ def make_plan(systems: Sequence[System], data: PairedData, configs: Sequence[str
     names = expand_configs(data, configs) if configs is not None else all_configs(data)
     wanted = _with_text({name: config_subsets(data, name) for name in names})
     languages = dict(data.subsets)
-    runnable = {
-        system.name: [n for n, (subsets, _) in wanted.items() if all(system.supports(languages[s]) for s in subsets)]
-        for system in systems
-    }
+
+    def runs(system: System, config: str) -> bool:
+        # A ready run says what was found for spoken queries; for typed ones only where that is asked for.
+        if wanted[config][1] == TEXT_CONDITION and config not in names and _is_ready_run(system):
+            return False
+        return all(system.supports(languages[subset]) for subset in wanted[config][0])
+
+    runnable = {system.name: [name for name in wanted if runs(system, name)] for system in systems}
     if not any(runnable.values()):
         raise DataError(
             f"no system supports the languages of {', '.join(names)}.", hint="Choose other systems or configs."
@@ -68,6 +72,10 @@ def make_plan(systems: Sequence[System], data: PairedData, configs: Sequence[str
     queries = {subset: list(data.queries(subset)) for subsets, _ in wanted.values() for subset in subsets}
     # Read once: every run on a subset is scored against the same judgements.
     return Plan(systems, data, wanted, runnable, queries, {subset: data.qrels(subset) for subset in queries})
+
+
+def _is_ready_run(system: System) -> bool:
+    return isinstance(system, RunOnly) or (isinstance(system, Cascade) and system.ranked_run is not None)
 
 
 def expand_configs(data: PairedData, names: Sequence[str]) -> list[str]:

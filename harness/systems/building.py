@@ -150,6 +150,9 @@ class Builder:
         options = {**_preset(entry), **entry.options}
         if n_best is not None and "n_best" in known:
             options.setdefault("n_best", n_best)
+            # A beam narrower than that has not so many hypotheses.
+            if "beam_size" in known:
+                options.setdefault("beam_size", n_best)
         overridden = {name: value for name, value in self._overrides.of(role).items() if name in known}
         self._used |= set(overridden)
         options |= overridden
