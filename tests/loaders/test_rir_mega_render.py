@@ -1,0 +1,270 @@
+"""The two clips of a pair: alignment, levels, noise, the early part, and what the row says of them."""
+
+import io
+import math
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squtr.errors import AudioError, UnknownNameError, UsageError
+from squtr.loaders.mixing import power_ratio_db
+from squtr.loaders.records import CleanSpeech, Query
+from squtr.loaders.rir_mega.recipe import PairRecipe, open_pair_kitchen
+from squtr.loaders.rir_mega.render import render_pairs, render_utterance
+from squtr.loaders.rir_mega.rooms import RATE, open_rooms
+from squtr.loaders.rir_mega.speech import speech_of
+from squtr.loaders.room_measures import measure_room
+from squtr.loaders.sources import load_source
+
+from .rir_mega_for_tests import make_rooms, make_speech, response
+
+
+def decoded(audio):
+    samples, rate = soundfile.read(io.BytesIO(audio), dtype="float64")
+    assert rate == RATE
+    return samples
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    root = tmp_path_factory.mktemp("pairs")
+    return f"recorded:{make_speech(root / 'speech')}", str(make_rooms(root / "rooms"))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("SQUTR_HOME", str(tmp_path / "home"))
+
+
+def rows_of(places, **options):
+    kitchen = open_pair_kitchen(*places, rt60_bins=2, **options)
+    planned = [u for split in ("validation", "test") for u in kitchen.plan.utterances[split]]
+    return [row for rows in render_pairs(kitchen, planned, workers=2) for row in rows]
+
+
+def test_a_pair_is_the_recording_and_its_convolution(places):
+    for row in rows_of(places):
+        recorded, _ = soundfile.read(f"{places[0][9:]}/{row.utterance_id}.flac", dtype="float64")
+        clean, reverb = decoded(row.clean_audio), decoded(row.reverb_audio)
+        assert np.abs(clean * 10 ** (-row.clean_gain_db / 20) - recorded).max() < 2 / 32768
+        rir, _ = soundfile.read(f"{places[1]}/{row.rir_id}.wav", dtype="float64")
+        whole = np.convolve(recorded, rir / math.sqrt(np.square(rir).sum()))
+        assert row.onset_samples == 20 * int(row.rir_id[1:])
+        expected = whole[row.onset_samples :]
+        assert reverb.size == expected.size
+        assert np.abs(reverb * 10 ** (-row.gain_db / 20) - expected).max() < 2 / 32768 * 10 ** (-row.gain_db / 20)
+        assert (row.duration_s, row.reverb_duration_s) == (clean.size / RATE, reverb.size / RATE)
+        assert np.abs(reverb).max() <= 0.9001
+        assert row.text
+        assert row.sample_id == f"{row.utterance_id}@{row.rir_id}"
+        measures = measure_room(rir.astype(np.float32), "r", RATE)
+        assert row.rt60_s == measures.rt60_s
+        assert row.edt_s == measures.edt_s
+        assert row.drr_db == measures.drr_db
+        assert math.isnan(row.source_rt60_s)
+        assert math.isnan(row.snr_db)
+
+
+class OneVoice:
+    """A source with one utterance's samples for all of its queries."""
+
+    name, version, licence, subsets = "one", "1", "CC0-1.0", {"s": "en"}
+
+    def __init__(self, samples):
+        self.samples = samples
+
+    def queries(self, subset):
+        return [Query(f"u{n}", subset, "en", f"text {n}") for n in range(4)]
+
+    def documents(self, subset):
+        return []
+
+    def qrels(self, subset):
+        return []
+
+    def speech(self, query):
+        return self.speech_at(query, 24_000)
+
+    def speech_at(self, query, rate):
+        assert rate == RATE
+        return CleanSpeech(self.samples)
+
+
+class OneRoom:
+    """Two rooms of the same response."""
+
+    name, version, licence = "one", "1", "CC0-1.0"
+
+    def __init__(self, rir):
+        self.rir = rir
+
+    def rooms(self):
+        return ("a", "b")
+
+    def read_at(self, rir_id, rate):
+        assert rate == RATE
+        return self.rir
+
+    def read(self, rir_id):
+        raise AssertionError(rir_id)
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 2**32),
+    delay=st.integers(0, 3000),
+    rt60_s=st.floats(0.15, 0.8),
+    direct=st.floats(10.0, 30.0),
+    scale=st.floats(1e-3, 1e3),
+)
+def test_alignment_never_moves_the_reference(seed, delay, rt60_s, direct, scale):
+    """Whatever the room's delay: the clean clip keeps its bytes, and the reverberant one begins with it."""
+    from squtr.loaders.rir_mega import recipe as module
+
+    dry = (np.random.default_rng(seed).standard_normal(6000) * 0.1).astype(np.float32)
+    room = OneRoom((scale * response(seed, rt60_s, delay=delay, direct=direct)).astype(np.float32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "open_rooms", lambda *_: room)
+        patch.setattr(module, "measure_rooms", lambda bank, **_: tuple(_measured(bank, i) for i in bank.rooms()))
+        kitchen = open_pair_kitchen(OneVoice(dry))
+    planned = kitchen.plan.utterances["test"][0]
+    (row,) = render_utterance(kitchen, planned)
+    clean, reverb = decoded(row.clean_audio), decoded(row.reverb_audio)
+    assert np.array_equal(clean, np.rint(dry * 32768.0) / 32768.0)
+    assert (row.text, row.onset_samples) == (planned.query.text, delay)
+    lags = np.correlate(reverb[:4000], clean[100:3900], "valid")
+    assert int(np.argmax(lags)) == 100
+
+
+def _measured(bank, rir_id):
+    from squtr.loaders.rir_mega.rooms import measured_room
+
+    return measured_room(bank, rir_id)
+
+
+def test_every_room_of_an_utterance_has_the_same_clean_clip_and_noise(places):
+    rows = rows_of(places, rooms_per_utterance=2, noise_snr=5.0)
+    by_utterance = {}
+    for row in rows:
+        by_utterance.setdefault(row.utterance_id, []).append(row)
+    for first, second in by_utterance.values():
+        assert first.clean_audio == second.clean_audio
+        assert (first.noise_id, first.noise_offset_s) == (second.noise_id, second.noise_offset_s)
+        assert first.rir_id != second.rir_id
+        assert first.reverb_audio != second.reverb_audio
+
+
+@pytest.mark.parametrize("level", [-3.0, 10.0])
+def test_noise_is_set_against_the_reverberant_speech(places, level):
+    quiet = {row.sample_id: row for row in rows_of(places)}
+    for row in rows_of(places, noise_snr=level):
+        other = quiet[row.sample_id]
+        assert row.clean_audio == other.clean_audio
+        speech = decoded(other.reverb_audio) * 10 ** (-other.gain_db / 20)
+        noise = decoded(row.reverb_audio) * 10 ** (-row.gain_db / 20) - speech
+        found = power_ratio_db(float(np.square(speech).mean()), float(np.square(noise).mean()))
+        assert found == pytest.approx(level, abs=0.02)
+        assert row.snr_db == level
+        assert row.noise_family in row.noise_id
+
+
+def test_the_early_part_ends_50_ms_after_the_direct_path(places):
+    whole = {row.sample_id: row for row in rows_of(places)}
+    for row in rows_of(places, early_only=True):
+        other = whole[row.sample_id]
+        assert row.clean_audio == other.clean_audio
+        assert row.reverb_duration_s == pytest.approx(row.duration_s + 0.05 - 1 / RATE, abs=1e-9)
+        # The room is what it was: measures and stratum are those of the whole response.
+        assert (row.rt60_s, row.c50_db, row.stratum) == (other.rt60_s, other.c50_db, other.stratum)
+
+
+def test_sources_without_their_own_rate_are_resampled(places):
+    source = load_source("mini")
+    query = source.queries("mini-es")[0]
+    samples = speech_of(source, query).samples
+    assert samples.size == math.ceil(source.speech(query).samples.size * 2 / 3)
+
+    class Plain(OneVoice):
+        speech_at = None
+
+        def speech(self, query):
+            return CleanSpeech(self.samples, "who")
+
+    plain = speech_of(Plain(np.sin(np.arange(2400, dtype=np.float32))), Query("u", "s", "en", "t"))
+    assert (plain.samples.size, plain.speaker) == (1600, "who")
+    with pytest.raises(AudioError, match=r"utterance 'u' \(s\) is silent"):
+        speech_of(OneVoice(np.zeros(100, dtype=np.float32)), Query("u", "s", "en", "t"))
+
+
+def test_the_recipe_follows_what_decides_the_bytes(places):
+    first = open_pair_kitchen(*places).recipe
+    assert open_pair_kitchen(*places).recipe == first
+    assert first.fingerprint == PairRecipe(**(first.as_dict() | {"subsets": first.subsets})).fingerprint
+    others = [
+        {"seed": 1},
+        {"pairs": 6},
+        {"early_only": True},
+        {"noise_snr": 3.0},
+        {"rt60_bins": 3},
+        {"stratify": "rt60+drr"},
+    ]
+    prints = {open_pair_kitchen(*places, **option).recipe.fingerprint for option in others}
+    assert len(prints | {first.fingerprint}) == len(others) + 1
+
+
+def test_rooms_are_measured_once(places, monkeypatch):
+    import squtr.loaders.rir_mega.rooms as module
+
+    first = open_pair_kitchen(*places)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "measured_room", None)
+        assert repr(open_pair_kitchen(*places).measured) == repr(first.measured)
+    (kept,) = (module.squtr_home() / "room_measures").iterdir()
+    content = kept.read_bytes()
+    kept.write_text("[{}]")
+    assert repr(open_pair_kitchen(*places).measured) == repr(first.measured)
+    assert kept.read_bytes() == content
+
+
+def test_rooms_without_a_known_rt60_can_be_left_out(tmp_path):
+    rooms = make_rooms(tmp_path / "rooms", 4)
+    for number in range(3):
+        pulse = np.zeros(2000, dtype=np.float32)
+        pulse[[10, 500 + number]] = 1.0, 0.5
+        soundfile.write(rooms / f"x{number}.wav", pulse, RATE)
+    speech = f"recorded:{make_speech(tmp_path / 'speech')}"
+    kitchen = open_pair_kitchen(speech, str(rooms))
+    assert [row["name"] for row in kitchen.plan.table()][-1] == "rt60_unknown"
+    pulses = [room for room in kitchen.measured if room.rir_id.startswith("x")]
+    assert all(dict(room.reasons)["rt60_s"] for room in pulses)
+    assert len(open_pair_kitchen(speech, str(rooms), known_rooms_only=True).measured) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"stratify": "rt6"}, "Did you mean 'rt60'"),
+        ({"languages": ["ende"]}, "language"),
+        ({"noise_snr": math.nan}, "not a number"),
+        ({"rt60_bins": 0}, "0 RT60 bins"),
+        ({"level": "wole", "noise_snr": 3.0}, "Did you mean 'whole'"),
+    ],
+)
+def test_wrong_choices(places, options, message):
+    with pytest.raises(UsageError, match=message):
+        open_pair_kitchen(*places, **options)
+
+
+def test_rir_mega_is_written_with_its_split(home, monkeypatch):
+    seen = []
+    monkeypatch.setattr("squtr.loaders.rir_mega.rooms.load_room_bank", lambda *arguments: seen.append(arguments))
+    open_rooms("rir_mega:train")
+    open_rooms("rir_mega?split=val", 0)
+    open_rooms("rir_mega:elsewhere")
+    assert seen == [("rir_mega?split=train", None), ("rir_mega?split=val", 0), ("rir_mega:elsewhere", None)]
+    monkeypatch.undo()
+    with pytest.raises(UnknownNameError, match="simulated"):
+        open_rooms("simulatd")
