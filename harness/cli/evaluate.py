@@ -184,8 +184,6 @@ def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
     elif evaluation.records:
         say(summary_table(evaluation.records))
         out = evaluation.out or arguments.out
-        if any(record.result.data.partial for record in evaluation.records):
-            say("These results are partial: they cover a part of the queries.")
         say(f"Results: {out / 'results'}")
         say(f"Report: squtr report {out}")
     if evaluation.failures:
