@@ -157,14 +157,17 @@ def test_a_weight_that_is_not_a_number_is_refused_by_name(model: Path, monkeypat
 
     retriever = SpladeRetriever(model, device="cpu")
     encoder = retriever._model.model
-    for method in ("encode_document", "encode_query"):
 
-        def spoiled(batch: list[str], *, _whole: Any = getattr(encoder, method), **options: Any) -> Any:
-            weights = _whole(batch, **options).to_dense()
+    def spoiled(encode: Any) -> Any:
+        def encode_and_spoil(batch: list[str], **options: Any) -> Any:
+            weights = encode(batch, **options).to_dense()
             weights[[i for i, text in enumerate(batch) if "d" in text], 5] = torch.nan
             return weights.to_sparse()
 
-        monkeypatch.setattr(encoder, method, spoiled)
+        return encode_and_spoil
+
+    for method in ("encode_document", "encode_query"):
+        monkeypatch.setattr(encoder, method, spoiled(getattr(encoder, method)))
     with pytest.raises(ModelError, match="document 'bad' the weight nan for term 5"):
         retriever.index(
             [Document("good", "", "a b"), Document("bad", "", "c d"), Document("z", "", "a")], language="en"
