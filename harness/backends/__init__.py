@@ -53,6 +53,7 @@ RETRIEVERS = _table(
     BackendSpec("bm25", "harness.backends.bm25:BM25Retriever", "", False),
     BackendSpec("dense", "harness.backends.dense:DenseRetriever", "torch", True),
     BackendSpec("dense-server", "harness.backends.dense_server:ServerDenseRetriever", "", True),
+    BackendSpec("dense-mteb", "harness.mteb.reverse:MtebDenseRetriever", "mteb", True),
     BackendSpec("splade", "harness.backends.splade:SpladeRetriever", "torch", True),
     BackendSpec("colbert", "harness.backends.colbert:ColBERTRetriever", "colbert", True),
     BackendSpec("hybrid", "harness.backends.hybrid:HybridRetriever", "", False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
@@ -81,6 +82,12 @@ class DenseRetriever:
         self._faiss = faiss_index, faiss_effort
         self._search_device: str | None = search_device or options.get("device")
         self._index: _Index | None = None
+        self._reuse = True
+
+    @property
+    def encoder(self) -> TextEncoder:
+        """What makes the vectors."""
+        return self._encoder
 
     @property
     def spec(self) -> ComponentSpec:
@@ -119,6 +126,10 @@ class DenseRetriever:
         corpus = self._checked(documents, language)
         with _Bar(len(range(rank, len(corpus), size)), progress, shown=rank == 0) as bar:
             self._vectors.prepare(corpus, rank=rank, size=size, progress=bar)
+
+    def prepared(self, documents: Sequence[Document], *, language: str) -> int:
+        """How many of the documents have vectors in the cache. Raises as `prepare`."""
+        return self._vectors.prepared(self._checked(documents, language))
 
     def index(self, documents: Sequence[Document], *, language: str) -> None:
         """Replace the corpus; title and text are encoded together, unless `prepare` did.
@@ -171,6 +182,15 @@ class DenseRetriever:
             hits[i] = ranking
         return hits
 
+    @contextmanager
+    def encoding_anew(self) -> Iterator[None]:
+        """Within it, queries are encoded also if the cache knows them: for timing."""
+        self._reuse, before = False, self._reuse
+        try:
+            yield
+        finally:
+            self._reuse = before
+
     @property
     def _vectors(self) -> CorpusVectors:
         root = None if self._cache is None else self._cache.root
@@ -218,7 +238,7 @@ class DenseRetriever:
         """Chunks of keys with their vectors: first what the cache knows, then what is encoded now."""
         space = f"{self._encoder.spec.fingerprint}-query"
         missing = list(distinct)
-        if self._cache is not None:
+        if self._cache is not None and self._reuse:
             asked, missing = missing, []
             for start in range(0, len(asked), _CHUNK_TEXTS):
                 chunk = asked[start : start + _CHUNK_TEXTS]
@@ -232,7 +252,7 @@ class DenseRetriever:
             chunk = missing[start : start + _CHUNK_TEXTS]
             vectors = self._encoder.encode([distinct[key] for key in chunk], role="query")
             self._check(vectors, [distinct[key] for key in chunk])
-            if self._cache is not None:
+            if self._cache is not None and self._reuse:
                 self._cache.put_many(space, chunk, vectors)
             yield chunk, vectors
 

@@ -5,6 +5,7 @@ Everything here is called with plain values; the rest of this package knows noth
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -20,10 +21,12 @@ from mteb.models import (
     CrossEncoderProtocol,
     EncoderProtocol,
     ModelMeta,
+    MultiVectorSearchEncoderWrapper,
     SearchCrossEncoderWrapper,
     SearchEncoderWrapper,
     SearchProtocol,
 )
+from mteb.models.model_implementations.pylate_models import PylateSearchEncoder
 from mteb.timing import TimingStack
 from mteb.types import PromptType
 
@@ -83,6 +86,7 @@ class SqutrTask(AbsTaskRetrieval):
         self._workspace = Workspace()
         self._counts = QueryCounts()
         self._once: CorpusOnce | None = None
+        self._searches = 0
 
     def load_data(self, num_proc: int | None = None, *, timer: TimingStack | None = None, **_: Any) -> None:
         """Load the chosen conditions; the corpus and the judgements once for all of them.
@@ -137,9 +141,7 @@ class SqutrTask(AbsTaskRetrieval):
         """The model as one that searches with every query, told of the first condition whichever it is."""
         shown = next(iter(self.info.configs))
         if isinstance(model, EncoderProtocol) and not isinstance(model, SearchProtocol):
-            if self._once is None or self._once.model is not model:
-                self._once = CorpusOnce(model, self._workspace)
-            return _EncoderSearch(cast(EncoderProtocol, self._once), shown, self._counts)
+            return _EncoderSearch(cast(EncoderProtocol, self._corpus_once(model, model.encode)), shown, self._counts)
         if isinstance(model, CrossEncoderProtocol):
             return _CrossEncoderSearch(model, shown, self._counts)
         if not isinstance(model, SearchProtocol):
@@ -147,7 +149,27 @@ class SqutrTask(AbsTaskRetrieval):
                 f"{type(model).__name__} is no model of mteb.",
                 hint="Give an encoder, a cross-encoder or something with `index` and `search` (see squtr.mteb_model).",
             )
-        return _Search(model, shown, self._counts)
+        return _Search(self._remembering(model), shown, self._counts)
+
+    def _corpus_once(self, model: Model, encode: Any) -> CorpusOnce:
+        if self._once is None or self._once.model is not model:
+            self._once = CorpusOnce(model, self._workspace, encode=encode)
+        return self._once
+
+    def _remembering(self, model: SearchProtocol) -> SearchProtocol:
+        """A model with several vectors per text, made to encode documents once; any other as it is.
+
+        mteb's two families of them search by themselves, and encode with `_encode`. The copy shares the weights.
+        """
+        if not isinstance(model, MultiVectorSearchEncoderWrapper | PylateSearchEncoder):
+            return model
+        alike: Any = copy.copy(model)
+        alike._encode = self._corpus_once(model, alike._encode).encode
+        if isinstance(model, PylateSearchEncoder):
+            # It indexes on disk under the name of the condition, which is the same for all here.
+            self._searches += 1
+            alike.base_index_dir = self._workspace.folder() / f"index-{self._searches}"
+        return cast(SearchProtocol, alike)
 
     def task_specific_scores(self, *_: Any, **__: Any) -> dict[str, float]:
         """How many queries there were, could not be decoded, and found nothing; the last two score 0."""
@@ -358,7 +380,7 @@ def find_model(name: str, *, revision: str | None) -> ModelMeta:
         return mteb.get_model_meta(name, revision=revision)
     except Exception as error:  # whatever its libraries raise
         raise ModelError(
-            f"mteb does not find the model {name!r}: {_one_line(error)}.", hint="Check its name."
+            f"mteb does not find the model {name!r}: {_one_line(error)}.", hint="Check its name (ORG/NAME)."
         ) from error
 
 
@@ -401,4 +423,6 @@ def _encoding_task(tag: str, *, audio: bool) -> TaskMetadata:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    # A KeyError shows its message in quotes.
+    said = error.args[0] if isinstance(error, KeyError) and error.args else error
+    return " ".join(str(said).split()).rstrip(".") or type(error).__name__

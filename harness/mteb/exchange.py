@@ -38,7 +38,7 @@ from ..results import (
     write_run,
 )
 from .catalogue import language_of, language_tag
-from .meta import ORGANISATION, Description, model_fields
+from .meta import COMPOSITES, ORGANISATION, Description, model_fields, system_settings
 
 META_NAME = "model_meta.json"
 METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10", "wer", "wer_macro", "cer", "cer_macro")
@@ -83,20 +83,19 @@ def describe(results: Sequence[Result]) -> Description:
     system = telling.system
     roles = ("front_end", "transcriber", "encoder", "retriever")
     components = {role: spec for role in roles if (spec := getattr(system, role))}
-    settings: dict[str, Any] = {}
-    for result in results:
-        usual = "simplified" if result.data.language == "zh" else "none"
-        spoken = result.data.condition != TEXT_CONDITION and system.kind == "cascade"
-        if spoken and result.system.script_folding not in {usual, ""}:
-            settings["script"] = result.system.script_folding
-    if system.n_best > 1:
-        settings |= {"n_best": system.n_best, "n_best_fusion": system.n_best_fusion}
+    spoken = [r for r in results if r.data.condition != TEXT_CONDITION and system.kind == "cascade"]
+    fuses = system.n_best > 1 or (system.retriever or {}).get("backend") in COMPOSITES
     return Description(
         system.name,
         components,
         list(dict.fromkeys(result.data.language for result in results)),
         audio=any(result.data.condition != TEXT_CONDITION for result in results),
-        settings=settings,
+        settings=system_settings(
+            scripts={result.data.language: result.system.script_folding for result in spoken},
+            n_best=system.n_best,
+            n_best_fusion=system.n_best_fusion,
+            depth=system.depth if fuses else 0,
+        ),
     )
 
 

@@ -39,6 +39,8 @@ _WITHOUT_WEIGHTS = {"bm25", "hybrid", "wpe", "spectral-gate", "wiener"}
 _TYPES: Mapping[str, str] = {
     "bm25": "sparse", "splade": "sparse", "colbert": "late-interaction", "hybrid": "hybrid", "rerank": "cross-encoder",
 }  # fmt: skip
+COMPOSITES = ("hybrid", "rerank")
+"""Backends whose ranking depends on how many documents they retrieve."""
 _UNKNOWN = (
     "release_date", "n_parameters", "n_active_parameters_override", "n_embedding_parameters", "memory_usage_mb",
     "embed_dim", "license", "public_training_code", "public_training_data", "reference", "training_datasets",
@@ -75,6 +77,27 @@ class Description:
         return self.components.get("retriever") or self.components.get("encoder") or {}
 
 
+def system_settings(
+    *, scripts: Mapping[str, str] | None = None, n_best: int = 1, n_best_fusion: str = "", depth: int = 0
+) -> dict[str, Any]:
+    """The settings of a system that are not the default.
+
+    `scripts` is the script that transcripts are folded to, by language; `depth` how many documents are retrieved where
+    the ranking depends on it, else 0.
+
+    >>> system_settings(scripts={"zh": "simplified", "en": "none"}, n_best=5, n_best_fusion="rrf", depth=100)
+    {'n_best': 5, 'n_best_fusion': 'rrf', 'depth': 100}
+    >>> system_settings(scripts={"zh": "none"})
+    {'script': 'none'}
+    """
+    odd = [s for language, s in (scripts or {}).items() if s not in {"simplified" if language == "zh" else "none", ""}]
+    return {
+        **({"script": odd[0]} if odd else {}),
+        **({"n_best": n_best, "n_best_fusion": n_best_fusion} if n_best > 1 else {}),
+        **({"depth": depth} if depth else {}),
+    }
+
+
 def model_fields(system: Description) -> dict[str, Any]:
     """The fields of mteb's `ModelMeta`, all of them; what is not known is None.
 
@@ -84,7 +107,7 @@ def model_fields(system: Description) -> dict[str, Any]:
     frameworks = [name for spec in specs for name in _frameworks(spec)]
     settings = system.last.get("settings") or {}
     ranking = str(system.last.get("backend", ""))
-    cosine = ranking == "dense" or "encoder" in system.components
+    cosine = ranking in {"dense", "dense-server", "dense-mteb"} or "encoder" in system.components
     return {
         **dict.fromkeys(_UNKNOWN),
         "loader": None,

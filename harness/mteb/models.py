@@ -9,52 +9,72 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import AudioError, UsageError
-from ...loaders.audio import resample, to_pcm16
+from ...loaders.audio import to_pcm16
 from ...loaders.records import Document, Samples
+from ..backends.fusion import Method, fuse_hypotheses
+from ..pipeline.asking import Asked, search_texts
+from ..pipeline.evaluate import Options
 from ..pipeline.listening import Ear
-from ..protocols import AudioTextEncoder, FrontEnd, Retriever, TextEncoder, Transcriber, Transcript
+from ..pipeline.searching import is_composite
+from ..protocols import AudioTextEncoder, FrontEnd, Hit, Retriever, TextEncoder, Transcriber, Transcript
 from ..store import Store
-from ..text.script import fold_script
-from .catalogue import LANGUAGE_NAMES, language_of
-from .meta import Description, model_fields
+from .encoder_models import AudioTextModel, TextModel
+from .meta import Description, system_settings
+from .model_common import Model, as_heard, languages_of, mono, task_language
 from .search import Rankings, strict_scores
 from .versions import load_bridge
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-Role = Literal["query", "document"]
+    from ..systems.system import Cascade
+
+__all__ = ["AudioTextModel", "CascadeModel", "RetrieverModel", "TextModel", "mteb_model"]
+
 CLIPS_PER_STEP = 64
-TEXTS_PER_STEP = 4096
+DEPTH = Options().depth
+"""Documents that `squtr evaluate` retrieves if it is not told otherwise."""
 
 
 def mteb_model(
-    system: Any, *, cache: Path | str | None = None, name: str = "", meta: Mapping[str, Any] | None = None
+    system: Any,
+    *,
+    cache: Path | str | None = None,
+    name: str = "",
+    meta: Mapping[str, Any] | None = None,
+    depth: int = DEPTH,
 ) -> Any:
     """A system of the harness as a model that `mteb.evaluate` takes.
 
     `system` is a cascade, an end-to-end system, a retriever, a `TextEncoder`, an `AudioTextEncoder`, or the short form
     of one ("whisper-base + bm25", "bm25", "sentence-transformers:all-minilm-l6-v2"). A cascade and a retriever search
-    by themselves, a dense one too; encoders become encoders of mteb, for any of its tasks. With `cache`, transcripts
-    are kept in that folder, together with those of `squtr evaluate`. `name` replaces the name; `meta` adds fields of
-    mteb's `ModelMeta` that are not known here (`n_parameters`, `license`, `release_date`, …).
+    by themselves. Encoders become encoders of mteb, for any of its tasks; so does the encoder of a dense retriever that
+    stands alone and compares exactly. With `cache`, transcripts are kept in that folder, together with those of
+    `squtr evaluate`. `name` replaces the name; `meta` adds fields of mteb's `ModelMeta` that are not known here
+    (`n_parameters`, `license`, `release_date`, …). `depth` is how many documents a system retrieves whose ranking
+    depends on it (it fuses rankings, or reranks), as `--depth` of `squtr evaluate`; others give as many as mteb asks
+    for.
 
     Raises `UsageError` for what is no system or cannot search without knowing query and condition (ready transcripts,
     ready runs), and `MissingExtraError` without mteb.
     """
     load_bridge()
+    if depth < 1:
+        raise UsageError(f"the depth is {depth}.", hint="Give at least 1.")
     folder = Path(cache) if cache is not None else None
     opened: Any = _parsed(system, folder) if isinstance(system, str) else system
     if hasattr(opened, "transcriber") and hasattr(opened, "retriever"):
-        return CascadeModel(opened, cache=folder, name=name, meta=meta)
+        return CascadeModel(opened, cache=folder, name=name, meta=meta, depth=depth)
     if hasattr(opened, "index") and hasattr(opened, "search"):
-        return RetrieverModel(cast(Retriever, opened), name=name, meta=meta)
+        alone = _encoder_of(opened)
+        if alone is None:
+            return RetrieverModel(cast(Retriever, opened), name=name, meta=meta, depth=depth)
+        opened = alone
     front_end: FrontEnd | None = None
     if hasattr(opened, "encoder") and not hasattr(opened, "encode"):
         front_end, name, opened = opened.front_end, name or opened.name, opened.encoder
@@ -71,31 +91,29 @@ def mteb_model(
 
 def _parsed(text: str, cache: Path | None) -> object:
     """A system, a retriever alone, or a text encoder alone, by its short form."""
-    from ..backends import ENCODERS, RETRIEVERS, load_text_encoder
+    from ..backends import AUDIO_TEXT_ENCODERS, ENCODERS, RETRIEVERS, load_text_encoder
     from ..systems.reading import cached_retriever, parse_system
 
-    backend = text.partition(":")[0].partition("(")[0].strip()
-    if "+" not in text and backend in {*RETRIEVERS, "rrf", "score"} - {"trec"}:
-        return cached_retriever(text, cache)
-    if "+" not in text and backend in ENCODERS:
-        return load_text_encoder(text)
+    if "+" not in text and "|" not in text:
+        stages = text.partition(">")[0].partition("(")[0]
+        backend = stages.partition(":")[0].strip()
+        if backend in {*RETRIEVERS, "rrf", "score"} - {"trec"}:
+            return cached_retriever(text, cache)
+        # A name of both tables is an encoder of sound and text, as it is for `squtr evaluate`.
+        if backend in ENCODERS and backend not in AUDIO_TEXT_ENCODERS:
+            return load_text_encoder(text)
     return parse_system(text, cache=cache)
 
 
-class _Model:
-    """What all have: metadata, made once."""
-
-    def __init__(self, description: Description, meta: Mapping[str, Any] | None) -> None:
-        self.description = description
-        self._meta: Any = load_bridge().model_meta({**model_fields(description), **dict(meta or {})})
-
-    @property
-    def mteb_model_meta(self) -> Any:
-        """mteb's `ModelMeta`."""
-        return self._meta
+def _encoder_of(retriever: Any) -> TextEncoder | AudioTextEncoder | None:
+    """The encoder of a dense retriever that ranks by its vectors alone; None of any other."""
+    if retriever.spec.settings.get("similarity") != "cosine" or {"storage", "search"} & set(retriever.spec.settings):
+        return None
+    encoder: TextEncoder | AudioTextEncoder | None = getattr(retriever, "encoder", None)
+    return encoder
 
 
-class RetrieverModel(_Model):
+class RetrieverModel(Model):
     """A retriever for typed queries, lexical or other, through `index` and `search`."""
 
     def __init__(
@@ -104,18 +122,28 @@ class RetrieverModel(_Model):
         *,
         name: str = "",
         meta: Mapping[str, Any] | None = None,
+        depth: int = DEPTH,
         description: Description | None = None,
     ) -> None:
         spec = retriever.spec
-        own = Description(name or spec.name, {"retriever": spec.as_dict()}, _languages(retriever), audio=False)
+        fuses = is_composite(retriever)
+        own = Description(
+            name or spec.name,
+            {"retriever": spec.as_dict()},
+            languages_of(retriever),
+            audio=False,
+            settings=system_settings(depth=depth if fuses else 0),
+        )
         super().__init__(description or own, meta)
         self._retriever = retriever
+        # What is fused or reranked depends on how much is looked at, so that is the same as in `squtr evaluate`.
+        self._most = depth if fuses else None
         self._corpus: Dataset | None = None
         self._indexed = ""
 
     def index(self, corpus: Dataset, *, task_metadata: Any, hf_subset: str, **_: Any) -> None:
         """Index the corpus, unless it is the one that is indexed already."""
-        language = _language(task_metadata, hf_subset)
+        language = task_language(task_metadata, hf_subset)
         if corpus is self._corpus and self._indexed.endswith(f"-{language}"):
             return
         ids, texts = list(corpus["id"]), list(corpus["text"])
@@ -137,44 +165,68 @@ class RetrieverModel(_Model):
                 f" {task_metadata.name}.",
                 hint="Choose a retrieval task.",
             )
-        texts = self._texts(queries, _language(task_metadata, hf_subset))
-        distinct = list(dict.fromkeys(texts))
-        found = dict(zip(distinct, self._retriever.search(distinct, k=top_k), strict=True))
-        return {id_: strict_scores(found[text]) for id_, text in zip(queries["id"], texts, strict=True)}
+        asked = self._asked(queries, task_language(task_metadata, hf_subset))
+        distinct = list(dict.fromkeys(text for query in asked for text in query.texts))
+        k = top_k if self._most is None else min(top_k, self._most)
+        found = dict(zip(distinct, self._retriever.search(distinct, k=k), strict=True))
+        rankings = [self._ranking(query, [found[text] for text in query.texts], k) for query in asked]
+        return {id_: strict_scores(hits) for id_, hits in zip(queries["id"], rankings, strict=True)}
 
-    def _texts(self, queries: Dataset, language: str) -> list[str]:
-        """What is searched with, one per query."""
+    def _asked(self, queries: Dataset, language: str) -> list[Asked]:
+        """What is searched with, per query."""
         del language
         if "text" not in queries.column_names:
             raise UsageError(
                 f"{self.description.name} searches with typed queries; these have {', '.join(queries.column_names)}.",
                 hint="Choose the typed control, or give a cascade: squtr.mteb_model('whisper-base + bm25').",
             )
-        return list(queries["text"])
+        return [Asked((text,), (0.0,)) for text in queries["text"]]
+
+    def _ranking(self, asked: Asked, found: Sequence[Sequence[Hit]], k: int) -> Sequence[Hit]:
+        """The ranking of one query, from those of its texts."""
+        del asked, k
+        return found[0]
 
 
 class CascadeModel(RetrieverModel):
-    """A transcriber and a retriever: spoken queries are transcribed, each sound once; typed ones taken as they are."""
+    """A transcriber and a retriever: spoken queries are transcribed, each sound once; typed ones taken as they are.
+
+    With several transcripts per query (`n_best`), each is searched with and their rankings are fused.
+    """
 
     def __init__(
-        self, cascade: Any, *, cache: Path | None = None, name: str = "", meta: Mapping[str, Any] | None = None
+        self,
+        cascade: Cascade,
+        *,
+        cache: Path | None = None,
+        name: str = "",
+        meta: Mapping[str, Any] | None = None,
+        depth: int = DEPTH,
     ) -> None:
-        super().__init__(_searching(cascade), description=cascade_description(cascade, name), meta=meta)
+        transcriber, retriever = _listening_and_searching(cascade)
+        description = cascade_description(cascade, name, depth)
+        super().__init__(retriever, description=description, meta=meta, depth=depth)
+        if cascade.n_best > 1:
+            self._most = depth
         self._cascade = cascade
-        self._transcriber: Transcriber = cascade.transcriber
-        self._front_end: FrontEnd | None = getattr(cascade, "front_end", None)
+        self._transcriber = transcriber
+        self._front_end = cascade.front_end
         self._heard: dict[tuple[str, str], Transcript] = {}
         self._store = Store(cache) if cache is not None else None
 
-    def _texts(self, queries: Dataset, language: str) -> list[str]:
+    def _asked(self, queries: Dataset, language: str) -> list[Asked]:
         if "audio" not in queries.column_names:
-            return super()._texts(queries, language)
-        folding = self._cascade.folding(language)
-        texts: list[str] = []
-        for clips in _clips(queries):
-            for transcript in self._transcribe(clips, language):
-                texts.append(transcript.text if folding == "none" else fold_script(transcript.text, "simplified"))
-        return texts
+            return super()._asked(queries, language)
+        return [
+            search_texts(self._cascade, transcript, language)
+            for clips in _clips(queries)
+            for transcript in self._transcribe(clips, language)
+        ]
+
+    def _ranking(self, asked: Asked, found: Sequence[Sequence[Hit]], k: int) -> Sequence[Hit]:
+        if len(found) == 1:
+            return found[0]
+        return fuse_hypotheses(found, asked.scores, method=cast(Method, self._cascade.n_best_fusion), k=k)
 
     def _transcribe(self, clips: Sequence[tuple[str, Samples, int]], language: str) -> list[Transcript]:
         digests = [_sound_digest(samples, rate, name) for name, samples, rate in clips]
@@ -189,7 +241,7 @@ class CascadeModel(RetrieverModel):
         ready: dict[str, Samples] = {}
         for digest, (name, samples, rate) in sounds.items():
             try:
-                ready[digest] = enhanced(samples, rate, self._front_end, self._transcriber.sample_rate)
+                ready[digest] = as_heard(samples, rate, self._front_end, self._transcriber.sample_rate)
             except AudioError as error:
                 self._heard[digest, language] = Transcript("", error=f"{name}: {error.message}")
         if ready:
@@ -204,118 +256,34 @@ class CascadeModel(RetrieverModel):
         return [self._heard[digest, language] for digest in digests]
 
 
-class _EncoderModel(_Model):
-    """What mteb's encoders have beside `encode`: cosines of rows of unit length; a row of NaN is like nothing."""
-
-    def similarity(self, embeddings1: Any, embeddings2: Any) -> NDArray[np.float32]:
-        """(N, M) cosines of (N, D) and (M, D)."""
-        return _no_likeness(np.atleast_2d(_plain(embeddings1)) @ np.atleast_2d(_plain(embeddings2)).T)
-
-    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> NDArray[np.float32]:
-        """(N,) cosines of (N, D) and (N, D), row by row."""
-        return _no_likeness(np.sum(_plain(embeddings1) * _plain(embeddings2), axis=1))
-
-
-class TextModel(_EncoderModel):
-    """A text encoder."""
-
-    def __init__(self, encoder: TextEncoder, *, name: str = "", meta: Mapping[str, Any] | None = None) -> None:
-        components = {"encoder": encoder.spec.as_dict()}
-        super().__init__(Description(name or encoder.spec.name, components, _languages(encoder), audio=False), meta)
-        self._encoder = encoder
-
-    def encode(self, inputs: Any, *, prompt_type: Any = None, **_: Any) -> NDArray[np.float32]:
-        """(N, D) float32 for a data loader of N rows with `text`; without a prompt type they are queries."""
-        return _encoded_texts(self._encoder, (text for batch in inputs for text in batch["text"]), prompt_type)
-
-
-class AudioTextModel(_EncoderModel):
-    """An encoder of sound and texts into one space."""
-
-    def __init__(
-        self,
-        encoder: AudioTextEncoder,
-        *,
-        front_end: FrontEnd | None = None,
-        name: str = "",
-        meta: Mapping[str, Any] | None = None,
-    ) -> None:
-        components = {"encoder": encoder.spec.as_dict()}
-        if front_end is not None:
-            components["front_end"] = front_end.spec.as_dict()
-        super().__init__(Description(name or encoder.spec.name, components, _languages(encoder), audio=True), meta)
-        self._encoder, self._front_end = encoder, front_end
-
-    def encode(
-        self, inputs: Any, *, task_metadata: Any, hf_subset: str, prompt_type: Any = None, **_: Any
-    ) -> NDArray[np.float32]:
-        """(N, D) float32 for a data loader of N rows with `audio` or `text`; NaN for sound that cannot be encoded."""
-        texts: list[str] = []
-        parts: list[NDArray[np.float32]] = []
-        for batch in inputs:
-            if "audio" not in batch:
-                texts += batch["text"]
-                continue
-            clips = [(item["array"], int(item["sampling_rate"])) for item in batch["audio"]]
-            parts.append(self._heard(clips, _language(task_metadata, hf_subset)))
-        return np.concatenate(parts) if parts else _encoded_texts(self._encoder, iter(texts), prompt_type)
-
-    def _heard(self, clips: Sequence[tuple[Any, int]], language: str) -> NDArray[np.float32]:
-        ready: dict[int, Samples] = {}
-        for i, (array, rate) in enumerate(clips):
-            try:
-                ready[i] = enhanced(_mono(array), rate, self._front_end, self._encoder.sample_rate)
-            except AudioError:
-                continue  # its row stays NaN, which finds nothing
-        vectors = self._encoder.encode_audio(list(ready.values()), language=language)
-        rows = np.full((len(clips), vectors.shape[1]), np.nan, dtype=np.float32)
-        rows[list(ready)] = vectors
-        return rows
-
-
-def cascade_description(cascade: Any, name: str = "") -> Description:
+def cascade_description(cascade: Cascade, name: str = "", depth: int = DEPTH) -> Description:
     """What a cascade says of itself."""
-    front_end = getattr(cascade, "front_end", None)
-    components = {
-        **({"front_end": front_end.spec.as_dict()} if front_end is not None else {}),
-        "transcriber": cascade.transcriber.spec.as_dict(),
-        "retriever": cascade.retriever.spec.as_dict(),
-    }
-    settings = {} if cascade.script == "auto" else {"script": cascade.script}
-    return Description(name or cascade.name, components, _languages(cascade), audio=True, settings=settings)
+    transcriber, retriever = _listening_and_searching(cascade)
+    front_end = {} if cascade.front_end is None else {"front_end": cascade.front_end.spec.as_dict()}
+    languages = languages_of(cascade)
+    fuses = cascade.n_best > 1 or is_composite(retriever)
+    return Description(
+        name or cascade.name,
+        {**front_end, "transcriber": transcriber.spec.as_dict(), "retriever": retriever.spec.as_dict()},
+        languages,
+        audio=True,
+        settings=system_settings(
+            scripts={language: cascade.folding(language) for language in languages},
+            n_best=cascade.n_best,
+            n_best_fusion=cascade.n_best_fusion,
+            depth=depth if fuses else 0,
+        ),
+    )
 
 
-def enhanced(samples: Samples, rate: int, front_end: FrontEnd | None, target: int) -> Samples:
-    """(T,) float32 at `rate` Hz as a model hears it: through the front end, then at `target` Hz."""
-    if front_end is None:
-        return resample(samples, rate, target)
-    heard = front_end.enhance([resample(samples, rate, front_end.sample_rate)])[0]
-    return resample(heard, front_end.sample_rate, target)
-
-
-def _searching(cascade: Any) -> Retriever:
-    """The retriever of a cascade, if it can be run on sound alone."""
-    if not hasattr(cascade.transcriber, "transcribe") or not hasattr(cascade.retriever, "search"):
+def _listening_and_searching(cascade: Cascade) -> tuple[Transcriber, Retriever]:
+    """The parts of a cascade, if it can be run on sound alone."""
+    if cascade.listener is None or cascade.searcher is None:
         raise UsageError(
             f"{cascade.name} looks up what was made elsewhere by query and condition, which no model of mteb is told.",
             hint="Export its results instead: squtr export --format mteb RUN --out DIR.",
         )
-    if getattr(cascade, "n_best", 1) > 1:
-        raise UsageError(
-            f"{cascade.name} searches with several transcripts per query, which is not offered through mteb.",
-            hint="Evaluate it with `squtr evaluate` and export the results, or set n_best to 1.",
-        )
-    return cast(Retriever, cascade.retriever)
-
-
-def _languages(part: Any) -> list[str]:
-    """The languages of the benchmark that it was made for."""
-    return [language for language in LANGUAGE_NAMES if part.supports(language)]
-
-
-def _language(task_metadata: Any, hf_subset: str) -> str:
-    tags = task_metadata.eval_langs
-    return language_of(tags.get(hf_subset, []) if isinstance(tags, Mapping) else tags)
+    return cascade.listener, cascade.searcher
 
 
 def _corpus_digest(documents: Sequence[Document]) -> str:
@@ -332,22 +300,12 @@ def _clips(queries: Dataset) -> Iterator[list[tuple[str, Samples, int]]]:
     """Name, samples and rate in Hz of the queries' sound, in steps."""
     step: list[tuple[str, Samples, int]] = []
     for row in queries:
-        step.append((f"query {row['id']!r}", _mono(row["audio"]["array"]), int(row["audio"]["sampling_rate"])))
+        step.append((f"query {row['id']!r}", mono(row["audio"]["array"]), int(row["audio"]["sampling_rate"])))
         if len(step) == CLIPS_PER_STEP:
             yield step
             step = []
     if step:
         yield step
-
-
-def _mono(array: Any) -> Samples:
-    """(T,) float32. Raises `AudioError` for several channels: they are never averaged, because they may cancel."""
-    samples = np.asarray(array, dtype=np.float32)
-    if samples.ndim > 1 and samples.shape[0] == 1:
-        samples = samples[0]
-    if samples.ndim != 1:
-        raise AudioError(f"a sound has shape {samples.shape} instead of (T,).", hint="Choose one channel.")
-    return samples
 
 
 def _sound_digest(samples: Samples, rate: int, name: str) -> str:
@@ -361,22 +319,3 @@ def _sound_digest(samples: Samples, rate: int, name: str) -> str:
     except AudioError:
         digest.update(b"float32\n" + np.ascontiguousarray(samples).tobytes())
     return digest.hexdigest()
-
-
-def _encoded_texts(
-    encoder: TextEncoder | AudioTextEncoder, texts: Iterator[str], prompt_type: Any
-) -> NDArray[np.float32]:
-    """(N, D) float32."""
-    role: Role = "document" if getattr(prompt_type, "value", prompt_type) == "document" else "query"
-    every = list(texts)
-    steps = range(0, max(len(every), 1), TEXTS_PER_STEP)
-    return np.concatenate([encoder.encode(every[start : start + TEXTS_PER_STEP], role=role) for start in steps])
-
-
-def _plain(vectors: Any) -> NDArray[np.float32]:
-    return np.asarray(vectors.detach().cpu() if hasattr(vectors, "detach") else vectors, dtype=np.float32)
-
-
-def _no_likeness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
-    """NaN, from a row that could not be encoded, as minus infinity: no hit."""
-    return np.where(np.isnan(cosines), np.float32(-np.inf), cosines)

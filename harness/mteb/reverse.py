@@ -6,6 +6,7 @@ import inspect
 import io
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError, UsageError
 from ...loaders.records import SAMPLE_RATE, Samples
+from ..backends.dense import DenseRetriever
 from ..protocols import ComponentSpec
 from .catalogue import language_tag
 from .task_data import sound_rows
@@ -62,7 +64,12 @@ class MtebTextEncoder:
             self._meta = model.mteb_model_meta
         missing = set(self._modalities) - set(self._meta.modalities)
         if missing:
-            raise ModelError(f"{self._meta.name} does not take {' and '.join(sorted(missing))}.")
+            raise ModelError(
+                f"{self._meta.name} does not take {' and '.join(sorted(missing))}.",
+                hint=f"For text alone, write '<transcriber> + dense-mteb:{self._meta.name}'."
+                if "audio" in missing
+                else "",
+            )
         similarity = getattr(self._meta.similarity_fn_name, "value", self._meta.similarity_fn_name)
         if similarity not in {None, "cosine", "dot"}:
             raise ModelError(
@@ -158,6 +165,31 @@ class MtebAudioTextEncoder(MtebTextEncoder):
         return self._vectors(rows, language_tag(language), audio=True, role="query")
 
 
+class MtebDenseRetriever(DenseRetriever):
+    """`DenseRetriever` with a `MtebTextEncoder`, whose options come first; the others are those of `DenseRetriever`."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        revision: str | None = None,
+        device: str | None = None,
+        batch_size: int = 32,
+        trust_remote_code: bool = False,
+        **dense: Any,
+    ) -> None:
+        encoder = MtebTextEncoder(
+            model, revision=revision, device=device, batch_size=batch_size, trust_remote_code=trust_remote_code
+        )
+        dense.setdefault("search_device", device)
+        super().__init__(encoder=encoder, **dense)
+
+    @property
+    def spec(self) -> ComponentSpec:
+        """What decides the ranking: the encoder's own spec, as a retriever."""
+        return replace(super().spec, backend="dense-mteb")
+
+
 def _wave(clip: Samples) -> bytes:
     """A file that holds float32 samples as they are."""
     file = io.BytesIO()
@@ -178,5 +210,6 @@ def _check_remote_code(meta: Any, *, allowed: bool) -> None:
     asked = (meta.loader_kwargs or {}).get("trust_remote_code") or "trust_remote_code=True" in source.replace(" ", "")
     if asked:
         raise ModelError(
-            f"{meta.name} runs code from its repository.", hint="Read that code, then give trust_remote_code=True."
+            f"{meta.name} runs code from its repository.",
+            hint="Read that code, then allow it: --trust-remote-code, or trust_remote_code=True.",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,12 +95,14 @@ class CorpusOnce:
     """An mteb encoder that encodes a corpus once, whatever the number of conditions that search it.
 
     The vectors of documents are kept on disk in the workspace by the digest of their texts, and given back as the model
-    gave them (kind, type, device); queries are passed on.
+    gave them (kind, type, device); queries are passed on. A text may have one vector or several. Vectors that would
+    fill more than half of the disk's free space are not kept. `encode` is the model's own if None.
     """
 
-    def __init__(self, model: Any, workspace: Workspace) -> None:
+    def __init__(self, model: Any, workspace: Workspace, *, encode: Callable[..., Any] | None = None) -> None:
         self.model = model
         self.mteb_model_meta = model.mteb_model_meta
+        self._encode = encode or model.encode
         self._workspace = workspace
         self._mark = uuid.uuid4().hex
         self._kinds: dict[Path, Callable[[Vectors], Any]] = {}
@@ -107,13 +110,13 @@ class CorpusOnce:
     def encode(self, inputs: Any, *, prompt_type: Any = None, **rest: Any) -> Any:
         """As the model, from the workspace where these documents were encoded before."""
         if getattr(prompt_type, "value", prompt_type) != "document":
-            return self.model.encode(inputs, prompt_type=prompt_type, **rest)
+            return self._encode(inputs, prompt_type=prompt_type, **rest)
         path = self._workspace.folder() / f"{self._mark}-{_digest(inputs.dataset, rest)}.npy"
         if path in self._kinds:
             return self._kinds[path](np.load(path))
-        vectors = self.model.encode(inputs, prompt_type=prompt_type, **rest)
+        vectors = self._encode(inputs, prompt_type=prompt_type, **rest)
         plain, restore = _as_array(vectors)
-        if plain is not None:
+        if plain is not None and 2 * plain.nbytes < shutil.disk_usage(path.parent).free:
             _save(path, plain)
             self._kinds[path] = restore
         return vectors
@@ -137,12 +140,11 @@ def _digest(documents: Any, settings: Mapping[str, Any]) -> str:
 
 
 def _as_array(vectors: Any) -> tuple[Vectors | None, Callable[[Vectors], Any]]:
-    """(N, D) as numpy without loss, and what makes of it what the model gave; None for vectors of another form."""
+    """The vectors as one numpy array without loss, and what makes of it what the model gave; None for another form."""
     if isinstance(vectors, np.ndarray):
         return (vectors if vectors.dtype != object else None), lambda stored: stored
     if type(vectors).__module__ != "torch":
-        # Ragged, for example: as mteb does it, encoded again for every condition.
-        return None, lambda stored: stored
+        return _several_as_array(vectors)
     import torch
 
     dtype, device = vectors.dtype, vectors.device
@@ -150,6 +152,24 @@ def _as_array(vectors: Any) -> tuple[Vectors | None, Callable[[Vectors], Any]]:
     if dtype is torch.bfloat16:
         plain = plain.float()  # numpy has no such type; float32 holds it exactly
     return plain.numpy(), lambda stored: torch.from_numpy(stored).to(device=device, dtype=dtype)
+
+
+def _several_as_array(vectors: Any) -> tuple[Vectors | None, Callable[[Vectors], Any]]:
+    """A list with one (vectors, D) per text as (all vectors, D); None unless they are alike."""
+
+    def kind(one: Any) -> tuple[Any, ...]:
+        return type(one), one.dtype, getattr(one, "device", None), one.ndim, one.shape[-1:]
+
+    alike = isinstance(vectors, list) and all(hasattr(one, "dtype") and one.ndim == 2 for one in vectors)
+    if not alike or len({kind(one) for one in vectors}) != 1:
+        return None, lambda stored: stored
+    lengths = [len(one) for one in vectors]
+    if isinstance(vectors[0], np.ndarray):
+        return np.concatenate(vectors), lambda stored: np.split(stored, np.cumsum(lengths)[:-1])
+    import torch
+
+    joined, restore = _as_array(torch.cat(vectors))
+    return joined, lambda stored: list(torch.split(restore(stored), lengths))
 
 
 def _save(path: Path, vectors: Vectors) -> None:

@@ -8,7 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from squtr.harness.protocols import ComponentSpec, Transcript
+from squtr.errors import AudioError
+from squtr.harness.backends.fusion import reciprocal_rank_fusion
+from squtr.harness.protocols import ComponentSpec, Hit, Hypothesis, Transcript
 from squtr.loaders.paired import PairedData
 from squtr.loaders.records import SpokenQuery
 
@@ -119,6 +121,64 @@ class Garbler:
             kept = [word for word in words if rng.random() < 0.8]
             heard.append(Transcript("" if rng.random() < 0.15 else (" " if language == "en" else "").join(kept)))
         return heard
+
+
+class SeveralGarbler(Garbler):
+    """Hears three things for every sound, of which the second is likelier than the others together."""
+
+    def __init__(self, texts: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(texts)
+        self.spec = ComponentSpec("transcriber", "test", "several", revision="1", settings={"n_best": 3})
+
+    def transcribe(self, clips: Sequence[NDArray[np.float32]], *, language: str) -> list[Transcript]:
+        first = super().transcribe(clips, language=language)
+        known = self.texts[language]
+        found = []
+        for heard, clip in zip(first, clips, strict=True):
+            others = [known[(int(np.abs(clip).sum()) + step) % len(known)] for step in (1, 2)]
+            scored = zip((heard.text, *others), (-2.0, -0.1, -3.0), strict=True)
+            found.append(Transcript(heard.text, hypotheses=tuple(Hypothesis(text, score) for text, score in scored)))
+        return found
+
+
+class Halved:
+    """A front end at a rate of its own: every other clip quieter by half, and some clips it cannot work on."""
+
+    sample_rate = 8_000
+    spec = ComponentSpec("front_end", "test", "halved", revision="1")
+
+    def enhance(self, clips: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
+        for clip in clips:
+            if int(np.abs(clip).sum()) % 5 == 0:
+                raise AudioError("this clip is too much.")
+        return [clip / 2 if int(np.abs(clip).sum()) % 2 else clip for clip in clips]
+
+
+class Fused:
+    """A composite retriever: two others, fused by rank. Notes at which depth it is asked."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+        self.asked: set[int] = set()
+        settings = {"parts": [part.spec.fingerprint for part in parts]}
+        self.spec = ComponentSpec("retriever", "hybrid", "fused", revision="1", settings=settings)
+
+    def supports(self, language: str) -> bool:
+        return all(part.supports(language) for part in self.parts)
+
+    def part_depth(self, k: int) -> int:
+        return k
+
+    def index(self, documents: Any, *, language: str) -> None:
+        for part in self.parts:
+            part.index(documents, language=language)
+
+    def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
+        self.asked.add(k)
+        return self.combine(queries, [part.search(queries, k=self.part_depth(k)) for part in self.parts], None, k=k)
+
+    def combine(self, queries: Sequence[str], rankings: Any, documents: Any, *, k: int) -> list[list[Hit]]:
+        return [reciprocal_rank_fusion([ranking[i] for ranking in rankings], k=k) for i in range(len(queries))]
 
 
 class Renamed:

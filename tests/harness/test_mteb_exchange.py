@@ -22,20 +22,12 @@ from squtr.harness.pipeline.evaluate import evaluate_runs
 from squtr.harness.results import ITEM_SCHEMA, RunRecord, items_table, read_runs, write_run
 from squtr.harness.systems.system import Cascade, EndToEnd
 from squtr.loaders.paired import LiveData
-from squtr.loaders.recipe import open_kitchen
 
-from ..loaders.collections_for_tests import make_collection
 from .fakes import WordRetriever
 from .mteb_for_tests import Garbler, SoundEncoder, SpyEncoder
 
 CONDITIONS = ("clean", "high_noise")
 METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10")
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> LiveData:
-    root = make_collection(tmp_path_factory.mktemp("exchange") / "tiny")
-    return LiveData(open_kitchen(str(root), conditions=CONDITIONS))
 
 
 def cascade(data: LiveData) -> Cascade:
@@ -44,9 +36,9 @@ def cascade(data: LiveData) -> Cascade:
 
 
 @pytest.fixture(scope="module")
-def run(data: LiveData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tiny: LiveData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("run")
-    evaluate_runs([cascade(data), EndToEnd(SoundEncoder())], data, out=out, resamples=10, samples=0)
+    evaluate_runs([cascade(tiny), EndToEnd(SoundEncoder())], tiny, out=out, resamples=10, samples=0)
     return out
 
 
@@ -57,7 +49,7 @@ def exported(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_mteb_reads_what_was_exported(run: Path, exported: Path, data: LiveData) -> None:
+def test_mteb_reads_what_was_exported(run: Path, exported: Path, tiny: LiveData) -> None:
     loaded = mteb.ResultCache(exported).load_results()
     assert {result.model_name for result in loaded} == {"squtr/garbler+words", "squtr/sound-encoder"}
     ours = {r.result.key: r.result for r in read_runs(run)}
@@ -67,22 +59,22 @@ def test_mteb_reads_what_was_exported(run: Path, exported: Path, data: LiveData)
             "SQuTRTinyEn", "SQuTRTinyEnText", "SQuTRTinyZh", "SQuTRTinyZhText",
         }  # fmt: skip
         for task in model.task_results:
-            assert task.dataset_revision == data.revision
+            assert task.dataset_revision == tiny.revision
             assert task.mteb_version is None
             for scores in task.scores["test"]:
                 subset, _, condition = scores["hf_subset"].partition("_")
-                result = ours[system, f"{data.subsets[subset]}_{condition}"]
+                result = ours[system, f"{tiny.subsets[subset]}_{condition}"]
                 assert scores["main_score"] == result.by_subset[subset]["ndcg_at_10"].value
                 assert scores["n_queries"] == 5
-                assert scores["languages"] == [{"en": "eng-Latn", "zh": "cmn-Hans"}[data.subsets[subset]]]
-    table = mteb.ResultCache(exported).load_results(tasks=squtr.mteb_benchmark(data=data)).get_benchmark_result()
+                assert scores["languages"] == [{"en": "eng-Latn", "zh": "cmn-Hans"}[tiny.subsets[subset]]]
+    table = mteb.ResultCache(exported).load_results(tasks=squtr.mteb_benchmark(data=tiny)).get_benchmark_result()
     assert set(table["Model"]) == {"squtr/garbler+words", "squtr/sound-encoder"}
     assert table["__cg__Condition::0 dB"].notna().all()
 
 
-def test_the_model_is_the_one_that_mteb_evaluates(exported: Path, data: LiveData, tmp_path: Path) -> None:
+def test_the_model_is_the_one_that_mteb_evaluates(exported: Path, tiny: LiveData, tmp_path: Path) -> None:
     """Results of both ways lie in the same place and say the same of the model."""
-    for system in (cascade(data), EndToEnd(SoundEncoder())):
+    for system in (cascade(tiny), EndToEnd(SoundEncoder())):
         model = squtr.mteb_model(system)
         meta = model.mteb_model_meta
         place = exported / "results" / meta.model_name_as_path() / meta.revision
@@ -91,7 +83,7 @@ def test_the_model_is_the_one_that_mteb_evaluates(exported: Path, data: LiveData
         )
         assert theirs == meta
         cache = mteb.ResultCache(tmp_path)
-        mteb.evaluate(model, squtr.mteb_tasks(data=data), cache=cache, show_progress_bar=False, co2_tracker=False)
+        mteb.evaluate(model, squtr.mteb_tasks(data=tiny), cache=cache, show_progress_bar=False, co2_tracker=False)
         own = tmp_path / "results" / place.relative_to(exported / "results")
         assert {p.name for p in place.iterdir()} == {p.name for p in own.iterdir()} - {"run_settings.jsonl"}
         for path in place.glob("SQuTR*.json"):
@@ -133,9 +125,9 @@ def test_there_and_back(run: Path, exported: Path, tmp_path: Path) -> None:
         assert result.timing.transcribe_s is None
 
 
-def test_results_that_mteb_computed(data: LiveData, tmp_path: Path) -> None:
+def test_results_that_mteb_computed(tiny: LiveData, tmp_path: Path) -> None:
     cache = mteb.ResultCache(tmp_path / "cache")
-    tasks = squtr.mteb_tasks(data=data, languages=["zh"])
+    tasks = squtr.mteb_tasks(data=tiny, languages=["zh"])
     theirs = mteb.evaluate(SpyEncoder(), tasks, cache=cache, show_progress_bar=False, co2_tracker=False)
     foreign = tmp_path / "cache" / "results" / "org__spy" / "1" / "NQ.json"
     own = next((tmp_path / "cache").rglob("SQuTRTinyZh.json"))

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import mteb
 import numpy as np
 import pytest
+from mteb._create_dataloaders import create_dataloader
 from mteb.abstasks.retrieval_dataset_loaders import RetrievalDatasetLoader
+from mteb.models import MultiVectorSearchEncoderWrapper
+from mteb.models.model_implementations.pylate_models import PylateSearchEncoder
+from mteb.types import PromptType
 
 import squtr
 from squtr.errors import DataError, MissingExtraError, ModelError, UnknownNameError, UsageError
@@ -21,7 +26,7 @@ from squtr.loaders.paired import LiveData
 from squtr.loaders.recipe import open_kitchen
 
 from ..loaders.collections_for_tests import make_collection, write_jsonl
-from .mteb_for_tests import Renamed, SpyEncoder
+from .mteb_for_tests import Renamed, SpyEncoder, spectrum_vector, words_vector
 
 CONDITIONS = ("clean", "high_noise", "snr_-5")
 TRANSCRIPTS = {"river", "stone", "lamp", "garden", "bridge"}
@@ -137,6 +142,81 @@ def test_a_corpus_is_embedded_once(give: str, live: LiveData) -> None:
     assert other.documents == 12
 
 
+def many_vectors(base: type, kind: str) -> Any:
+    """A model of mteb's with a vector per word, or per part of a sound, of that family."""
+    import torch
+
+    class ManyVectors(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.mteb_model_meta = SpyEncoder().mteb_model_meta
+            self.documents: list[str] = []
+            self.folders: list[Path] = []
+
+        def _encode(self, inputs: Any, *, prompt_type: Any, **_: Any) -> Any:
+            batches = list(inputs)
+            texts = [text for batch in batches for text in batch.get("text", ())]
+            clips = [item["array"] for batch in batches for item in batch.get("audio", ())]
+            found = [np.stack([words_vector(word) for word in text.split()]) for text in texts]
+            found += [np.stack([spectrum_vector(part) for part in np.array_split(clip, 3)]) for clip in clips]
+            if prompt_type.value == "document":
+                self.documents += texts
+            return found if kind == "numpy" else [torch.from_numpy(v).to(getattr(torch, kind)) for v in found]
+
+        def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
+            def plain(one: Any) -> Any:
+                return np.asarray(one.float() if hasattr(one, "float") else one)
+
+            return np.array([[float((plain(q) @ plain(d).T).max(1).sum()) for d in embeddings2] for q in embeddings1])
+
+        def _pylate_full_corpus_search(
+            self, query_idx_to_id: Any, query_embeddings: Any, top_k: int, **rest: Any
+        ) -> Any:
+            self.folders.append(self._index_dir)
+            assert not list(self._index_dir.iterdir())
+            (self._index_dir / "index").touch()
+            rest = {name: rest[name] for name in ("task_metadata", "hf_subset", "hf_split")}
+            loader = create_dataloader(
+                self.task_corpus, task_metadata=rest["task_metadata"], prompt_type=PromptType.document, batch_size=5
+            )
+            scores = self.similarity(query_embeddings, self._encode(loader, prompt_type=PromptType.document, **rest))
+            ids = self.task_corpus["id"]
+            return {q: list(zip(scores[i].tolist(), ids, strict=True)) for i, q in query_idx_to_id.items()}
+
+    return ManyVectors()
+
+
+@pytest.mark.parametrize(
+    ("base", "kind"),
+    [
+        (MultiVectorSearchEncoderWrapper, "numpy"),
+        (MultiVectorSearchEncoderWrapper, "float32"),
+        (MultiVectorSearchEncoderWrapper, "bfloat16"),
+        (PylateSearchEncoder, "float32"),
+    ],
+)
+def test_several_vectors_per_text_are_made_once(base: type, kind: str, live: LiveData) -> None:
+    (task,) = squtr.mteb_tasks(data=live, languages=["en"], text=False)
+    model = many_vectors(base, kind)
+    scores = evaluate(model, [task])
+    assert len(model.documents) == 12
+    # The same as one condition at a time, each with a model of its own.
+    alone = {}
+    for condition in CONDITIONS:
+        alone |= evaluate(
+            many_vectors(base, kind), squtr.mteb_tasks(data=live, languages=["en"], conditions=[condition], text=False)
+        )
+    assert {k: v["ndcg_at_10"] for k, v in scores.items()} == {k: v["ndcg_at_10"] for k, v in alone.items()}
+    assert len(set(model.folders)) == (len(CONDITIONS) if base is PylateSearchEncoder else 0)
+    assert not any(folder.exists() for folder in model.folders)
+
+
+def test_vectors_are_not_kept_where_space_is_short(live: LiveData, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100))
+    spy = SpyEncoder()
+    evaluate(spy, squtr.mteb_tasks(data=live, languages=["en"], text=False))
+    assert spy.documents == len(CONDITIONS) * 12
+
+
 def test_what_was_kept_is_removed(live: LiveData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (task,) = squtr.mteb_tasks(data=live, languages=["en"], text=False)
@@ -151,8 +231,6 @@ def test_scores_are_ours(live: LiveData) -> None:
     spy = SpyEncoder()
     scores = evaluate(spy, squtr.mteb_tasks(data=live, languages=["en"], text=False))
     documents = {d.id: d.contents for d in live.documents("tiny-en")}
-    from .mteb_for_tests import spectrum_vector, words_vector
-
     matrix = np.array([words_vector(text) for text in documents.values()], dtype=np.float64)
     sounds = [batch["audio"] for batch in spy.batches if "audio" in batch]
     for condition, clips in zip(CONDITIONS, sounds, strict=True):

@@ -1,0 +1,68 @@
+"""What all models have that systems of the harness become: metadata, the task's language, sound as a model hears it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import AudioError, ModelError
+from ...loaders.audio import resample
+from ...loaders.records import Samples
+from ..protocols import FrontEnd
+from .catalogue import LANGUAGE_NAMES, language_of
+from .meta import Description, model_fields
+from .versions import load_bridge
+
+
+class Model:
+    """A model with its metadata, made once."""
+
+    def __init__(self, description: Description, meta: Mapping[str, Any] | None) -> None:
+        self.description = description
+        self._meta: Any = load_bridge().model_meta({**model_fields(description), **dict(meta or {})})
+
+    @property
+    def mteb_model_meta(self) -> Any:
+        """mteb's `ModelMeta`."""
+        return self._meta
+
+
+def languages_of(part: Any) -> list[str]:
+    """The languages of the benchmark that a part was made for."""
+    return [language for language in LANGUAGE_NAMES if part.supports(language)]
+
+
+def task_language(task_metadata: Any, hf_subset: str) -> str:
+    """The language code of a subset of a task. Raises `UsageError` as `language_of`."""
+    tags = task_metadata.eval_langs
+    return language_of(tags.get(hf_subset, []) if isinstance(tags, Mapping) else tags)
+
+
+def mono(array: Any) -> Samples:
+    """(T,) float32. Raises `AudioError` for several channels: they are never averaged, because they may cancel."""
+    samples = np.asarray(array, dtype=np.float32)
+    if samples.ndim > 1 and samples.shape[0] == 1:
+        samples = samples[0]
+    if samples.ndim != 1:
+        raise AudioError(f"a sound has shape {samples.shape} instead of (T,).", hint="Choose one channel.")
+    return samples
+
+
+def as_heard(samples: Samples, rate: int, front_end: FrontEnd | None, target: int) -> Samples:
+    """(T,) float32 at `rate` Hz as a model hears it: through the front end, then at `target` Hz.
+
+    Raises what the front end raises (`AudioError` for a clip that it cannot work on), and `ModelError` if it changes
+    the clip's length.
+    """
+    if front_end is None:
+        return resample(samples, rate, target)
+    given = resample(samples, rate, front_end.sample_rate)
+    (heard,) = front_end.enhance([given])
+    if heard.shape != given.shape:
+        raise ModelError(
+            f"{front_end.spec.name} made {heard.shape[0]} samples of {given.shape[0]}.",
+            hint="A front end must give as many samples as it was given.",
+        )
+    return resample(heard, front_end.sample_rate, target)
