@@ -23,10 +23,11 @@ from ..manifest import MANIFEST_NAME, benchmark_of
 from ..rows import ROWS_PER_TABLE, batches
 from .data import RirMegaData
 from .manifest import FOLDER, RIR_MEGA, ROOMS_FOLDER
+from .plan import SPLITS
 from .published import PUBLISHED, PublishedData, fingerprint, open_published
 from .recipe import PairKitchen, open_pair_kitchen
 from .render import render_pairs
-from .rows import CONFIGS, ROOMS_CONFIG, SPLITS, config_features, pair_table, room_table
+from .rows import CONFIGS, ROOMS_CONFIG, config_features, pair_table, room_table
 
 if TYPE_CHECKING:
     import datasets

@@ -25,10 +25,10 @@ from ..rows import ROWS_PER_TABLE, batches
 from ..shards import ShardPlan, is_finished, replace_file, shard_name, write_shards
 from .card import pair_card
 from .manifest import FOLDER, ROOMS_FOLDER, PairManifest, Split, Stratum, read_pair_manifest
-from .plan import Plan, PlannedUtterance
+from .plan import SPLITS, Plan, PlannedUtterance
 from .recipe import PairKitchen
 from .render import render_pairs
-from .rows import AUDIO, SPLITS, pair_features, pair_table, room_features, room_table
+from .rows import AUDIO, pair_features, pair_table, room_features, room_table
 
 PAIRS_PER_SHARD = 1000
 """About 350 MB of clips of LibriSpeech's length, within the Hub's preferred 200 to 500 MB."""

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from ..card import size_category
 from ..licences import OTHER, merge_licences
 from .manifest import FOLDER, ROOMS_FOLDER, PairManifest, Stratum
-from .rows import COLUMNS, CONFIGS, ROOMS_CONFIG, SPLITS
+from .plan import SPLITS
+from .rows import COLUMNS, CONFIGS, ROOMS_CONFIG
 
 _UNITS = {"rt60_s": "s", "drr_db": "dB"}
 

@@ -19,8 +19,9 @@ from ..records import Samples
 from ..shard_checks import Finding, Progress, check_shards
 from .data import RirMegaData
 from .manifest import FOLDER, ROOMS_FOLDER, PairManifest, read_pair_manifest
+from .plan import SPLITS
 from .rooms import RATE
-from .rows import AUDIO, COLUMNS, ROOM_COLUMNS, SPLITS, PairRow, pair_features, room_features
+from .rows import AUDIO, COLUMNS, ROOM_COLUMNS, PairRow, pair_features, room_features
 from .strata import Strata, bin_of
 
 SAMPLE = 8

@@ -24,7 +24,8 @@ from ..manifest import MANIFEST_NAME, Shard
 from ..paired import rows_between
 from ..records import NAN, SpokenQuery
 from .manifest import FOLDER, ROOMS_FOLDER, PairManifest, Stratum, read_pair_manifest
-from .rows import AUDIO, COLUMNS, SPLITS, PairRow, row_of
+from .plan import SPLITS
+from .rows import AUDIO, COLUMNS, PairRow, row_of
 from .strata import bin_of
 
 Arm = Literal["clean", "reverb"]
@@ -90,7 +91,7 @@ class RirMegaData:
         self.revision: str = self.manifest.recipe_fingerprint
         self.edges: Mapping[str, Sequence[float]] = self.manifest.edges
         self.strata: Sequence[Stratum] = self.manifest.strata
-        self.splits: Mapping[str, int] = {name: split.pairs for name, split in self.manifest.splits.items()}
+        self.splits: Mapping[str, int] = {name: self.manifest.splits[name].pairs for name in SPLITS}
         self.languages: Sequence[str] = tuple(dict.fromkeys(self.manifest.subsets.values()))
 
     @cached_property

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ...errors import DataError
 from ..manifest import MANIFEST_NAME, Manifest, benchmark_of, read_manifest
+from .plan import SPLITS
 
 RIR_MEGA = "rir_mega"
 FOLDER = "pairs"
@@ -58,6 +59,13 @@ class PairManifest(Manifest):
     edges: dict[str, list[float]]
     strata: list[Stratum]
     splits: dict[str, Split]
+
+    @field_validator("splits")
+    @classmethod
+    def _has_both(cls, splits: dict[str, Split]) -> dict[str, Split]:
+        if set(splits) != set(SPLITS):
+            raise ValueError(f"the splits are {', '.join(splits) or 'none'}, not {', '.join(SPLITS)}")
+        return splits
 
     @property
     def conditions(self) -> list[str]:

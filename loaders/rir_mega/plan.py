@@ -24,6 +24,7 @@ from .rooms import MeasuredRoom
 from .strata import Strata, allocate, targets
 
 VALIDATION, TEST = "validation", "test"
+SPLITS = (VALIDATION, TEST)
 VALIDATION_SHARE = 0.2
 
 

@@ -27,8 +27,9 @@ from ..sources.digests import files_version
 from ..sources.names import COMMIT
 from .data import ARMS, Arm, Pair, spoken_arm
 from .manifest import Stratum
+from .plan import SPLITS
 from .rooms import RATE, MeasuredRoom
-from .rows import AUDIO, SPLITS
+from .rows import AUDIO
 from .strata import Strata
 
 if TYPE_CHECKING:

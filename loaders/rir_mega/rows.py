@@ -15,7 +15,6 @@ from .rooms import RATE, MeasuredRoom
 if TYPE_CHECKING:
     import datasets
 
-SPLITS = ("validation", "test")
 AUDIO = ("clean_audio", "reverb_audio")
 
 _UNSAFE = re.compile(r"[^\w.@-]+")
