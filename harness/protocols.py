@@ -248,6 +248,10 @@ class Preparable(Protocol):
     """A retriever whose work on a corpus can be shared among processes before `index` (a corpus to embed).
 
     Such a retriever also searches in every process; one without `prepare` searches in the main process alone.
+
+    It may have two methods more: `prepared(documents, *, language) -> int` says to a dry run how many documents are
+    done, and what is timed is searched in the context `encoding_anew()`, in which it uses no vector of a query that it
+    kept.
     """
 
     def prepare(self, documents: Sequence[Document], *, language: str, rank: int, size: int) -> None:

@@ -77,12 +77,15 @@ class Ranking:
 
     @property
     def content(self) -> bytes:
-        """The hits as bytes, the same wherever they were packed: a count, scores as float64, ids as JSON."""
+        """The hits as bytes, the same wherever they were packed: a count, scores as float64, ids as JSON.
+
+        Raises `zlib.error` if they are damaged.
+        """
         return zlib.decompress(self.packed)
 
     @property
-    def hits(self) -> tuple[Hit, ...]:
-        """The hits, best first. Raises `IntegrityError` if they are damaged."""
+    def columns(self) -> tuple[list[str], tuple[float, ...]]:
+        """The ids of the documents and their scores, best first. Raises `IntegrityError` if they are damaged."""
         try:
             content = self.content
             (count,) = _COUNT.unpack_from(content)
@@ -90,11 +93,16 @@ class Ranking:
             ids = json.loads(content[_COUNT.size + 8 * count :])
             if len(ids) != count:
                 raise ValueError(f"{len(ids)} ids came with {count} scores")
-            return tuple(map(Hit, ids, scores))
         except (zlib.error, struct.error, ValueError, TypeError) as error:
             raise IntegrityError(
                 f"a stored ranking cannot be read: {error}.", hint=f"Remove {NAME}.sqlite: it is made again."
             ) from error
+        return ids, scores
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """As `columns`, as hits."""
+        return tuple(map(Hit, *self.columns))
 
 
 class Store:
@@ -108,6 +116,11 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
         with self._open(self._own) as connection:
             connection.executescript(_SCHEMA)
+
+    @staticmethod
+    def exists(folder: Path) -> bool:
+        """Whether an evaluation has kept anything below `folder`."""
+        return (folder / f"{NAME}.sqlite").exists()
 
     @contextlib.contextmanager
     def _open(self, path: Path) -> Iterator[sqlite3.Connection]:

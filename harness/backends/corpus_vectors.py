@@ -79,6 +79,14 @@ class CorpusVectors:
             if progress is not None:
                 progress(place.stop - place.start)
 
+    def prepared(self, corpus: Corpus) -> int:
+        """How many documents of the corpus lie in blocks that are there; 0 without a folder."""
+        folder = self.folder
+        if folder is None:
+            return 0
+        there = (place for place, _ in self._texts(corpus) if (folder / f"{place.name}.npy").exists())
+        return sum(place.stop - place.start for place in there)
+
     def blocks(self, corpus: Corpus, *, progress: Progress | None = None) -> list[VectorBlock]:
         """All blocks in corpus order; what is missing is encoded first.
 

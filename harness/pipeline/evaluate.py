@@ -60,6 +60,11 @@ class Options:
                 f"{self.resamples} resamples, {self.samples} samples, {self.latency} latencies.",
                 hint="Give at least 1, 0 and 0.",
             )
+        if self.limit < 0 or not 0 < self.fraction <= 1:
+            raise UsageError(
+                f"limit {self.limit}, fraction {self.fraction}.",
+                hint="Give a limit of at least 0 and a fraction above 0, up to 1.",
+            )
 
     @property
     def partial(self) -> bool:
@@ -68,9 +73,10 @@ class Options:
 
     @property
     def part(self) -> str:
-        """The folder of partial runs below `out`: they stand beside no full ones. "" for full ones."""
+        """The folder of partial runs below `out`: they stand beside no full ones, nor other parts. "" for full ones."""
         shares = [f"first-{self.limit}"] if self.limit else []
-        shares += [f"share-{self.fraction:g}"] if self.fraction < 1 else []
+        shares += [f"share-{self.fraction!r}"] if self.fraction < 1 else []
+        shares += [f"seed-{self.seed}"] if shares and self.seed else []
         return f"partial-{'-'.join(shares)}" if shares else ""
 
 
@@ -148,26 +154,34 @@ def run_evaluation(
         )
         for system in systems:
             recorded = record_system(made, system, settings, cost, target)
-            records = recorded.records
-            if chosen.latency:
-                records = with_latency(made, system, records, chosen.latency, chosen.seed)
             if target is not None:
-                _write(target, records, recorded)
+                _write(target, recorded)
+            records, failed = recorded.records, recorded.failed
+            if chosen.latency:
+                records, untimed = with_latency(made, system, records, chosen.latency, chosen.seed)
+                failed = {**failed, **untimed}
+                if target is not None:
+                    _write_latencies(target, recorded.records, records)
             evaluation.records.extend(records)
-            evaluation.failures.extend(ConfigFailure(system.name, c, e) for c, e in recorded.failed.items())
+            evaluation.failures.extend(ConfigFailure(system.name, c, e) for c, e in failed.items())
     if store is not None:
         group.gather(None)
         store.close()
     return evaluation
 
 
-def _write(target: Path, records: Sequence[RunRecord], recorded: Recorded) -> None:
-    """Write what is new. Of a run that was read, only a new latency is written, and its tables stay as they are."""
-    for record in records:
+def _write(target: Path, recorded: Recorded) -> None:
+    """Write what is new."""
+    for record in recorded.records:
         if record.result.data.config not in recorded.kept:
             write_run(target, record)
-        elif record not in recorded.records:
-            write_result(target, record.result)
+
+
+def _write_latencies(target: Path, before: Sequence[RunRecord], after: Sequence[RunRecord]) -> None:
+    """Write the results that were timed; their tables stay as they are."""
+    for old, new in zip(before, after, strict=True):
+        if new.result is not old.result:
+            write_result(target, new.result)
 
 
 def _store(cache: Path | None, group: Processes) -> Store | None:
@@ -200,12 +214,12 @@ def _keeper(target: Path | None, options: Options) -> Callable[..., Callable[...
 
 def _main_only(progress: Progress | None, group: Processes) -> Progress:
     if progress is None or group.rank != 0:
-        return _silent
+        return silent
     return progress
 
 
-def _silent(stage: str, done: int, total: int, *, audio_s: float = 0.0) -> None:
-    pass
+def silent(stage: str, done: int, total: int, *, audio_s: float = 0.0) -> None:
+    """A `Progress` that tells nobody."""
 
 
 def evaluate_runs(

@@ -3,54 +3,71 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from ...errors import AudioError
+from ...errors import AudioError, SqutrError
 from ...loaders.audio import decode_audio, resample
 from ...loaders.keyed import keyed_seed
 from ...loaders.records import Samples, SpokenQuery
 from ..metering import percentiles
+from ..protocols import Retriever
 from ..results import TEXT_CONDITION, Latency, RunRecord
 from ..systems.system import Cascade, EndToEnd, System
 from .asking import search_texts
+from .listening import sentences
 from .plan import Plan
 from .recording import Made
-from .searching import searcher_of
-
-WARM_UP = 1
-"""Queries heard first, not counted: engines load and compile with the first."""
+from .searching import Need, all_needs, searcher_of
 
 
-def with_latency(made: Made, system: System, records: Sequence[RunRecord], count: int, seed: int) -> list[RunRecord]:
-    """These runs with the latency of `count` drawn queries each, measured now, nothing cached.
+def with_latency(
+    made: Made, system: System, records: Sequence[RunRecord], count: int, seed: int
+) -> tuple[list[RunRecord], dict[str, SqutrError]]:
+    """These runs with the latency of `count` drawn queries each, measured now, nothing cached; and why some have none.
 
     Runs without sound, of ready files, and of queries that cannot be decoded stay as they are.
     """
-    depth = records[0].result.system.depth if records else 0
-    timed: list[RunRecord] = []
+    timed: dict[str, RunRecord] = {record.result.data.config: record for record in records}
+    failed: dict[str, SqutrError] = {}
     indexed = ""
-    for record in sorted(records, key=lambda r: r.result.data.subsets):
-        subsets, condition = made.plan.configs[record.result.data.config]
+    # By subset, so that each is indexed once.
+    for config, record in sorted(timed.items(), key=lambda pair: pair[1].result.data.subsets):
+        subsets, condition = made.plan.configs[config]
         if condition == TEXT_CONDITION or not _can_be_timed(system):
-            timed.append(record)
             continue
         # One subset stands for the config: indexing several at once is not what a user waits for.
-        subset = subsets[0]
-        answer = _answerer(made, system, subset, depth)
-        if indexed != subset:
-            retriever = searcher_of(system, made.tools)
-            if retriever is not None:
-                retriever.index(made.plan.corpus(subset), language=made.plan.data.subsets[subset])
-            indexed = subset
-        seconds = [
-            s for q in _drawn(made.plan, subset, condition, count + WARM_UP, seed) if (s := answer(q)) is not None
-        ]
-        latency = _latency(seconds[WARM_UP:])
+        subset, depth = subsets[0], record.result.system.depth
+        try:
+            with sentences(f"timing {system.name} on {config}"):
+                retriever = searcher_of(system, made.tools)
+                if retriever is not None and indexed != subset:
+                    retriever.index(made.plan.corpus(subset), language=made.plan.data.subsets[subset])
+                    indexed = subset
+                answer = _answerer(made, system, subset, depth)
+                drawn = _drawn(made.plan, subset, condition, count, seed)
+                with _anew(retriever):
+                    # The first is heard twice: engines load and compile with the first.
+                    seconds = [s for query in drawn[:1] + drawn if (s := answer(query)) is not None]
+                latency = _latency(seconds[1:])
+        except SqutrError as error:
+            failed[config] = error
+            continue
         timing = record.result.timing.model_copy(update={"latency": latency})
-        timed.append(replace(record, result=record.result.model_copy(update={"timing": timing})))
-    order = {record.result.data.config: i for i, record in enumerate(records)}
-    return sorted(timed, key=lambda r: order[r.result.data.config])
+        timed[config] = replace(record, result=record.result.model_copy(update={"timing": timing}))
+    return list(timed.values()), failed
+
+
+@contextmanager
+def _anew(retriever: Retriever | None) -> Iterator[None]:
+    """What retrievers keep of queries is not used: the evaluation has seen them all."""
+    with ExitStack() as stack:
+        for need in all_needs(Need(retriever, 1)) if retriever is not None else []:
+            anew = getattr(need.retriever, "encoding_anew", None)
+            if anew is not None:
+                stack.enter_context(anew())
+        yield
 
 
 def _can_be_timed(system: System) -> bool:

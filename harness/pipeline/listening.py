@@ -167,23 +167,28 @@ def listen_all(plan: Plan, tools: Tools) -> Mapping[str, Listened]:
 
     Raises `StorageError` at once: a full disk fails everything that follows.
     """
+    return {
+        key: _listen(plan, ear, cells, tools) if isinstance(ear, Ear) else read_ready(plan, ear, cells, tools)
+        for key, (ear, cells) in listeners(plan).items()
+    }
+
+
+def listeners(plan: Plan) -> Mapping[str, tuple[Ear | Ready, list[Cell]]]:
+    """Every listener with the cells that its systems meet, by its key."""
     jobs: dict[str, tuple[Ear | Ready, dict[Cell, None]]] = {}
     for system in plan.systems:
         listener = listener_of(system)
         _, cells = jobs.setdefault(listener.key, (listener, {}))
         cells.update(dict.fromkeys(cell for cell in plan.cells(system) if cell[1] != TEXT_CONDITION))
-    return {
-        key: _listen(plan, ear, list(cells), tools) if isinstance(ear, Ear) else _read(plan, ear, list(cells), tools)
-        for key, (ear, cells) in jobs.items()
-    }
+    return {key: (listener, list(cells)) for key, (listener, cells) in jobs.items()}
 
 
-def _read(plan: Plan, ready: Ready, cells: Sequence[Cell], tools: Tools) -> Listened:
+def read_ready(plan: Plan, ready: Ready, cells: Sequence[Cell], tools: Tools) -> Listened:
     """What a file says of each cell. Every process reads it: that is cheaper than sending it."""
     found = Listened()
     for subset, condition in cells:
         queries = plan.queries[subset]
-        keep = tools.keeper(queries) if tools.processes.rank == 0 else _keep_nothing
+        keep = tools.keeper(queries) if tools.processes.rank == 0 else keep_nothing
         try:
             spoken: list[SpokenQuery] = []
             for query in plan.data.spoken(subset, condition):
@@ -209,8 +214,8 @@ def _read(plan: Plan, ready: Ready, cells: Sequence[Cell], tools: Tools) -> List
     return found
 
 
-def _keep_nothing(_: SpokenQuery) -> None:
-    pass
+def keep_nothing(_: SpokenQuery) -> None:
+    """Keep no clip."""
 
 
 def _listen(plan: Plan, ear: Ear, cells: Sequence[Cell], tools: Tools) -> Listened:
@@ -221,7 +226,7 @@ def _listen(plan: Plan, ear: Ear, cells: Sequence[Cell], tools: Tools) -> Listen
     first, busy = 0, False
     for cell in cells:
         expected = plan.queries[cell[0]]
-        hearing = _Hearing(ear, plan.data.subsets[cell[0]], tools, found)
+        hearing = Hearing(ear, plan.data.subsets[cell[0]], tools, found)
         mine: list[tuple[int, Heard]] = []
         failure: Failure | None = None
         try:
@@ -255,7 +260,7 @@ def _listen(plan: Plan, ear: Ear, cells: Sequence[Cell], tools: Tools) -> Listen
 
 
 def _heard_of(
-    plan: Plan, cell: Cell, hearing: _Hearing, *, first: int, waiting: WaitMeter, tools: Tools
+    plan: Plan, cell: Cell, hearing: Hearing, *, first: int, waiting: WaitMeter, tools: Tools
 ) -> Iterator[list[tuple[int, Heard]]]:
     """What this process hears of a cell, shard by shard, with positions; `first` is the number of its first shard."""
     expected, processes = plan.queries[cell[0]], tools.processes
@@ -301,8 +306,8 @@ class _Counter:
             self._tools.tell(self._stage, self._done, self._total, audio_s=self._audio_s)
 
 
-class _Hearing:
-    """One listener at work in one language."""
+class Hearing:
+    """One listener at work in one language, at the rate that it wants sound in; `busy` once a model heard something."""
 
     def __init__(self, ear: Ear, language: str, tools: Tools, found: Listened) -> None:
         self.busy = False
@@ -312,6 +317,7 @@ class _Hearing:
         self.rate = ear.model.sample_rate if ear.front_end is None else ear.front_end.sample_rate
 
     def known_sounds(self, encoded: Sequence[str]) -> Mapping[str, str]:
+        """The digests of these files' sounds, as far as they are known."""
         return {} if self._tools.store is None else self._tools.store.sounds(encoded)
 
     def known(self, digests: Sequence[str]) -> Mapping[str, Transcript]:

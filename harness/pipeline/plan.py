@@ -69,9 +69,20 @@ def make_plan(systems: Sequence[System], data: PairedData, configs: Sequence[str
         raise DataError(
             f"no system supports the languages of {', '.join(names)}.", hint="Choose other systems or configs."
         )
-    queries = {subset: list(data.queries(subset)) for subsets, _ in wanted.values() for subset in subsets}
+    used = dict.fromkeys(subset for subsets, _ in wanted.values() for subset in subsets)
+    queries = {subset: _distinct(data.queries(subset), subset) for subset in used}
     # Read once: every run on a subset is scored against the same judgements.
-    return Plan(systems, data, wanted, runnable, queries, {subset: data.qrels(subset) for subset in queries})
+    return Plan(systems, data, wanted, runnable, queries, {subset: data.qrels(subset) for subset in used})
+
+
+def _distinct(queries: Sequence[Query], subset: str) -> list[Query]:
+    """The queries, if each has an id of its own: records, judgements and pairs are told apart by it."""
+    seen: set[str] = set()
+    for query in queries:
+        if query.id in seen:
+            raise DataError(f"query id {query.id!r} occurs twice in {subset}.", hint="Ids must be unique in a subset.")
+        seen.add(query.id)
+    return list(queries)
 
 
 def _is_ready_run(system: System) -> bool:

@@ -37,7 +37,7 @@ from .asking import ranking_of, search_texts
 from .listening import Heard, Listened, Tools, listener_of, sentences
 from .plan import Cell, Plan
 from .scoring import Answered, SubsetScores, losses, score_subset, summarise
-from .searching import Need, Searched, end_to_end_key, is_composite, searcher_of
+from .searching import Need, Searched, all_needs, end_to_end_key, searcher_of
 
 BASELINES = ("clean", TEXT_CONDITION)
 NOTHING = Ranking.of((), 0.0)
@@ -441,7 +441,7 @@ def _searching_s(made: Made, system: System, config: str, depth: int) -> tuple[f
     if retriever is None:
         return None, None
     subsets, condition = made.plan.configs[config]
-    needs = _all_needs(Need(retriever, depth))
+    needs = all_needs(Need(retriever, depth))
     search_s = index_s = 0.0
     for subset in subsets:
         if isinstance(system, EndToEnd) and condition != TEXT_CONDITION:
@@ -466,12 +466,3 @@ def _run_texts(made: Made, system: System, cell: Cell) -> set[str]:
         return set()
     language = made.plan.data.subsets[subset]
     return {text for h in _heard(made, system, cell) for text in search_texts(system, h.transcript, language).texts}
-
-
-def _all_needs(need: Need) -> list[Need]:
-    """A retriever and all that it is made of, each once."""
-    found = {need.key: need}
-    if is_composite(need.retriever):
-        for part in need.retriever.parts:
-            found.update({n.key: n for n in _all_needs(Need(part, need.retriever.part_depth(need.depth)))})
-    return list(found.values())

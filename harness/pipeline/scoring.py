@@ -112,14 +112,13 @@ def score_subset(
 
 
 def _found(answered: Answered, grades: Mapping[str, int]) -> _Found:
-    hits = answered.ranking.hits
-    ranks = (rank for rank, hit in enumerate(hits, start=1) if grades.get(hit.document_id, 0) > 0)
-    ordered = order_hits(answered.query.id, [(hit.document_id, hit.score) for hit in hits])[:DOCUMENTS_KEPT]
-    kept = hits[:DOCUMENTS_KEPT]
+    ids, scores = answered.ranking.columns
+    ranks = (rank for rank, id_ in enumerate(ids, start=1) if grades.get(id_, 0) > 0)
+    ordered = order_hits(answered.query.id, list(zip(ids, scores, strict=True)))[:DOCUMENTS_KEPT]
     return _Found(
         [(id_, float(-place)) for place, id_ in enumerate(ordered)],
-        [hit.document_id for hit in kept],
-        [hit.score for hit in kept],
+        ids[:DOCUMENTS_KEPT],
+        list(scores[:DOCUMENTS_KEPT]),
         next(ranks, 0),
     )
 

@@ -73,8 +73,8 @@ def search_all(plan: Plan, listened: Mapping[str, Listened], depth: int, tools: 
     Raises `StorageError` at once.
     """
     found = Searched()
-    texts = _demands(plan, listened, depth, tools)
-    sounds = _sound_demands(plan, listened, depth, tools)
+    texts = text_demands(plan, listened, depth, tools)
+    sounds = sound_demands(plan, listened, depth, tools)
     # A part is searched before what is made of it.
     for need in _bottom_up(texts):
         by_subset = texts[need.key][1]
@@ -94,7 +94,7 @@ def search_all(plan: Plan, listened: Mapping[str, Listened], depth: int, tools: 
 Demands = dict[tuple[str, int], tuple[Need, dict[str, dict[str, None]]]]
 
 
-def _demands(plan: Plan, listened: Mapping[str, Listened], depth: int, tools: Tools) -> Demands:
+def text_demands(plan: Plan, listened: Mapping[str, Listened], depth: int, tools: Tools) -> Demands:
     """Which texts every retriever is asked, by subset; parts are asked what the whole is asked."""
     demands: Demands = {}
 
@@ -118,7 +118,7 @@ def _demands(plan: Plan, listened: Mapping[str, Listened], depth: int, tools: To
 
 
 @dataclass(frozen=True, slots=True)
-class _Sounds:
+class Sounds:
     """The sounds, by subset, that an end-to-end system searches with, and their vectors."""
 
     key: tuple[str, int]
@@ -126,11 +126,11 @@ class _Sounds:
     vectors: Mapping[str, Vector]
 
 
-def _sound_demands(
+def sound_demands(
     plan: Plan, listened: Mapping[str, Listened], depth: int, tools: Tools
-) -> Mapping[tuple[str, int], list[_Sounds]]:
+) -> Mapping[tuple[str, int], list[Sounds]]:
     """What end-to-end systems search with in all conditions, by the key of the dense retriever that answers."""
-    demands: dict[tuple[str, int], dict[tuple[str, int], _Sounds]] = {}
+    demands: dict[tuple[str, int], dict[tuple[str, int], Sounds]] = {}
     for system in plan.systems:
         if not isinstance(system, EndToEnd):
             continue
@@ -141,7 +141,7 @@ def _sound_demands(
             by_subset.setdefault(cell[0], {}).update(dict.fromkeys(sounds))
         key = end_to_end_key(system, depth)
         same = demands.setdefault(Need(tools.dense_of(system), depth).key, {})
-        same.setdefault(key, _Sounds(key, by_subset, heard.vectors))
+        same.setdefault(key, Sounds(key, by_subset, heard.vectors))
     return {key: list(same.values()) for key, same in demands.items()}
 
 
@@ -176,6 +176,15 @@ def _bottom_up(demands: Demands) -> list[Need]:
     for need, _ in demands.values():
         visit(need)
     return list(order.values())
+
+
+def all_needs(need: Need) -> list[Need]:
+    """A retriever and all that it is made of, each once."""
+    found = {need.key: need}
+    if is_composite(need.retriever):
+        for part in need.retriever.parts:
+            found.update({n.key: n for n in all_needs(Need(part, need.retriever.part_depth(need.depth)))})
+    return list(found.values())
 
 
 def is_composite(retriever: Retriever) -> TypeGuard[CompositeRetriever]:
@@ -465,7 +474,7 @@ class _SoundSearch:
 
     shared = True
 
-    def __init__(self, place: _Place, demand: _Sounds, sounds: Sequence[str]) -> None:
+    def __init__(self, place: _Place, demand: Sounds, sounds: Sequence[str]) -> None:
         self._place, self._demand = place, demand
         self.depth = place.need.depth
         self.items = self.keys = sounds
