@@ -1,21 +1,26 @@
-"""What all retrievers made of others share: indexing and searching alone, without the pipeline."""
+"""What retrievers made of others share: indexing and searching on their own, without the pipeline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 
 from ...errors import UsageError
 from ...loaders.corpus import Corpus, as_corpus
 from ...loaders.records import Document
-from ..protocols import DocumentLookup, Hit, Retriever
+from ..protocols import DocumentLookup, Hit, Retriever, Setting
 from .ranking import checked_k
 
 
-class Composite:
-    """Base of retrievers made of others: they say how many hits they need of each part, and combine them."""
+class Composite(ABC):
+    """A retriever made of `parts`. A part is a retriever, or the name of one (`bm25`, `dense:all-minilm-l6-v2`).
 
-    def __init__(self, parts: Sequence[Retriever]) -> None:
-        self._parts = tuple(parts)
+    A part that stands in several places is indexed and searched once. Raises `UsageError` for a ready run, which
+    answers ids and not texts.
+    """
+
+    def __init__(self, parts: Sequence[Retriever | str]) -> None:
+        self._parts = [_loaded(part) for part in parts]
         self._corpus: Corpus | None = None
 
     @property
@@ -27,10 +32,11 @@ class Composite:
         """Whether all parts were made for this language."""
         return all(part.supports(language) for part in self._parts)
 
+    @abstractmethod
     def part_depth(self, k: int) -> int:
         """How many hits of every part it needs for `k` of its own."""
-        raise NotImplementedError
 
+    @abstractmethod
     def combine(
         self,
         queries: Sequence[str],
@@ -39,39 +45,59 @@ class Composite:
         *,
         k: int,
     ) -> list[list[Hit]]:
-        """One ranking per query from those of the parts."""
-        raise NotImplementedError
+        """As `search`, from the parts' rankings: `rankings[part][query]` is best first, with `part_depth(k)` hits."""
 
     def index(self, documents: Sequence[Document], *, language: str) -> None:
-        """Replace the corpus of every part. Raises what they raise."""
+        """Replace the corpus of every part. Raises as theirs do."""
         self._corpus = None
         corpus = as_corpus(documents)
-        for part in self._parts:
+        corpus.check_ids()
+        for part in self._distinct:
             part.index(corpus, language=language)
         self._corpus = corpus
 
     def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
-        """At most `k` hits per query, best first, ties by document id descending.
+        """At most `k` hits per query, best first, ties by document id descending; none for an empty query.
 
-        Raises `UsageError` before `index` or for `k` below 1.
+        Raises `UsageError` before `index` or for `k` below 1, and what the parts raise.
         """
         checked_k(k)
         if self._corpus is None:
             raise UsageError(
                 "the retriever was asked to search before a corpus was indexed.", hint="Call index() first."
             )
-        depth = self.part_depth(k)
-        rankings = [part.search(queries, k=depth) for part in self._parts]
-        return self.combine(queries, rankings, self._corpus, k=k)
+        found: Mapping[int, list[list[Hit]]] = {
+            id(part): part.search(queries, k=self.part_depth(k)) for part in self._distinct
+        }
+        return self.combine(queries, [found[id(part)] for part in self._parts], self._corpus, k=k)
+
+    @property
+    def _distinct(self) -> list[Retriever]:
+        return list({id(part): part for part in self._parts}.values())
+
+    def _part_settings(self) -> list[Setting]:
+        """The parts' specs. Their names are left out: they decide nothing."""
+        return [{key: value for key, value in part.spec.as_dict().items() if key != "name"} for part in self._parts]
 
 
-def retriever_of(part: Retriever | str) -> Retriever:
-    """A part, or the retriever of that name. Raises `UsageError` for a ready run, which answers ids, not texts."""
-    if not isinstance(part, str):
-        return part
+def _loaded(part: Retriever | str) -> Retriever:
     from . import load_retriever
 
-    made = load_retriever(part)
-    if not hasattr(made, "search"):
-        raise UsageError(f"{part!r} is a ready run, which cannot be combined.", hint="Give retrievers.")
-    return made
+    retriever = load_retriever(part) if isinstance(part, str) else part
+    if not hasattr(retriever, "search"):
+        raise UsageError(
+            f"{part if isinstance(part, str) else type(part).__name__} is no retriever that answers texts.",
+            hint="A ready run can be used alone only.",
+        )
+    return retriever
+
+
+def checked_rankings(
+    queries: Sequence[str], rankings: Sequence[Sequence[Sequence[Hit]]], parts: Sequence[Retriever]
+) -> None:
+    """Raise `UsageError` unless there is one ranking per part and query."""
+    if len(rankings) != len(parts) or any(len(of_part) != len(queries) for of_part in rankings):
+        raise UsageError(
+            f"{len(parts)} parts and {len(queries)} queries need as many rankings, not "
+            f"{[len(of_part) for of_part in rankings]}."
+        )

@@ -1,27 +1,24 @@
-"""Hybrid retrieval: several retrievers, one ranking."""
+"""Hybrid retrieval: the rankings of several retrievers fused into one."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import cached_property
 
 from ...errors import UsageError, unknown_name
 from ..protocols import ComponentSpec, DocumentLookup, Hit, Retriever, Setting
-from .composite import Composite, retriever_of
+from .composite import Composite, checked_rankings
 from .fusion import METHODS, NORMALISATIONS, RRF_CONSTANT, Method, Normalisation, checked_weights, fuse
 from .ranking import checked_k
 
-DEPTH = 100
-"""Hits of every part that are fused, if more are not asked for."""
-
 
 class HybridRetriever(Composite):
-    """Fuses the rankings of two or more retrievers.
+    """`parts` (retrievers or their names) fused by `method`: `rrf` by reciprocal ranks, `score` by scores.
 
-    `parts` are retrievers, or names such as `bm25`. `method` is `rrf` (reciprocal ranks, with `constant`) or `score`
-    (the weighted sum of scores after `normalisation`: `min-max`, `z` or `none`), both in `fusion`. `weights` are one
-    per part, all 1 by default. `depth` is how many hits of every part are fused at least.
-
-    Raises `UsageError` for fewer than two parts or equal ones, weights that do not fit, or an unknown method.
+    `weights` are one per part (None: all 1). `constant` is that of reciprocal rank fusion, `normalisation` what scores
+    go through before they are added (`fusion.score_fusion`). Of every part the best `depth` documents are fused, or as
+    many as are asked for, if that is more.
     """
 
     def __init__(
@@ -30,45 +27,45 @@ class HybridRetriever(Composite):
         parts: Sequence[Retriever | str],
         method: Method = "rrf",
         weights: Sequence[float] | None = None,
-        depth: int = DEPTH,
         constant: float = RRF_CONSTANT,
         normalisation: Normalisation = "min-max",
+        depth: int = 100,
     ) -> None:
         if isinstance(parts, str) or len(parts) < 2:
-            raise UsageError("a hybrid combines at least two retrievers.", hint="Give a list of them as parts.")
+            raise UsageError("a hybrid combines at least two retrievers.", hint="Give their names as a list.")
         if method not in METHODS:
             raise unknown_name("fusion method", method, METHODS)
         if normalisation not in NORMALISATIONS:
             raise unknown_name("normalisation", normalisation, NORMALISATIONS)
-        checked_k(depth)
-        super().__init__([retriever_of(part) for part in parts])
-        self._method: Method = method
+        if not (math.isfinite(constant) and constant > -1):
+            raise UsageError(f"reciprocal rank fusion needs a constant above -1, not {constant}.")
+        if depth < 1:
+            raise UsageError(f"depth must be at least 1, not {depth}.")
         self._weights = checked_weights(weights, len(parts))
-        self._depth = depth
-        self._constant = constant
+        super().__init__(parts)
+        self._method: Method = method
+        self._constant = float(constant)
         self._normalisation: Normalisation = normalisation
+        self._depth = depth
 
-    @property
+    @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the ranking: the parts' specs and how they are fused."""
-        specs = [part.spec for part in self.parts]
-        if len({spec.fingerprint for spec in specs}) < len(specs):
-            raise UsageError("two parts of a hybrid are the same retriever.", hint="Leave one out.")
-        how: dict[str, Setting] = (
-            {"constant": self._constant} if self._method == "rrf" else {"normalisation": self._normalisation}
-        )
+        """What decides the ranking, the parts included."""
         settings: dict[str, Setting] = {
             "depth": self._depth,
             "method": self._method,
-            "parts": [spec.as_dict() for spec in specs],
+            "parts": self._part_settings(),
             "weights": self._weights,
-            **how,
         }
-        name = f"{self._method}({', '.join(spec.name for spec in specs)})"
-        return ComponentSpec("retriever", "hybrid", name, settings=settings)
+        if self._method == "rrf":
+            settings["constant"] = self._constant
+        else:
+            settings["normalisation"] = self._normalisation
+        names = ", ".join(part.spec.name for part in self._parts)
+        return ComponentSpec("retriever", "hybrid", f"{self._method}({names})", settings=settings)
 
     def part_depth(self, k: int) -> int:
-        """At least `depth`."""
+        """How many hits of every part it needs for `k` of its own."""
         return max(k, self._depth)
 
     def combine(
@@ -79,15 +76,19 @@ class HybridRetriever(Composite):
         *,
         k: int,
     ) -> list[list[Hit]]:
-        """The fusion of the parts' rankings, query by query. A part that found nothing adds nothing."""
+        """As `search`, from the parts' rankings; `documents` is not needed."""
+        checked_k(k)
+        checked_rankings(queries, rankings, self._parts)
         return [
             fuse(
-                [part[i] for part in rankings],
+                [of_part[i] for of_part in rankings],
                 method=self._method,
                 k=k,
                 weights=self._weights,
                 constant=self._constant,
                 normalisation=self._normalisation,
             )
-            for i in range(len(queries))
+            if query.strip()
+            else []
+            for i, query in enumerate(queries)
         ]
