@@ -129,6 +129,9 @@ for config in ("paired", "clean", "reverb", "rooms"):
              *(hashlib.sha256(row[c]["bytes"]).hexdigest() for c in ("clean_audio", "reverb_audio") if c in row)]
             for row in rows
         ]
+from squtr.loaders.rir_mega.opening import open_pairs
+data = open_pairs("org/rooms")
+told["opened"] = [data.manifest_sha256, data.sample_ids("test")]
 print(json.dumps(told))
 """
 
@@ -149,6 +152,7 @@ def test_a_built_folder_goes_to_the_hub_and_back(
             [p.sample_id, *(hashlib.sha256(getattr(p, f"{arm}_audio")).hexdigest() for arm in columns)] for p in pairs
         ]
         assert told[f"{config} False"] == told[f"{config} True"] == expected
+    assert told["opened"] == [RirMegaData(out).manifest_sha256, [pair.sample_id for pair in pairs]]
     assert len(told["rooms True"]) == len(RirMegaData(out).rooms("test"))
     local = Path(api.snapshot_download("org/rooms", repo_type="dataset", local_dir=tmp_path / "copy"))
     assert main(["doctor", str(local)]) == 0

@@ -181,3 +181,24 @@ def test_an_id_twice_and_nothing_at_all(tmp_path):
         _ = PublishedData(folder).splits
     with pytest.raises(UsageError, match="neither a folder nor a repository"):
         open_published("./elsewhere")
+
+
+def test_data_by_name(tmp_path):
+    from squtr.loaders.rir_mega.build import build_pairs
+    from squtr.loaders.rir_mega.data import RirMegaData
+    from squtr.loaders.rir_mega.opening import open_pairs
+    from squtr.loaders.rir_mega.recipe import open_pair_kitchen
+
+    from .rir_mega_for_tests import make_rooms, make_speech
+
+    on_disk(tmp_path / "set")
+    for name in (str(tmp_path / "set"), f"published:{tmp_path / 'set'}"):
+        assert isinstance(open_pairs(name), PublishedData)
+    speech = f"recorded:{make_speech(tmp_path / 'speech')}"
+    build_pairs(open_pair_kitchen(speech, str(make_rooms(tmp_path / "rooms"))), tmp_path / "built")
+    assert isinstance(open_pairs(str(tmp_path / "built")), RirMegaData)
+    with pytest.raises(DataError, match="does not exist"):
+        open_pairs("./nowhere")
+    (tmp_path / "built" / "manifest.json").write_text('{"benchmark": "squtr"}')
+    with pytest.raises(DataError, match="benchmark 'squtr'"):
+        open_pairs(str(tmp_path / "built"))

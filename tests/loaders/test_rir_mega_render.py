@@ -268,3 +268,53 @@ def test_rir_mega_is_written_with_its_split(home, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(UnknownNameError, match="simulated"):
         open_rooms("simulatd")
+
+
+def make_rir_mega(folder):
+    """A small RIR-Mega: two responses per room, two tables of the same name, metrics as Python text with nan."""
+    import csv
+
+    for place, numbers in (("data", range(16)), ("data-mini", range(4))):
+        rows = []
+        for number in numbers:
+            name = f"rir_{number:06d}"
+            (folder / place / "linear").mkdir(parents=True, exist_ok=True)
+            sound = response(number, 0.2 + 0.05 * number)
+            soundfile.write(folder / place / "linear" / f"{name}.wav", sound, RATE, subtype="FLOAT")
+            metrics = f"{{'rt60': {0.2 + 0.05 * number if number else 'nan'}, 'drr_db': nan, 'c50_db': {number}.5}}"
+            split = "train" if number < 12 else "test"
+            rows.append(
+                {"id": name, "family": "linear", "split": split, "fs": RATE, "wav": f"{place}/linear/{name}.wav"}
+                | {"metrics": metrics, "seed_room": number // 2}
+            )
+        table = folder / ("metadata" if place == "data" else "data-mini/metadata") / "metadata.csv"
+        table.parent.mkdir(parents=True)
+        with table.open("w", newline="") as out:
+            writer = csv.DictWriter(out, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def test_rir_mega_with_its_own_values_and_rooms(places):
+    from squtr.loaders.banks.catalogue import bank_folder
+
+    make_rir_mega(bank_folder("rir_mega"))
+    kitchen = open_pair_kitchen(places[0], "rir_mega:train", rt60_bins=2)
+    assert kitchen.recipe.rooms == "rir_mega?split=train"
+    assert kitchen.recipe.rooms_licence == "CC-BY-NC-4.0"
+    planned = {split: kitchen.plan.utterances[split] for split in ("validation", "test")}
+    rows = {split: [r for rows in render_pairs(kitchen, planned[split]) for r in rows] for split in planned}
+    rooms = {split: {row.room_id for row in rows[split]} for split in rows}
+    assert not rooms["validation"] & rooms["test"]
+    for row in (*rows["validation"], *rows["test"]):
+        number = int(row.rir_id[4:])
+        assert number < 12
+        assert row.room_id == f"rir_mega_room_{number // 2}"
+        assert math.isnan(row.source_rt60_s) if number == 0 else row.source_rt60_s == 0.2 + 0.05 * number
+        assert math.isnan(row.source_drr_db)
+        assert row.source_c50_db == number + 0.5
+        # Ours is measured, whatever is said.
+        assert row.rt60_s == pytest.approx(0.2 + 0.05 * number, rel=0.05)
+    other = bank_folder("rir_mega") / "metadata" / "metadata.csv"
+    other.write_text(other.read_text().replace("'c50_db': 9.5", "'c50_db': 4.5"))
+    assert open_pair_kitchen(places[0], "rir_mega:train", rt60_bins=2).recipe.fingerprint != kitchen.recipe.fingerprint
