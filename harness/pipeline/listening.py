@@ -33,7 +33,7 @@ from ..results import TEXT_CONDITION, file_name, write_atomically
 from ..store import Store
 from ..systems.system import Cascade, EndToEnd, System
 from .plan import Cell, Plan
-from .shards import LoadedShard, load_shards, read_shards, shard_count, without_sound
+from .shards import LoadedShard, SpokenData, load_shards, read_shards, shard_count, without_sound
 
 Failure = SqutrError
 Vector = NDArray[np.float32]
@@ -162,14 +162,40 @@ class Tools:
         return self._dense[key]
 
 
+class Audible(Protocol):
+    """What can be heard: the sound, and which queries in which language every cell has. A `Plan` is one."""
+
+    @property
+    def data(self) -> SpokenData:
+        """The sound."""
+        ...
+
+    def expected(self, cell: Cell) -> Sequence[Query]:
+        """The queries of a cell, in the order of its sound."""
+        ...
+
+    def language(self, cell: Cell) -> str:
+        """The language of a cell."""
+        ...
+
+
+Jobs = Mapping[str, tuple[Ear | Ready, Sequence[Cell]]]
+"""Listeners with the cells that each is to hear, by the listener's key."""
+
+
 def listen_all(plan: Plan, tools: Tools) -> Mapping[str, Listened]:
+    """What every listener of a plan made, by its key (see `hear_all`)."""
+    return hear_all(plan, listeners(plan), tools)
+
+
+def hear_all(audible: Audible, jobs: Jobs, tools: Tools) -> Mapping[str, Listened]:
     """What every listener made, by its key. A cell that fails is noted and the others go on.
 
     Raises `StorageError` at once: a full disk fails everything that follows.
     """
     return {
-        key: _listen(plan, ear, cells, tools) if isinstance(ear, Ear) else read_ready(plan, ear, cells, tools)
-        for key, (ear, cells) in listeners(plan).items()
+        key: _listen(audible, ear, cells, tools) if isinstance(ear, Ear) else read_ready(audible, ear, cells, tools)
+        for key, (ear, cells) in jobs.items()
     }
 
 
@@ -183,15 +209,15 @@ def listeners(plan: Plan) -> Mapping[str, tuple[Ear | Ready, list[Cell]]]:
     return {key: (listener, list(cells)) for key, (listener, cells) in jobs.items()}
 
 
-def read_ready(plan: Plan, ready: Ready, cells: Sequence[Cell], tools: Tools) -> Listened:
+def read_ready(audible: Audible, ready: Ready, cells: Sequence[Cell], tools: Tools) -> Listened:
     """What a file says of each cell. Every process reads it: that is cheaper than sending it."""
     found = Listened()
     for subset, condition in cells:
-        queries = plan.queries[subset]
+        queries = audible.expected((subset, condition))
         keep = tools.keeper(queries) if tools.processes.rank == 0 else keep_nothing
         try:
             spoken: list[SpokenQuery] = []
-            for query in plan.data.spoken(subset, condition):
+            for query in audible.data.spoken(subset, condition):
                 check_pairing(queries, query, len(spoken))
                 keep(query)
                 spoken.append(without_sound(query))
@@ -218,19 +244,19 @@ def keep_nothing(_: SpokenQuery) -> None:
     """Keep no clip."""
 
 
-def _listen(plan: Plan, ear: Ear, cells: Sequence[Cell], tools: Tools) -> Listened:
+def _listen(audible: Audible, ear: Ear, cells: Sequence[Cell], tools: Tools) -> Listened:
     found = Listened()
     started = time.perf_counter()
     waiting = WaitMeter()
-    counter = _Counter(f"listening with {ear.name}", sum(len(plan.queries[subset]) for subset, _ in cells), tools)
+    counter = _Counter(f"listening with {ear.name}", sum(len(audible.expected(cell)) for cell in cells), tools)
     first, busy = 0, False
     for cell in cells:
-        expected = plan.queries[cell[0]]
-        hearing = Hearing(ear, plan.data.subsets[cell[0]], tools, found)
+        expected = audible.expected(cell)
+        hearing = Hearing(ear, audible.language(cell), tools, found)
         mine: list[tuple[int, Heard]] = []
         failure: Failure | None = None
         try:
-            for part in _heard_of(plan, cell, hearing, first=first, waiting=waiting, tools=tools):
+            for part in _heard_of(audible, cell, hearing, first=first, waiting=waiting, tools=tools):
                 mine.extend(part)
                 counter.advance(len(part), sum(h.query.duration_s for _, h in part))
         except SqutrError as error:
@@ -248,7 +274,7 @@ def _listen(plan: Plan, ear: Ear, cells: Sequence[Cell], tools: Tools) -> Listen
             parts = gather_long(tools.processes, mine)
             heard = complete(parts, len(expected), f"queries of {'_'.join(cell)}")
             found.cells[cell] = tools.shared(cell, heard)
-        counter.settle(cell, cells, plan)
+        counter.settle(len(expected))
     if ear.encoder is not None:
         _share_vectors(found, ear, tools)
     if tools.store is not None and tools.processes.rank == 0:
@@ -260,12 +286,12 @@ def _listen(plan: Plan, ear: Ear, cells: Sequence[Cell], tools: Tools) -> Listen
 
 
 def _heard_of(
-    plan: Plan, cell: Cell, hearing: Hearing, *, first: int, waiting: WaitMeter, tools: Tools
+    audible: Audible, cell: Cell, hearing: Hearing, *, first: int, waiting: WaitMeter, tools: Tools
 ) -> Iterator[list[tuple[int, Heard]]]:
     """What this process hears of a cell, shard by shard, with positions; `first` is the number of its first shard."""
-    expected, processes = plan.queries[cell[0]], tools.processes
+    expected, processes = audible.expected(cell), tools.processes
     shards = read_shards(
-        plan.data,
+        audible.data,
         cell,
         expected,
         own=lambda i: (first + i) % processes.size == processes.rank,
@@ -299,8 +325,8 @@ class _Counter:
         self._audio_s += audio_s * self._tools.processes.size
         self._tools.tell(self._stage, self._done, self._total, audio_s=self._audio_s)
 
-    def settle(self, cell: Cell, cells: Sequence[Cell], plan: Plan) -> None:
-        self._settled += len(plan.queries[cell[0]])
+    def settle(self, clips: int) -> None:
+        self._settled += clips
         if self._done != self._settled:
             self._done = self._settled
             self._tools.tell(self._stage, self._done, self._total, audio_s=self._audio_s)

@@ -40,6 +40,14 @@ class Plan:
         subsets, condition = self.configs[config]
         return [(subset, condition) for subset in subsets]
 
+    def expected(self, cell: Cell) -> Sequence[Query]:
+        """The queries of a cell."""
+        return self.queries[cell[0]]
+
+    def language(self, cell: Cell) -> str:
+        """The language of a cell."""
+        return self.data.subsets[cell[0]]
+
     def corpus(self, subset: str) -> Corpus:
         """The corpus of a subset, opened once."""
         if subset not in self._corpora:

@@ -11,11 +11,11 @@ import hashlib
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from ...errors import AudioError, DataError
 from ...loaders.audio import decode_hashed, resample
-from ...loaders.paired import PairedData, check_pairing
+from ...loaders.paired import check_pairing
 from ...loaders.records import Query, Samples, SpokenQuery
 from ...loaders.rows import in_order
 from ..protocols import Transcript
@@ -58,7 +58,15 @@ class LoadedShard:
     clips: Mapping[str, Samples]
 
 
-def window_of(data: PairedData) -> int:
+class SpokenData(Protocol):
+    """Sound by cell, as `PairedData` has it."""
+
+    def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
+        """The spoken queries at positions `start` to `stop` (not included) of a cell."""
+        ...
+
+
+def window_of(data: SpokenData) -> int:
     """How many clips a window of this data has.
 
     Data that renders its sound says `rows_at_once`: small windows, so that no process renders what another hears.
@@ -77,7 +85,7 @@ def shard_count(clips: int) -> int:
 
 
 def read_shards(
-    data: PairedData,
+    data: SpokenData,
     cell: Cell,
     expected: Sequence[Query],
     *,
@@ -108,7 +116,7 @@ def read_shards(
 
 
 def _window(
-    data: PairedData,
+    data: SpokenData,
     cell: Cell,
     expected: Sequence[Query],
     *,
