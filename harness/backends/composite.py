@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ...errors import UsageError
 from ...loaders.corpus import Corpus, as_corpus
@@ -15,8 +15,7 @@ from .ranking import checked_k
 class Composite(ABC):
     """A retriever made of `parts`. A part is a retriever, or the name of one (`bm25`, `dense:all-minilm-l6-v2`).
 
-    A part that stands in several places is indexed and searched once. Raises `UsageError` for a ready run, which
-    answers ids and not texts.
+    Raises `UsageError` for a ready run, which answers ids and not texts.
     """
 
     def __init__(self, parts: Sequence[Retriever | str]) -> None:
@@ -52,7 +51,7 @@ class Composite(ABC):
         self._corpus = None
         corpus = as_corpus(documents)
         corpus.check_ids()
-        for part in self._distinct:
+        for part in self._parts:
             part.index(corpus, language=language)
         self._corpus = corpus
 
@@ -66,18 +65,15 @@ class Composite(ABC):
             raise UsageError(
                 "the retriever was asked to search before a corpus was indexed.", hint="Call index() first."
             )
-        found: Mapping[int, list[list[Hit]]] = {
-            id(part): part.search(queries, k=self.part_depth(k)) for part in self._distinct
-        }
-        return self.combine(queries, [found[id(part)] for part in self._parts], self._corpus, k=k)
-
-    @property
-    def _distinct(self) -> list[Retriever]:
-        return list({id(part): part for part in self._parts}.values())
+        rankings = [part.search(queries, k=self.part_depth(k)) for part in self._parts]
+        return self.combine(queries, rankings, self._corpus, k=k)
 
     def _part_settings(self) -> list[Setting]:
-        """The parts' specs. Their names are left out: they decide nothing."""
-        return [{key: value for key, value in part.spec.as_dict().items() if key != "name"} for part in self._parts]
+        """The parts' specs. Raises `UsageError` for two equal ones."""
+        specs = [part.spec for part in self._parts]
+        if len({spec.fingerprint for spec in specs}) < len(specs):
+            raise UsageError("two parts are the same retriever.", hint="Leave one out.")
+        return [spec.as_dict() for spec in specs]
 
 
 def _loaded(part: Retriever | str) -> Retriever:
@@ -86,8 +82,8 @@ def _loaded(part: Retriever | str) -> Retriever:
     retriever = load_retriever(part) if isinstance(part, str) else part
     if not hasattr(retriever, "search"):
         raise UsageError(
-            f"{part if isinstance(part, str) else type(part).__name__} is no retriever that answers texts.",
-            hint="A ready run can be used alone only.",
+            f"{part if isinstance(part, str) else type(part).__name__} is a ready run, which cannot be combined.",
+            hint="Give retrievers.",
         )
     return retriever
 

@@ -75,8 +75,9 @@ class RerankedRetriever(Composite):
     def spec(self) -> ComponentSpec:
         """What decides the ranking, the first stage included. Raises `ModelError` if the weights are not found."""
         reranker = self._reranker
-        settings: dict[str, Setting] = {**reranker.settings, "depth": self._depth, "parts": self._part_settings()}
-        name = f"{self._parts[0].spec.name} > {reranker.name}"
+        first = self._parts[0].spec
+        settings: dict[str, Setting] = {**reranker.settings, "depth": self._depth, "first": first.as_dict()}
+        name = f"{first.name} > {reranker.name}"
         return ComponentSpec("retriever", "rerank", name, reranker.model, reranker.revision, settings)
 
     def part_depth(self, k: int) -> int:

@@ -10,6 +10,7 @@ from squtr.harness.backends.bm25 import BM25Retriever
 from squtr.harness.backends.fusion import reciprocal_rank_fusion, score_fusion
 from squtr.harness.backends.hybrid import HybridRetriever
 from squtr.harness.protocols import CompositeRetriever
+from squtr.loaders.corpus import as_corpus
 from squtr.loaders.records import Document
 
 from .fakes import WordRetriever
@@ -86,3 +87,17 @@ def test_wrong_options_are_usage_errors() -> None:
         hybrid().search(["king"], k=1)
     with pytest.raises(UsageError, match="ready run"):
         HybridRetriever(parts=["bm25", "trec:none.trec"])
+
+
+def test_hybrids_nest_and_join_dense_parts() -> None:
+    made = load_retriever("hybrid", parts=[hybrid(), "dense:all-minilm-l6-v2"], method="score", normalisation="z")
+    made.index(DOCUMENTS, language="en")
+    (hits,) = made.search(["wind power"], k=4)
+    assert hits[0].document_id == "d"
+    assert len({hit.document_id for hit in hits}) == 4
+    assert made.spec.name == "score(rrf(BM25, words), all-MiniLM-L6-v2)"
+
+
+def test_rankings_must_be_one_per_part_and_query() -> None:
+    with pytest.raises(UsageError, match="as many rankings"):
+        hybrid().combine(["king"], [[[]]], as_corpus(DOCUMENTS), k=1)

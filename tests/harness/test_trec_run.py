@@ -81,3 +81,24 @@ def test_no_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "latin.trec").write_bytes(b"q Q0 d\xe9 1 1 t\n")
     with pytest.raises(DataError, match=r"latin\.trec cannot be read"):
         TrecRun(tmp_path / "latin.trec").hits("fiqa", "clean", ["q"], k=1)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    packed = gzip.compress(RUN.encode() * 200)
+    spoiled = bytearray(packed)
+    spoiled[20:60] = bytes(40)
+    for content in (packed[: len(packed) // 2], bytes(spoiled)):
+        (tmp_path / "x.trec.gz").write_bytes(content)
+        with pytest.raises(DataError, match=r"x\.trec\.gz cannot be read"):
+            TrecRun(tmp_path / "x.trec.gz").hits("fiqa", "clean", ["q"], k=1)
+
+
+def test_the_order_is_that_of_pytrec_eval(tmp_path: Path) -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    scores = {f"d{i}": float(i * 7 % 4) for i in range(30)}
+    (tmp_path / "a.run").write_text("".join(f"q Q0 {d} 1 {s} t\n" for d, s in scores.items()))
+    (hits,) = TrecRun(tmp_path / "a.run").hits("s", "clean", ["q"], k=30)
+    for depth in (1, 5, 10, 20):
+        qrels = {"q": {hit.document_id: 1 for hit in hits[:depth]}}
+        found = pytrec_eval.RelevanceEvaluator(qrels, {f"P.{depth}"}).evaluate({"q": scores})
+        assert found["q"][f"P_{depth}"] == 1.0
