@@ -31,8 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--rooms",
         default="simulated",
         metavar="NAME",
-        help="rir_mega:train (after `squtr fetch rooms rir_mega`), simulated, or a folder of impulse responses"
-        " (simulated)",
+        help="rir_mega:train (after `squtr fetch rooms rir_mega`), simulated, or a folder of impulse responses,"
+        " where rooms.csv (file,room) may say which are of one room (simulated)",
     )
     rooms.add_argument(
         "--channel", type=int, metavar="N", help="the channel of responses that have several, from 0 (refuse them)"

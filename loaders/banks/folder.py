@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ...errors import AudioError, DataError, unknown_name
@@ -201,12 +201,22 @@ class FolderNoises(SoundFolder):
         return remove_dc(samples)
 
 
+ROOM_TABLES = ("rooms.csv", "rooms.tsv")
+"""What may lie in a folder of responses: a line per response with `file` and `room`, and what its publisher measured
+(`rt60_s`, `drr_db`, `c50_db`, `c80_db`, `edt_s`)."""
+ROOM_VALUES = ("rt60_s", "drr_db", "c50_db", "c80_db", "edt_s")
+
+
 class FolderRooms(SoundFolder):
-    """A folder of impulse responses."""
+    """A folder of impulse responses.
+
+    Without one of `ROOM_TABLES`, nothing is known about them: every response counts as a room of its own.
+    """
 
     def __init__(self, folder: Path, channel: int | None = None, licence: str = "unknown") -> None:
         super().__init__(folder, "impulse response", channel)
         self.licence = licence
+        self._table: dict[str, Mapping[str, object]] | None = None
         self._ids: tuple[str, ...] = ()
 
     def rooms(self) -> tuple[str, ...]:
@@ -214,6 +224,51 @@ class FolderRooms(SoundFolder):
         if not self._ids:
             self._ids = tuple(self.files())
         return self._ids
+
+    def room_of(self, rir_id: str) -> str:
+        """The room of a response as the table says, else the response's own id. Raises `UnknownNameError`."""
+        return str(self._row(rir_id).get("room") or rir_id)
+
+    def own_values(self, rir_id: str) -> Mapping[str, float]:
+        """What the table says of a response. Raises `UnknownNameError`, and `DataError` for what is no number."""
+        row = self._row(rir_id)
+        found = {}
+        for name in (name for name in ROOM_VALUES if row.get(name)):
+            try:
+                found[name] = float(str(row[name]))
+            except ValueError as error:
+                raise DataError(
+                    f"the table of rooms in {self._folder} says {name} {row[name]!r} of {rir_id!r}.",
+                    hint="Write a number, or leave it empty.",
+                ) from error
+        return found
+
+    def _row(self, rir_id: str) -> Mapping[str, object]:
+        if rir_id not in self.files():
+            raise unknown_name(self._kind, rir_id, self.files())
+        if self._table is None:
+            self._table = self._read_table()
+        return self._table.get(rir_id, {})
+
+    def _read_table(self) -> dict[str, Mapping[str, object]]:
+        from ..sources.recorded import delimited_table
+
+        path = next((self._folder / name for name in ROOM_TABLES if (self._folder / name).is_file()), None)
+        found: dict[str, Mapping[str, object]] = {}
+        if path is None:
+            return found
+        table = delimited_table(path)
+        for number, row in table.rows():
+            file = str(row.get("file") or "")
+            rir_id = file if file in self.files() else Path(file).with_suffix("").as_posix() if file else ""
+            if rir_id not in self.files():
+                raise DataError(
+                    f"{table.place(number)}: {file!r} is no response in the folder.", hint="Mend the column file."
+                )
+            if rir_id in found:
+                raise DataError(f"{table.place(number)}: {file!r} occurs twice.", hint="Remove one line.")
+            found[rir_id] = row
+        return found
 
 
 def _reader(path: Path) -> Callable[[], str]:

@@ -9,7 +9,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squtr.errors import AudioError, UnknownNameError, UsageError
+from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
 from squtr.loaders.mixing import power_ratio_db
 from squtr.loaders.records import CleanSpeech, Query
 from squtr.loaders.rir_mega.recipe import PairRecipe, open_pair_kitchen
@@ -318,3 +318,25 @@ def test_rir_mega_with_its_own_values_and_rooms(places):
     other = bank_folder("rir_mega") / "metadata" / "metadata.csv"
     other.write_text(other.read_text().replace("'c50_db': 9.5", "'c50_db': 4.5"))
     assert open_pair_kitchen(places[0], "rir_mega:train", rt60_bins=2).recipe.fingerprint != kitchen.recipe.fingerprint
+
+
+def test_a_folder_may_say_which_rooms_its_responses_are_of(places, tmp_path):
+    rooms = make_rooms(tmp_path / "rooms", 8)
+    lines = [f"r{n:02d}.wav,hall {n // 2},{'' if n else 0.7}\n" for n in range(7)]
+    (rooms / "rooms.csv").write_text("file,room,rt60_s\n" + "".join(lines))
+    kitchen = open_pair_kitchen(places[0], str(rooms), rt60_bins=2)
+    known = {room.rir_id: (room.room_id, room.source_rt60_s) for room in kitchen.measured}
+    assert known["r00"] == ("hall 0", 0.7)
+    assert known["r01"][0] == "hall 0"
+    assert math.isnan(known["r01"][1])
+    assert known["r07"][0] == "r07"
+    splits = {split: {known[rir_id][0] for rir_id in kitchen.plan.uses(split)} for split in ("validation", "test")}
+    assert not splits["validation"] & splits["test"]
+    for text, message in (
+        ("file,room\nr99.wav,x\n", r"line 2: 'r99.wav' is no response"),
+        ("file,room\nr01.wav,x\nr01,y\n", "line 3: 'r01' occurs twice"),
+        ("file,rt60_s\nr01.wav,long\n", "rt60_s 'long' of 'r01'"),
+    ):
+        (rooms / "rooms.csv").write_text(text)
+        with pytest.raises(DataError, match=message):
+            open_pair_kitchen(places[0], str(rooms))
