@@ -209,8 +209,9 @@ class Reading:
                     accepted = self._stands_apart(at, article=not noun.startswith(("respuesta", "answer")))
                 if accepted:
                     self._add_letters(at, match.end())
-        if lone and (match := _FIRST.match(self.bare)) and self._stands_apart(match.start("letter"), article=False):
-            self._add_letters(match.start("letter"), match.end())
+        first = _FIRST.match(self.bare) if lone else None
+        if first is not None and self._stands_apart(first.start("letter"), article=False):
+            self._add_letters(first.start("letter"), first.end())
 
     def _is_upper(self, at: int) -> bool:
         return self.text[at].isupper() and not self._shouted
@@ -260,12 +261,14 @@ class Reading:
 
     def _ordinals(self, lone: bool) -> Iterable[Mention]:
         found = [*_ORDINAL_NOUN.finditer(self.bare), *_NOUN_ORDINAL.finditer(self.bare)]
-        if lone and (match := _FIRST_ORDINAL.match(self.bare)):
-            # "Segundo, el hablante…" counts points, not options.
-            if match["article"] or match["ordinal"].endswith("a") or self.bare[match.end() : match.end() + 1] != ",":
-                found.append(match)
-                while following := _NEXT_ORDINAL.match(self.bare, found[-1].end()):
-                    found.append(following)
+        first = _FIRST_ORDINAL.match(self.bare) if lone else None
+        # "Segundo, el hablante…" counts points, not options.
+        if first is not None and (
+            first["article"] or first["ordinal"].endswith("a") or not self.bare.startswith(",", first.end())
+        ):
+            found.append(first)
+            while following := _NEXT_ORDINAL.match(self.bare, found[-1].end()):
+                found.append(following)
         for match in found:
             index = self._index_of_ordinal(match["ordinal"] or match["number"])
             if 0 <= index < len(self.options):

@@ -125,6 +125,11 @@ class Options:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def index(self, text: str) -> int | None:
+        """The place of the option with exactly this text (NFC, spaces joined); None if there is none."""
+        text = _exact(plain_characters(text))
+        return self.texts.index(text) if text in self.texts else None
+
     def equal_to(self, text: str) -> frozenset[int]:
         """The options that `text` is, as a whole."""
         text = _exact(text)
