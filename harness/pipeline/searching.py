@@ -82,7 +82,7 @@ def search_all(plan: Plan, listened: Mapping[str, Listened], depth: int, tools: 
         total = sum(map(len, by_subset.values())) + sum(len(s) for d in spoken for s in d.by_subset.values())
         counter = _Counter(f"searching with {need.retriever.spec.name}", total, tools)
         for subset, distinct in by_subset.items():
-            place = _Place(plan, subset, need, found)
+            place = Place(plan, subset, need, found)
             _guarded(found, need.key, subset, search=_TextSearch(place, list(distinct)), tools=tools, counter=counter)
             # While the corpus is indexed.
             for demand in spoken:
@@ -381,7 +381,7 @@ def _checked(hits: Sequence[Hit], item: str) -> Sequence[Hit]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """A retriever at a depth, and a subset with its corpus, which is opened when it is needed."""
 
     plan: Plan
@@ -391,23 +391,29 @@ class _Place:
 
     @property
     def corpus(self) -> Corpus:
+        """The corpus."""
         return self.plan.corpus(self.subset)
 
     @property
     def language(self) -> str:
+        """Its language."""
         return self.plan.data.subsets[self.subset]
 
     def open(self) -> None:
+        """Open the corpus."""
         len(self.corpus)
 
     def corner(self, retriever: str) -> Corner:
+        """Where rankings by a retriever (or an end-to-end system) of this fingerprint are kept."""
         return Corner(retriever, self.corpus.digest, self.language, self.need.depth)
 
     @property
     def unit(self) -> int:
+        """How many items are searched together."""
         return min(LARGEST_UNIT, max(LEAST_UNIT, len(self.corpus) // DOCUMENTS_PER_TEXT))
 
     def prepare(self, rank: int, size: int) -> None:
+        """Do this process's share of the retriever's work on the corpus, if it can be shared."""
         retriever = self.need.retriever
         if hasattr(retriever, "prepare"):
             with sentences(f"preparing {retriever.spec.name} for {self.subset}"):
@@ -429,7 +435,7 @@ class _Place:
 class _TextSearch:
     """A retriever with texts."""
 
-    def __init__(self, place: _Place, texts: Sequence[str]) -> None:
+    def __init__(self, place: Place, texts: Sequence[str]) -> None:
         self._place, self._retriever = place, place.need.retriever
         self.depth = place.need.depth
         self.items = texts
@@ -474,7 +480,7 @@ class _SoundSearch:
 
     shared = True
 
-    def __init__(self, place: _Place, demand: Sounds, sounds: Sequence[str]) -> None:
+    def __init__(self, place: Place, demand: Sounds, sounds: Sequence[str]) -> None:
         self._place, self._demand = place, demand
         self.depth = place.need.depth
         self.items = self.keys = sounds
