@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 from ...errors import UsageError, unknown_name
 
 TRUST = "trust_remote_code"
-_NOT_OPTIONS = frozenset({TRUST, "cache"})
-"""Given by squtr itself: the cache below its folder, trust by the command line alone."""
+_NOT_OPTIONS = frozenset({TRUST, "cache", "first", "parts"})
+"""Given otherwise: trust by the command line alone, the cache below its folder, retrievers as `parts` of an entry."""
 
 _SCALARS = (str, int, float, bool, type(None), Path, Any)
 _LISTS = (list, tuple, Sequence)

@@ -1,0 +1,75 @@
+"""Every backend with its options, as Markdown: what docs/systems.md shows, made from the constructors themselves."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..backends import BackendSpec
+from ..backends.asr_presets import PRESETS
+from .building import constructors_of, options_of
+from .entries import Role
+from .short_form import TABLES
+
+BEGIN = "<!-- options: begin (written by scripts/write_option_tables.py) -->"
+END = "<!-- options: end -->"
+
+_TITLES: Mapping[Role, str] = {
+    "transcriber": "Transcribers",
+    "retriever": "Retrievers",
+    "encoder": "Encoders of sound and text",
+    "front_end": "Front ends",
+}
+
+
+def option_tables() -> str:
+    """All backends by role: how each is written, what its class says, and its options with types and defaults."""
+    lines = [line for role, title in _TITLES.items() for line in _role(role, title)]
+    return "\n".join([*lines, *_presets()]).rstrip() + "\n"
+
+
+def with_tables(page: str) -> str:
+    """`page` with the tables between its two marks. Raises `ValueError` for a page without them."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page lacks {BEGIN!r} or {END!r}")
+    return f"{before}{BEGIN}\n\n{option_tables()}\n{END}{after}"
+
+
+def _role(role: Role, title: str) -> Iterator[str]:
+    yield from (f"### {title}", "")
+    for row in TABLES[role].values():
+        yield from _backend(role, row)
+
+
+def _backend(role: Role, row: BackendSpec) -> Iterator[str]:
+    constructors = constructors_of(role, row.name)
+    yield from (f"#### `{row.name}:<model>`" if row.takes_model else f"#### `{row.name}`", "")
+    yield from (inspect.getdoc(constructors[0]) or "", "")
+    if row.extra:
+        yield from (f"Needs `pip install 'squtr[{row.extra}]'`.", "")
+    options = options_of(constructors)
+    if not options:
+        yield from ("No options.", "")
+        return
+    yield from ("| option | type | default |", "|---|---|---|")
+    for name, option in options.items():
+        yield f"| `{name}` | {option.type_name} | {'required' if option.required else _shown(option.default)} |"
+    yield ""
+
+
+def _presets() -> Iterator[str]:
+    yield from ("### Presets", "", "| preset | backend | options | from |", "|---|---|---|---|")
+    for preset in PRESETS.values():
+        for backend, options in preset.options.items():
+            written = ", ".join(f"`{name}: {json.dumps(value)}`" for name, value in options.items())
+            yield f"| `{preset.name}` | `{backend}` | {written} | {preset.source} |"
+    yield ""
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return f"`{text}`"
