@@ -120,6 +120,11 @@ class CTCTranscriber:
         """What the model's feature extractor says, in Hz."""
         return int(self._extractor.sampling_rate)
 
+    @property
+    def weights(self) -> Path:
+        """Where the weights lie."""
+        return self._found.path
+
     def supports(self, language: str) -> bool:
         """Whether the model knows this language, by its adapters or by the list given."""
         return primary_code(language) in self._languages

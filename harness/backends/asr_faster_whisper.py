@@ -163,6 +163,11 @@ class FasterWhisperTranscriber:
         """16 000 Hz."""
         return SAMPLE_RATE
 
+    @property
+    def weights(self) -> Path:
+        """Where the weights lie."""
+        return self._found.path
+
     def supports(self, language: str) -> bool:
         """Whether the model has a token for this language (English-only models know English)."""
         return primary_code(language) in self._languages

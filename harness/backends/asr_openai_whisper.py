@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -155,6 +156,14 @@ class OpenAIWhisperTranscriber:
     def sample_rate(self) -> int:
         """16 000 Hz."""
         return SAMPLE_RATE
+
+    @property
+    def weights(self) -> Path | None:
+        """The checkpoint; None while the package has not fetched it into its usual cache."""
+        found = self._checkpoint
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whisper"
+        path = Path(found.source) if found.source.endswith(found.file) else cache / found.file
+        return path if path.is_file() else None
 
     def supports(self, language: str) -> bool:
         """Whether the model has a token for this language (English-only models know English)."""

@@ -130,6 +130,11 @@ class TransformersTranscriber:
         """What the model's feature extractor says, in Hz."""
         return int(self._processor.feature_extractor.sampling_rate)
 
+    @property
+    def weights(self) -> Path:
+        """Where the weights lie."""
+        return self._found.path
+
     def supports(self, language: str) -> bool:
         """Whether the model knows this language, by its own list or by the one given."""
         return primary_code(language) in self._languages
