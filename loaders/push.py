@@ -135,12 +135,17 @@ def push(
     ).run(revision or MAIN, private=private, create_pr=create_pr, tag=tag)
 
 
-def _check_names(repo_id: str, tag: str | None, revision: str | None, *, create_pr: bool) -> None:
+def check_repository(repo_id: str) -> None:
+    """Raise `UsageError` for what cannot be the name of a repository."""
     if len(repo_id) > 96 or not _REPOSITORY.fullmatch(repo_id):
         raise UsageError(
             f"{repo_id!r} is not the name of a repository.",
             hint="Write ORG/NAME: letters, digits, '-', '_' and '.', at most 96.",
         )
+
+
+def _check_names(repo_id: str, tag: str | None, revision: str | None, *, create_pr: bool) -> None:
+    check_repository(repo_id)
     for name, value in (("tag", tag), ("revision", revision)):
         if value is not None and not _REVISION.fullmatch(value):
             raise UsageError(f"{value!r} is not a {name} that git accepts.", hint="Use a name like v1.0.")

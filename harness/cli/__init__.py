@@ -39,6 +39,7 @@ COMMANDS = {
         CommandSpec("score", ".score", "score transcripts or rankings that lie in files"),
         CommandSpec("export", ".export", "write results as another tool reads them (mteb)"),
         CommandSpec("import", ".import_", "read results that another tool wrote (mteb)"),
+        CommandSpec("submit", ".submit", "prepare and check results for a public table (mteb), and offer them"),
         CommandSpec("normalize", ".normalize", "normalise lines of text as the scores do"),
         CommandSpec("speak", ".speak", "speak one text into a sound file"),
         CommandSpec("synthesize", ".synthesize", "speak all queries of a source and check their quality"),

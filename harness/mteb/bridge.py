@@ -27,6 +27,7 @@ from mteb.models import (
     SearchProtocol,
 )
 from mteb.models.model_implementations.pylate_models import PylateSearchEncoder
+from mteb.results import TaskResult
 from mteb.timing import TimingStack
 from mteb.types import PromptType
 
@@ -426,3 +427,28 @@ def _one_line(error: Exception) -> str:
     # A KeyError shows its message in quotes.
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
     return " ".join(str(said).split()).rstrip(".") or type(error).__name__
+
+
+def refusal(path: Path, *, meta: bool) -> str:
+    """Why mteb does not load a file as `TaskResult` (or `ModelMeta`), in one line; "" if it does."""
+    try:
+        content = path.read_text(encoding="utf-8")
+        if meta:
+            ModelMeta.model_validate_json_resolved(content)
+        else:
+            TaskResult.model_validate_json(content)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        return _one_line(error)
+    return ""
+
+
+def unknown_to_registry(tasks: Sequence[str], models: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Those of these names of tasks and of models that mteb's own registries do not have."""
+    own = {meta.name for meta in mteb.get_model_metas()}
+    unknown = []
+    for name in tasks:
+        try:
+            mteb.get_task(name)
+        except KeyError:
+            unknown.append(name)
+    return unknown, [name for name in models if name not in own]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ... import __version__
-from ...errors import DataError, UsageError
+from ...errors import DataError, UsageError, unknown_name
 from ...loaders.evaluation_file import SPLIT, control_name, task_name
 from ...loaders.keyed import RECIPE_VERSION
 from ..results import (
@@ -46,24 +46,29 @@ METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10", "wer", "wer_macro", "cer",
 BASELINES = ("clean", TEXT_CONDITION)
 
 
-def export_mteb(folder: Path, out: Path) -> list[Path]:
+def export_mteb(folder: Path, out: Path, *, systems: Sequence[str] = (), partial: bool = False) -> list[Path]:
     """Write the results below `folder` (what `squtr evaluate --out` wrote) into `out` in mteb's layout.
 
-    Returns the paths written. Raises `DataError` if there are none, if a result is of a part of the data only, or if
-    two results of a system on one subset and condition contradict each other.
+    `systems` chooses some by name. With `partial`, results of a part of the data are written too, and marked
+    (`partial` is true). Returns the paths written. Raises `DataError` if there are none, if a result is of a part of
+    the data only, was imported, or contradicts another of the same system on one subset and condition;
+    `UnknownNameError` for a system that is not there.
     """
-    paths = sorted((folder / "results").glob("*/*.json"))
-    if not paths:
-        raise DataError(f"{folder} holds no results.", hint="Run `squtr evaluate` with --out on that folder first.")
     by_system: dict[str, list[Result]] = {}
-    for path in paths:
-        result = read_result(path)
-        if result.data.partial:
+    for path, result in _measured(folder):
+        if systems and result.system.name not in systems:
+            by_system.setdefault(result.system.name, [])
+            continue
+        if result.data.partial and not partial:
             raise DataError(
                 f"{path} is of {result.data.n} of {result.data.n_total} queries.",
                 hint="Evaluate all of them: mteb has no results of a part.",
             )
         by_system.setdefault(result.system.name, []).append(result)
+    for name in systems:
+        if name not in by_system:
+            raise unknown_name("system", name, by_system)
+    by_system = {name: results for name, results in by_system.items() if results}
     written: list[Path] = []
     for results in by_system.values():
         fields = model_fields(describe(results))
@@ -74,6 +79,24 @@ def export_mteb(folder: Path, out: Path) -> list[Path]:
         for name, task in _tasks(results).items():
             written.append(_write(place / f"{name}.json", task))
     return written
+
+
+def _measured(folder: Path) -> Iterator[tuple[Path, Result]]:
+    """The results below a folder, none of which was imported."""
+    paths = sorted((folder / "results").glob("*/*.json"))
+    if not paths:
+        parts = sorted(path.name for path in folder.glob("partial-*") if (path / "results").is_dir())
+        hint = "Run `squtr evaluate` with --out on that folder first."
+        if parts:
+            hint = f"It has partial ones in {', '.join(parts)}: give that folder."
+        raise DataError(f"{folder} holds no results.", hint=hint)
+    for path in paths:
+        result = read_result(path)
+        if result.origin == "imported":
+            raise DataError(
+                f"{path} was imported: it is another tool's result.", hint="Use the folder that it was imported from."
+            )
+        yield path, result
 
 
 def describe(results: Sequence[Result]) -> Description:
@@ -145,9 +168,18 @@ def _entry(config: str, result: Result, scores: Mapping[str, Score]) -> dict[str
         **{name: score.value for name, score in scores.items() if score.value is not None},
         "main_score": main.value,
         "n_queries": main.n,
+        **_failed(result),
+        **({"partial": True} if result.data.partial else {}),
         "hf_subset": config,
         "languages": [language_tag(result.data.language)],
     }
+
+
+def _failed(result: Result) -> dict[str, int]:
+    """How many queries could not be decoded and found nothing, where the result says it of this subset."""
+    failures = result.failures
+    counts = {"undecodable_queries": failures.undecodable, "queries_without_hits": failures.missing}
+    return {name: n for name, n in counts.items() if len(result.data.subsets) == 1 or not n}
 
 
 def _seconds(results: Sequence[Result]) -> float | None:
@@ -261,7 +293,7 @@ def _result(path: Path, task: Mapping[str, Any], entry: Mapping[str, Any], syste
             subsets=[subset],
             n=n,
             n_total=n,
-            partial=False,
+            partial=entry.get("partial") is True,
             manifest_sha256="",
             recipe={},
         ),

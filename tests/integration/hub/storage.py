@@ -173,7 +173,12 @@ class Storage:
             ref = revision if revision in repo.refs else f"refs/heads/{revision}"
             return self.add_commit(repo, ref, head.oid, header["summary"], files), 0
         number = len(repo.requests) + 1
-        repo.requests[number] = {"title": header["summary"], "author": author.name, "status": "open"}
+        repo.requests[number] = {
+            "title": header["summary"],
+            "description": header.get("description", ""),
+            "author": author.name,
+            "status": "open",
+        }
         return self.add_commit(repo, f"refs/pr/{number}", head.oid, header["summary"], files), number
 
     def merge(self, repo_id: str, number: int) -> None:
