@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
+from typing import cast
 
 from ...errors import SqutrError, StorageError, UsageError
 from ...loaders.paired import PairedData
@@ -21,6 +23,7 @@ from ..processes import Alone, Processes
 from ..progress import Progress
 from ..results import Result, RunRecord, write_result, write_run
 from ..store import Store
+from ..systems.reading import load_systems
 from ..systems.system import Cascade, EndToEnd, RunOnly, System
 from .environment import environment
 from .latency import with_latency
@@ -28,7 +31,6 @@ from .listening import Tools, keep_samples, listen_all
 from .plan import expand_configs, make_plan
 from .recording import Cost, Made, Recorded, Settings, record_system
 from .searching import search_all
-from .system import parse_system
 
 LEAST_DEPTH = 10
 
@@ -291,17 +293,22 @@ def evaluate(
 ) -> list[Result]:
     """Evaluate one or several systems and return their results, `text` included (see `run_evaluation`).
 
-    A system is a `Cascade`, an `EndToEnd`, a `RunOnly`, or its written form, for example
-    `"faster-whisper:whisper-base + bm25"`; `data` a folder that `squtr build` wrote, `mini`, `ORG/NAME` on the Hub,
+    A system is a `Cascade`, an `EndToEnd`, a `RunOnly`, its written form, for example
+    `"faster-whisper:whisper-base + bm25"`, or the path of a spec file; `data` a folder that `squtr build` wrote, `mini`, `ORG/NAME` on the Hub,
     `release:PATH`, or anything that is `PairedData`. `options` are the fields of `Options`, for example `limit=100`.
 
     Raises `EvaluationFailed` if some configs failed; it holds the results of the others.
     """
     store = Path(cache) if cache is not None else None
     given = [system] if isinstance(system, str | Cascade | EndToEnd | RunOnly) else list(system)
+    systems: list[System] = []
+    for written, group in groupby(given, key=lambda s: isinstance(s, str)):
+        # Together: what is written alike is one component, loaded once.
+        members = list(group)
+        systems += load_systems([str(s) for s in members], cache=store) if written else cast(list[System], members)
     opened = open_data(str(data), configs=configs) if isinstance(data, str | Path) else data
     records = evaluate_runs(
-        [parse_system(s, cache=store) if isinstance(s, str) else s for s in given],
+        systems,
         opened,
         configs=configs,
         out=Path(out) if out is not None else None,
