@@ -184,7 +184,7 @@ def summarise_mcqa(
     """
     if not items:
         raise DataError("there are no items.", hint="Give at least one.")
-    _check_edges(duration_edges_s)
+    check_edges(duration_edges_s)
     joined, missing = join_replies(items, replies)
     ids = {item.id for item in items}
     marks = {item.id: [mark(item, reply) for reply in joined[item.id]] or [mark(item, None)] for item in items}
@@ -227,7 +227,8 @@ def summarise_mcqa(
     return Summary(scores, _columns(items, marks, missing))
 
 
-def _check_edges(edges: Sequence[float]) -> None:
+def check_edges(edges: Sequence[float]) -> None:
+    """Raises `UsageError` unless the edges of the duration bins rise."""
     if not edges or list(edges) != sorted(set(edges)) or not all(map(math.isfinite, edges)):
         raise UsageError(f"the duration edges are {list(edges)}.", hint="Give rising numbers of seconds.")
 

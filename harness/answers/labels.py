@@ -8,6 +8,7 @@ edges: `DURATION_EDGES_S` is our choice.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -59,7 +60,7 @@ MISSING = "missing"
 
 
 def _normal(text: str) -> str:
-    return " ".join(skeleton(plain_characters(text)).replace("_", " ").replace("/", " ").replace(",", " ").split())
+    return " ".join(re.split(r"[\W_]+", skeleton(plain_characters(text)).strip()))
 
 
 def _index(known: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
