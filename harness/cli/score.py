@@ -1,15 +1,18 @@
-"""Score transcripts or rankings that lie in files, with the scores that `squtr evaluate` uses.
+"""Score transcripts, rankings or answers that lie in files, with the scores that `squtr evaluate` uses.
 
-`squtr score wer` compares transcripts with references, `squtr score ranking` a ranking with judgements. Items are
-joined by id, never by line. `squtr score wer --help` and `squtr score ranking --help` show their options.
+`squtr score wer` compares transcripts with references, `squtr score ranking` a ranking with judgements, `squtr score
+mcqa` replies with the right options, `squtr score aif` replies with instructions. Items are joined by id, never by
+line. `squtr score wer --help` and its like show their options.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import score_answers
 from .common import note, say, say_json
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 EXAMPLE = """example:
   squtr score wer refs.jsonl hyps.jsonl --language zh
   squtr score ranking qrels.trec run.trec --metrics ndcg_at_10 recall_at_100
+  squtr score mcqa items.jsonl replies.jsonl
+  squtr score aif items.jsonl replies.jsonl --json
 """
 _WER_EXAMPLE = """example:
   squtr score wer refs.jsonl hyps.jsonl --language zh --json
@@ -47,8 +52,8 @@ metrics:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the two subcommands and their options."""
-    kinds = parser.add_subparsers(dest="kind", required=True, metavar="wer|ranking", title="what to score")
+    """Add the subcommands and their options."""
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="wer|ranking|mcqa|aif", title="what to score")
     wer = _subcommand(kinds, "wer", "error rates of transcripts", _WER_EXAMPLE)
     wer.add_argument("references", type=Path, metavar="REFS", help="what was said")
     wer.add_argument("hypotheses", type=Path, metavar="HYPS", help="what was heard; the same ids")
@@ -73,7 +78,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     ranking.add_argument(
         "--format", default="auto", metavar="NAME", help="auto, trec, tsv, jsonl or parquet, of both files (auto)"
     )
-    for each in (wer, ranking):
+    mcqa = _subcommand(kinds, "mcqa", "accuracy of multiple-choice replies", score_answers.MCQA_EXAMPLE)
+    aif = _subcommand(kinds, "aif", "how well replies follow instructions", score_answers.AIF_EXAMPLE)
+    for each in (mcqa, aif):
+        score_answers.add_options(each)
+    for each in (wer, ranking, mcqa, aif):
         add_statistics_options(each)
         each.add_argument("--per-item", type=Path, metavar="FILE", help="write scores per item: .jsonl, .tsv, .parquet")
         each.add_argument("--json", action="store_true", help="print one JSON object")
@@ -153,14 +162,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.per_item is not None:
         items_format(arguments.per_item)
-    found, title = _wer(arguments) if arguments.kind == "wer" else _ranking(arguments)
+    found, title = _KINDS[arguments.kind](arguments)
     if arguments.per_item is not None:
         write_items(arguments.per_item, found.items)
     if arguments.json:
         say_json(found.scores)
         return 0
     say(title)
-    for line in _table(found.scores):
+    for line in (*_table(found.scores), *score_answers.more_tables(found.scores)):
         say(line)
     if arguments.per_item is not None:
         say(f"Items: {arguments.per_item}")
@@ -208,7 +217,18 @@ def _ranking(arguments: argparse.Namespace) -> tuple[Summary, str]:
     return found, f"{found.scores['n_queries']} queries with a relevant document"
 
 
+def _answers(arguments: argparse.Namespace) -> tuple[Summary, str]:
+    return score_answers.summarise(arguments, statistics_from(arguments))
+
+
+_KINDS: dict[str, Callable[[argparse.Namespace], tuple[Summary, str]]] = {
+    "wer": _wer,
+    "ranking": _ranking,
+    "mcqa": _answers,
+    "aif": _answers,
+}
 _NOT_IN_THE_TABLE = {
+    *score_answers.IN_OTHER_TABLES,
     *("intervals", "unit", "language", "normalizer", "normalizer_version", "seed", "resamples", "n", "n_queries"),
 }
 

@@ -1,10 +1,24 @@
-"""The files that people score: transcripts, judgements, rankings, per-item scores. Every error names file and line.
+"""The files that people score: transcripts, judgements, rankings, questions, replies, per-item scores.
+
+Every error names file and line.
 
 UTF-8 only. A byte order mark and CRLF line ends are read as if they were not there, and remarked on.
 """
 
 from .items import read_items, write_items
+from .questions import read_aif_items, read_mcqa_items, read_replies
 from .rankings import RANKING_FORMATS, read_qrels, read_run
 from .texts import TEXT_FORMATS, read_texts
 
-__all__ = ["RANKING_FORMATS", "TEXT_FORMATS", "read_items", "read_qrels", "read_run", "read_texts", "write_items"]
+__all__ = [
+    "RANKING_FORMATS",
+    "TEXT_FORMATS",
+    "read_aif_items",
+    "read_items",
+    "read_mcqa_items",
+    "read_qrels",
+    "read_replies",
+    "read_run",
+    "read_texts",
+    "write_items",
+]
