@@ -87,7 +87,8 @@ _SNOWBALL = {
     "yi": "yiddish",
 }
 _WORD = re.compile(r"\w+")
-_LONG_WORD = re.compile(r"\b\w\w+\b")
+# Text in which lower case changes nothing: most Chinese.
+_UNCASED = re.compile("[\x00-@\\[-\x7f\u00b7\u2010-\u2027\u3000-\u9fff\uff00-\uff20\uff3b-\uff40\uff5b-\uff65]*")
 # Where ASCII text is cut, and its lower case, in one table.
 _ASCII_WORDS = "".join(chr(i).lower() if re.match(r"\w", chr(i)) else " " for i in range(128))
 # Characters that NFKC and lower case change one by one, whatever stands beside them, or not at all: most Chinese text.
@@ -197,18 +198,29 @@ def tokenizer_for(language: str, *, analyzer: Analyzer = "default") -> Tokenizer
 def _published(primary: str) -> Tokenizer:
     rules = "lower case, \\w\\w+, Lucene stop words"
     if primary == "zh":
-        terms = _without(ENGLISH_STOP_WORDS, list)
-        return Tokenizer(primary, f"jieba words, {rules}", _published_chinese_words, terms)
-    terms = _without(ENGLISH_STOP_WORDS, nltk_stemmer())
+        return Tokenizer(primary, f"jieba words, {rules}", _published_chinese_words, _published_terms(list))
+    terms = _published_terms(nltk_stemmer())
     return Tokenizer(primary, f"{rules}, NLTK's Porter stems", _published_english_words, terms)
 
 
+def _published_terms(stem: Callable[[Sequence[str]], list[str]]) -> Callable[[Sequence[str]], list[str]]:
+    """The terms of words, where those of one letter or digit are dropped too."""
+
+    def terms(words: Sequence[str]) -> list[str]:
+        kept = [word for word in words if len(word) > 1 and word not in ENGLISH_STOP_WORDS]
+        term_of = dict(zip(kept, stem(kept), strict=True))
+        return [term_of.get(word, "") for word in words]
+
+    return terms
+
+
 def _published_english_words(text: str) -> list[str]:
-    return _LONG_WORD.findall(text.lower())
+    return text.translate(_ASCII_WORDS).split() if text.isascii() else _WORD.findall(text.lower())
 
 
 def _published_chinese_words(text: str) -> list[str]:
-    return _LONG_WORD.findall(separated_words(text).lower())
+    words = separated_words(text)
+    return _WORD.findall(words if _UNCASED.fullmatch(words) else words.lower())
 
 
 def _folded_chinese_words(text: str) -> list[str]:

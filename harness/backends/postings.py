@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .lexical_tokens import Tokenizer
 
-_CHUNK_WORDS = 1 << 20
+_CHUNK_WORDS = 1 << 18
 _DROPPED = -1
 
 
