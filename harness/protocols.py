@@ -48,11 +48,13 @@ class ComponentSpec:
     def fingerprint(self) -> str:
         """The first 16 hex digits of the sha256 of the canonical JSON, without the display name.
 
+        Of a user's own class (backend `class`) the name counts: often nothing else tells two of them apart.
+
         >>> a = ComponentSpec("retriever", "bm25", "BM25", settings={"k1": 0.9})
         >>> a.fingerprint == ComponentSpec("retriever", "bm25", "other", settings={"k1": 0.9}).fingerprint
         True
         """
-        content = {key: value for key, value in self.as_dict().items() if key != "name"}
+        content = {key: value for key, value in self.as_dict().items() if key != "name" or self.backend == "class"}
         canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:16]
 
