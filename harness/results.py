@@ -303,6 +303,8 @@ def read_result(path: Path) -> Result:
         return Result.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist.", hint="Check the path.") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.", hint="Check the path.") from error
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])

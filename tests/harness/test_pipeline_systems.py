@@ -26,7 +26,7 @@ from squtr.harness.metrics.ranking import score_ranking
 from squtr.harness.pipeline import searching, shards
 from squtr.harness.pipeline.evaluate import Evaluation, EvaluationFailed, Options, evaluate_runs, run_evaluation
 from squtr.harness.pipeline.plan import Plan
-from squtr.harness.protocols import Hit, Transcript
+from squtr.harness.protocols import ComponentSpec, Hit, Transcript
 from squtr.harness.systems.system import Cascade, EndToEnd, RunOnly, System
 from squtr.loaders.paired import BuiltData
 from squtr.loaders.records import SpokenQuery
@@ -531,6 +531,23 @@ def test_without_a_cache_a_grid_embeds_no_more_either(data: BuiltData, perfect: 
     assert perfect.calls == other.calls == SPOKEN
     for encoder in encoders:
         assert sum(role == "document" for role, _ in encoder.encoded) == 2 * 12
+
+
+class Own(LookupTranscriber):
+    """A user's class that says no more of itself than its name."""
+
+    def __init__(self, table: Mapping[str, str], name: str) -> None:
+        super().__init__(table)
+        self.spec = ComponentSpec("transcriber", "class", name)
+
+
+def test_two_classes_of_a_user_are_not_taken_for_one(
+    data: BuiltData, perfect: LookupTranscriber, tmp_path: Path
+) -> None:
+    one, other = Own(perfect.table, "one"), Own(dict.fromkeys(perfect.table, "lump"), "other")  # type: ignore[arg-type]
+    records = evaluate_runs([Cascade(one, WordRetriever()), Cascade(other, WordRetriever())], data, cache=tmp_path)
+    assert by_config(records, "one + words")["en_clean"].result.scores["wer"].value == 0
+    assert by_config(records, "other + words")["en_clean"].result.scores["wer"].value == 1
 
 
 # Units
