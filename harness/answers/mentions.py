@@ -96,6 +96,7 @@ _NOUN_ORDINAL = re.compile(
 _FIRST_ORDINAL = re.compile(
     rf"[\W_]*(?P<article>(?:la|el|the)\s+)?{_ORDINAL}(?=\s*(?:$|[^\w\s]|\n)|\s+{_BECAUSE}\b|\s+(?:o|y|or|and)\s+(?:la|el|the)\b)"
 )
+_ANY_ORDINAL = re.compile(rf"\b{_ORDINAL}(?!\w)")
 _NEXT_ORDINAL = re.compile(rf"\s*(?:,|o|y|or|and)\s*(?:la|el|the)\s+{_ORDINAL}\b")
 
 _LEAD = re.compile(
@@ -106,13 +107,16 @@ _LEAD = re.compile(
     r"corresponde|correct|asi|lo|tanto|debe|debe de|tiene|podria|puede|ser|solo|elijo|escojo|i|say|answers?)\b[\W_]*)*"
 )
 _NO_DOUBT = re.compile(
-    r"\bno (?:hay|cabe|tengo)(?: la menor| ninguna| lugar a)? dudas?|\bsin(?: ninguna| la menor| lugar a)? dudas?\b"
+    r"\bno (?:me )?(?:hay|cabe|tengo)(?: la menor| ninguna| lugar a)? dudas?"
+    r"|\bsin(?: ninguna| la menor| lugar a)? dudas?\b"
     r"|\bno (?:solo|obstante)\b|\bsin embargo\b|\bnot only\b|\bno doubt\b|\bwithout a? ?doubt\b"
 )
 _CLAUSE = re.compile(r"[.;:!?¡¿\n,(]|\b(?:pero|sino|porque|aunque|but|because|although|mientras)\b")
 _DENIED_BEFORE = re.compile(
-    r"\b(?:no|ni|tampoco|nunca|jamas|nadie|ningun\w*|not|never|nobody|none|neither|nor|without|sin|cannot|\w+n['’]t|descart\w*|elimin\w*|exclu\w*|"
-    r"rechaz\w*|salvo|excepto|except|menos|incorrect\w*|erron\w*|(?:en lugar|en vez) de|instead of|rather than|"
+    r"\b(?:no|ni|tampoco|nunca|jamas|nadie|ningun\w*|not|never|nobody|none|neither|nor|without|sin|cannot|\w+n['’]t|descart\w*|elimin\w*|"
+    r"exclu(?:y\w+|ir|imos|id[oa]s?|ded?|ding)|"
+    r"rechaz\w*|salvo|excepto|except|(?:tod[ao]s|cualquiera)(?: las (?:opciones|demas))? menos|"
+    r"incorrect\w*|erron\w*|(?:en lugar|en vez) de|instead of|rather than|"
     r"a diferencia de|unlike|contrario a|ruled? out|wrong)\b"
 )
 _LABELLED_WRONG = re.compile(
@@ -124,7 +128,7 @@ _DENIED_AFTER = re.compile(
     r"|(?:(?:es|seria|son|esta|estan|queda|quedan|se|parece|resulta|is|are|was|seems|can be|puede|debe|hay que)"
     r"\s+){0,2}(?:(?:la|una?|el|the|an?|ser|be|opcion|respuesta|completamente|claramente|clearly|tambien)\s+){0,3}"
     r"(?:no\b|not\b|isn['’]t\b|doesn['’]t\b|incorrect\w*|fals[oa]s?\b|erron\w*|equivocad\w*|descart\w*|elimin\w*|"
-    r"exclu\w*|wrong\b|false\b|ruled out|invalid\w*)|[❌✗✘✖🚫])"
+    r"exclu(?:y\w+|ir|imos|id[oa]s?|ded?|ding)|wrong\b|false\b|ruled out|invalid\w*)|[❌✗✘✖🚫])"
 )
 _NEAR = 400
 """How many characters to either side are looked at."""
@@ -261,7 +265,9 @@ class Reading:
 
     def _ordinals(self, lone: bool) -> Iterable[Mention]:
         found = [*_ORDINAL_NOUN.finditer(self.bare), *_NOUN_ORDINAL.finditer(self.bare)]
-        first = _FIRST_ORDINAL.match(self.bare) if lone else None
+        # Where options are "El primer audio", "El segundo audio", "el segundo" may be either.
+        bare_ordinals = lone and not any(_ANY_ORDINAL.search(skeleton(option)) for option in self.options.texts)
+        first = _FIRST_ORDINAL.match(self.bare) if bare_ordinals else None
         # "Segundo, el hablante…" counts points, not options.
         if first is not None and (
             first["article"] or first["ordinal"].endswith("a") or not self.bare.startswith(",", first.end())

@@ -41,13 +41,13 @@ def numbered_list(reply: str, arguments: Exactly) -> bool:
 
 
 def highlights(reply: str, arguments: AtLeast) -> bool:
-    """So many parts are highlighted with *one* or **two** asterisks."""
+    """So many parts are highlighted with asterisks, `*one*` or `**two**`."""
     found = [match[2] for match in _HIGHLIGHT.finditer(of.plain(reply))]
     return arguments.holds(sum(map(of.says_something, found)))
 
 
 def title(reply: str, arguments: Nothing) -> bool:
-    """There is a title in double angle brackets, <<like this>>."""
+    """There is a title in double angle brackets, `<<like this>>`."""
     return any(of.says_something(found) for found in _TITLE.findall(of.plain(reply)))
 
 
@@ -86,7 +86,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def placeholders(reply: str, arguments: AtLeast) -> bool:
-    """There are so many placeholders in square brackets, [like this]; links and check boxes are none."""
+    """There are so many placeholders in square brackets, `[like this]`; links and check boxes are none."""
     found = [inner for inner in _PLACEHOLDER.findall(of.plain(reply)) if of.same(inner) != "x"]
     return arguments.holds(sum(map(of.says_something, found)))
 
