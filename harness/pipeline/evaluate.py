@@ -142,7 +142,7 @@ def run_evaluation(
         PartialData(data, limit=chosen.limit, fraction=chosen.fraction, seed=chosen.seed) if chosen.partial else data
     )
     plan = make_plan(systems, taken, configs)
-    store = _store(cache, group)
+    store = open_store(cache, group)
     tools = Tools(group, store, _embeddings(cache), _keeper(target, chosen), _main_only(progress, group))
     with Meter() as meter:
         listened = listen_all(plan, tools)
@@ -186,7 +186,7 @@ def _write_latencies(target: Path, before: Sequence[RunRecord], after: Sequence[
             write_result(target, new.result)
 
 
-def _store(cache: Path | None, group: Processes) -> Store | None:
+def open_store(cache: Path | None, group: Processes) -> Store | None:
     """The store of this process; what killed processes left is taken in first."""
     if cache is None:
         return None

@@ -1,0 +1,259 @@
+"""The main job: recognisers × languages → results. Each clip is heard once per recogniser, once per utterance if clean.
+
+What was heard is kept by content as it is heard, by one process or many, so an evaluation that was killed continues;
+what fails does not lose the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ...errors import DataError, SqutrError, StorageError, UsageError
+from ...loaders.rir_mega.data import PairData
+from ...loaders.rir_mega.opening import open_pairs
+from ..metering import Meter
+from ..metrics.paired_arms import Draws
+from ..pipeline.environment import environment
+from ..pipeline.evaluate import ConfigFailure, EvaluationFailed, counted, open_store
+from ..pipeline.listening import Ear, Ready, Tools, hear_all, keep_nothing
+from ..pipeline.plan import Cell
+from ..processes import Alone, Processes
+from ..progress import Progress
+from ..protocols import FrontEnd
+from .arms import CLEAN, REVERB, PairArms
+from .measuring import drawn_clips, measure
+from .recognisers import Recogniser, check_recognisers, load_recognisers
+from .recording import AUTO, Cost, Made, Settings, config_of, normalizer_for, record
+from .results import PairRecord, Result, write_record, write_result
+from .samples import chosen_pairs, write_samples
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to evaluate.
+
+    `normalizer` is a text normaliser, or `auto`: `whisper` for English, `default` elsewhere. `resamples`,
+    `permutations` and `seed` are those of intervals and tests. `limit` (pairs; 0: all) and `fraction` take a part of
+    every language: such results are marked partial. `samples` is how many pairs per language keep their clips for the
+    report. `strict` fails a config in which any clip failed. `latency` is how many clips are timed one at a time, by
+    each recogniser in a process of its own (0: none).
+    """
+
+    normalizer: str = AUTO
+    resamples: int = 1000
+    permutations: int = 10_000
+    seed: int = 0
+    limit: int = 0
+    fraction: float = 1.0
+    samples: int = 3
+    strict: bool = False
+    latency: int = 0
+
+    def __post_init__(self) -> None:
+        if self.resamples < 1 or self.permutations < 1 or self.samples < 0 or self.latency < 0:
+            raise UsageError(
+                f"{self.resamples} resamples, {self.permutations} permutations, {self.samples} samples, "
+                f"{self.latency} latencies.",
+                hint="Give at least 1, 1, 0 and 0.",
+            )
+
+    @property
+    def draws(self) -> Draws:
+        """How intervals and tests draw."""
+        return Draws(self.seed, self.resamples, self.permutations)
+
+    @property
+    def part(self) -> str:
+        """The folder of partial results below `out`; "" for full ones."""
+        shares = [f"first-{self.limit}"] if self.limit else []
+        shares += [f"share-{self.fraction:g}"] if self.fraction < 1 else []
+        return f"partial-{'-'.join(shares)}" if shares else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What an evaluation gave. Processes other than the main one hold no records. `out` is where they were written."""
+
+    records: list[PairRecord]
+    failures: list[ConfigFailure] = field(default_factory=list)
+    out: Path | None = None
+
+
+def run_evaluation(
+    recognisers: Sequence[Recogniser],
+    data: PairData,
+    *,
+    split: str = "test",
+    out: Path | None = None,
+    cache: Path | None = None,
+    options: Options | None = None,
+    progress: Progress | None = None,
+    processes: Processes | None = None,
+    trust_remote_code: bool = False,
+) -> Evaluation:
+    """Evaluate every recogniser on every language of a split that it was made for.
+
+    With `out`, records are written there; one that lies there already, made from the same inputs, is kept. With
+    `cache`, what was heard is kept in that folder; several `processes` need one.
+
+    Raises `UsageError` for wrong names, `DataError` if no recogniser supports any language, `StorageError` if the disk
+    refuses. What fails otherwise fails its recogniser on its language only, and is listed in the evaluation.
+    """
+    chosen, group = options or Options(), processes or Alone()
+    if group.size > 1 and cache is None:
+        raise UsageError(
+            "several processes need a cache: it is where they share their work.", hint="Leave --no-cache out."
+        )
+    check_recognisers(recognisers)
+    arms = PairArms(data, split=split, limit=chosen.limit, fraction=chosen.fraction, seed=chosen.seed)
+    for language in arms.languages:
+        normalizer_for(chosen.normalizer, language)  # said before anything is heard
+    target = out / chosen.part if out is not None and chosen.part else out
+    jobs = _jobs(recognisers, arms)
+    store = open_store(cache, group)
+    tools = Tools(group, store, None, lambda _: keep_nothing, _main_only(progress, group))
+    with Meter() as meter:
+        listened = hear_all(arms, jobs, tools)
+    evaluation = Evaluation([], out=target)
+    if group.rank == 0:
+        cost = Cost(meter.peak_memory_mb, meter.peak_gpu_memory_mb, meter.energy_j)
+        settings = Settings(chosen.draws, chosen.normalizer, environment(), group.size, chosen.strict)
+        made = Made(arms, listened, settings, cost)
+        tell = _main_only(progress, group)
+        work = [(one, language) for one in recognisers for language in arms.languages if one.supports(language)]
+        for done, (recogniser, language) in enumerate(work):
+            tell("scoring", done, len(work))
+            try:
+                found, kept = record(made, recogniser, language, plain=_has_plain(recogniser, recognisers), out=target)
+                if target is not None and not kept:
+                    write_record(target, found)
+                evaluation.records.append(found)
+                if chosen.latency and found.result.measured is None:
+                    timed = _measured(found, made, recogniser, chosen, trust_remote_code=trust_remote_code)
+                    evaluation.records[-1] = timed
+                    if target is not None:
+                        write_result(target, timed.result)
+            except StorageError:
+                raise
+            except SqutrError as error:
+                evaluation.failures.append(ConfigFailure(recogniser.name, config_of(language, split), error))
+        tell("scoring", len(work), len(work))
+        if target is not None:
+            _keep_samples(target, arms, recognisers, chosen)
+    if store is not None:
+        group.gather(None)
+        store.close()
+    return evaluation
+
+
+def _jobs(recognisers: Sequence[Recogniser], arms: PairArms) -> dict[str, tuple[Ear | Ready, list[Cell]]]:
+    """What listens to which cells. Raises `DataError` if nothing listens to anything."""
+    jobs: dict[str, tuple[Ear | Ready, list[Cell]]] = {}
+    for one in recognisers:
+        cells = [(language, arm) for language in arms.languages if one.supports(language) for arm in (CLEAN, REVERB)]
+        if cells:
+            jobs[one.ear.key] = (one.ear, cells)
+    if not jobs:
+        raise DataError(
+            f"no transcriber supports {', '.join(arms.languages)}.", hint="Choose other transcribers or other data."
+        )
+    return jobs
+
+
+def _has_plain(recogniser: Recogniser, others: Sequence[Recogniser]) -> bool:
+    """Whether the same transcriber is evaluated without the front end too."""
+    if recogniser.front_end is None:
+        return False
+    return any(one.ear.key == recogniser.plain.ear.key for one in others)
+
+
+def _measured(
+    found: PairRecord, made: Made, recogniser: Recogniser, options: Options, *, trust_remote_code: bool
+) -> PairRecord:
+    language = found.result.data.language
+    clips = drawn_clips(made.arms, language, options.latency, options.seed)
+    measured = measure(recogniser, language, clips, trust_remote_code=trust_remote_code)
+    if measured is None:
+        return found
+    timing = found.result.timing.model_copy(update={"latency": measured[0]})
+    return replace(found, result=found.result.model_copy(update={"timing": timing, "measured": measured[1]}))
+
+
+def _keep_samples(target: Path, arms: PairArms, recognisers: Sequence[Recogniser], options: Options) -> None:
+    front_ends: dict[str, FrontEnd] = {
+        one.front_end.spec.name: one.front_end for one in recognisers if one.front_end is not None
+    }
+    for language in arms.languages:
+        write_samples(target, arms, language, chosen_pairs(arms, language, options.samples, options.seed), front_ends)
+
+
+def _main_only(progress: Progress | None, group: Processes) -> Progress:
+    return _silent if progress is None or group.rank != 0 else progress
+
+
+def _silent(stage: str, done: int, total: int, *, audio_s: float = 0.0) -> None:
+    pass
+
+
+def evaluate_rir_mega(
+    transcribers: Recogniser | str | Sequence[Recogniser | str],
+    *,
+    data: PairData | Path | str,
+    front_ends: Sequence[str] = (),
+    preset: str = "",
+    split: str = "test",
+    out: Path | str | None = None,
+    cache: Path | str | None = None,
+    progress: Progress | None = None,
+    processes: Processes | None = None,
+    **options: int | float | bool | str,
+) -> list[Result]:
+    """Evaluate transcribers on pairs of clean and reverberant clips, and return their results (see `run_evaluation`).
+
+    A transcriber is written as in `load_recognisers`, which also makes it behind each of `front_ends`, or is a
+    `Recogniser`. `data` is what `open_pairs` opens, or anything that is `PairData`; `options` are the fields of
+    `Options`, for example `limit=100`.
+
+    Raises `EvaluationFailed` if some failed; the results of the others are written.
+    """
+    given = [transcribers] if isinstance(transcribers, Recogniser | str) else list(transcribers)
+    try:
+        chosen = Options(**options)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise UsageError(
+            f"{error}.".replace("Options.__init__() ", ""), hint=f"Known: {', '.join(Options.__slots__)}."
+        ) from error
+    written = [one for one in given if isinstance(one, str)]
+    loaded = load_recognisers(written, front_ends, preset=preset) if written else []
+    done = run_evaluation(
+        [*loaded, *(one for one in given if isinstance(one, Recogniser))],
+        open_pairs(str(data)) if isinstance(data, str | Path) else data,
+        split=split,
+        out=Path(out) if out is not None else None,
+        cache=Path(cache) if cache is not None else None,
+        options=chosen,
+        progress=progress,
+        processes=processes,
+    )
+    if done.failures:
+        first = done.failures[0]
+        if not done.records and len({str(failure.error) for failure in done.failures}) == 1:
+            raise first.error
+        raise EvaluationFailed(
+            f"{counted(len(done.failures), 'run')} failed, {len(done.records)} did not; the first is {first.system} on "
+            f"{first.config}: {first.error.message}",
+            hint=first.error.hint or "Run the same evaluation again to continue.",
+            failures=done.failures,
+        )
+    return [one.result for one in done.records]
+
+
+__all__ = [
+    "Evaluation",
+    "Options",
+    "Recogniser",
+    "evaluate_rir_mega",
+    "run_evaluation",
+]

@@ -1,0 +1,404 @@
+"""The result of a recogniser on a language's pairs: one JSON file, and per-pair records beside it.
+
+    results/<recogniser>/<language>_<split>.json           this model
+    results/<recogniser>/<language>_<split>.pairs.parquet  one row per pair, the columns of `PAIR_SCHEMA`
+    results/<recogniser>/<language>_<split>.seconds.parquet  what hearing each clip took: two runs never have the same
+    samples/<sample id>/{clean,reverb,<front end>}.flac, room.json   a few pairs, for the report's players
+
+Rates and their differences are ratios (0.05 is 5 %, or five percentage points). Numbers that do not apply are null in
+the JSON and NaN in the table.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ...errors import DataError
+from ..metrics.attribution import Estimate
+from ..results import Environment, Score, Timing, file_name, write_atomically
+
+SCHEMA_VERSION: Final = "1"
+BENCHMARK: Final = "rir_mega"
+ARMS = ("clean", "reverb")
+FLAGS = ("loop", "truncated", "empty", "hallucination")
+
+_FLOAT, _TEXT, _BOOL = pa.float64(), pa.string(), pa.bool_()
+PAIR_SCHEMA = pa.schema(
+    [
+        ("id", _TEXT),
+        ("utterance_id", _TEXT),
+        ("subset", _TEXT),
+        ("language", _TEXT),
+        ("speaker", _TEXT),
+        ("text", _TEXT),
+        ("rir_id", _TEXT),
+        ("room_id", _TEXT),
+        ("stratum", _TEXT),
+        ("rt60_s", _FLOAT),
+        ("edt_s", _FLOAT),
+        ("drr_db", _FLOAT),
+        ("c50_db", _FLOAT),
+        ("source_rt60_s", _FLOAT),
+        ("source_drr_db", _FLOAT),
+        # Number of the bin (see `Result.by_rt60`), -1 where the value is not known.
+        ("rt60_bin", pa.int64()),
+        ("drr_bin", pa.int64()),
+        ("snr_db", _FLOAT),
+        ("noise_family", _TEXT),
+        ("clean_duration_s", _FLOAT),
+        ("reverb_duration_s", _FLOAT),
+        *[
+            (f"{arm}_{name}", kind)
+            for arm in ARMS
+            for name, kind in (("transcript", _TEXT), ("error", _TEXT), *((flag, _BOOL) for flag in FLAGS))
+        ],
+        # Counts are NaN where an arm could not be decoded (and of words where the language has none).
+        *[
+            (f"{arm}_{unit}_{kind}", _FLOAT)
+            for unit in ("word", "char")
+            for arm in ARMS
+            for kind in ("substitutions", "deletions", "insertions", "errors")
+        ],
+        ("delta_word_errors", _FLOAT),
+        ("word_reference_length", _FLOAT),
+        ("delta_char_errors", _FLOAT),
+        ("char_reference_length", _FLOAT),
+        ("clean_sha256", _TEXT),
+        ("reverb_sha256", _TEXT),
+    ]
+)
+SECONDS_SCHEMA = pa.schema(
+    [("id", _TEXT), ("arm", _TEXT), ("seconds", _FLOAT), ("front_end_seconds", _FLOAT), ("duration_s", _FLOAT)]
+)
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def score_of(estimate: Estimate) -> Score:
+    """An estimate as it stands in a result: what is not finite is null."""
+
+    def finite(number: float) -> float | None:
+        return number if math.isfinite(number) else None
+
+    interval = estimate.interval
+    return Score(value=finite(estimate.value), low=finite(interval.low), high=finite(interval.high), n=estimate.n)
+
+
+class Difference(_Model):
+    """A difference of two rates (`absolute`), by the rate it is compared with (`relative`), and a test of 0.
+
+    `p_value` is that of the two-sided sign-flip test over utterances (`exact`: all sign patterns were tried), null
+    without pairs.
+    """
+
+    absolute: Score
+    relative: Score
+    p_value: float | None
+    exact: bool
+
+
+class Rates(_Model):
+    """One rate clean and in the room, and what the room costs: `delta` = reverberant − clean."""
+
+    clean: Score
+    reverb: Score
+    delta: Difference
+
+
+class KindRates(_Model):
+    """One kind of error per reference token, clean and in the room, and the change."""
+
+    clean: Score
+    reverb: Score
+    change: Score
+
+
+class Spread(_Model):
+    """Standard deviations over rooms (see `metrics.paired_arms.RoomSpread`)."""
+
+    within_utterances: Score
+    between_rooms: Score
+    room_component: Score
+
+
+class Bin(_Model):
+    """The pairs above `low` and at most `high` (null is open); both null with `known` false: the value is not known.
+
+    `p_holm` belongs to the main metric's delta, corrected over the bins.
+    """
+
+    number: int
+    known: bool
+    low: float | None
+    high: float | None
+    pairs: int
+    utterances: int
+    rooms: int
+    rates: dict[str, Rates]
+    p_holm: float | None
+
+
+class MapCell(_Model):
+    """The pairs of one bin of RT60 and one of DRR (numbers as in `Bin`), with the main metric."""
+
+    rt60: int
+    drr: int
+    pairs: int
+    utterances: int
+    rooms: int
+    rates: Rates
+
+
+class Onset(_Model):
+    """From which RT60 on the main metric is lost.
+
+    `threshold_s` with its interval and `slope_per_s` are the change point's (see `metrics.change_point`); null where no
+    growing loss was found, `high_s` also where some resamples have none. `significant_from_s` is the lower edge of the
+    first bin from which on all bins lose significantly, tested from the most reverberant down; 0 if all do, null if
+    none does.
+    """
+
+    method: str
+    threshold_s: float | None
+    low_s: float | None
+    high_s: float | None
+    slope_per_s: float | None
+    p_value: float | None
+    n: int
+    significant_from_s: float | None
+
+
+class ArmFailures(_Model):
+    """How many of `n` clips went wrong, and how; no failure is turned into text."""
+
+    n: int
+    undecodable: int
+    loops: int
+    truncated: int
+    empty: int
+    hallucinations: int
+
+
+class Effect(_Model):
+    """What the front end changes against none, paired: with − without, so below 0 it helps.
+
+    `clean`, `reverb` are differences of the arm's rates by metric, `delta` the difference of the two deltas. `by_rt60`
+    and `by_drr` map bin numbers to the difference in the reverberant arm. `seconds_per_second` is what it takes per
+    second of sound.
+    """
+
+    clean: dict[str, Difference]
+    reverb: dict[str, Difference]
+    delta: dict[str, Difference]
+    by_rt60: dict[int, Difference]
+    by_drr: dict[int, Difference]
+    seconds_per_second: float | None
+
+
+class DataInfo(_Model):
+    """What was read. `partial`: only `n` of `n_total` pairs, so it stands beside no full result.
+
+    `edges` are those of the bins, by the column that they belong to.
+    """
+
+    speech: str
+    speech_version: str
+    rooms: str
+    rooms_version: str
+    licence: str
+    revision: str
+    config: str
+    language: str
+    split: str
+    n: int
+    n_total: int
+    utterances: int
+    responses: int
+    rooms_used: int
+    partial: bool
+    edges: dict[str, list[float]]
+    manifest_sha256: str
+    recipe: dict[str, Any]
+
+
+class SystemInfo(_Model):
+    """What was judged. `parameters` are those of the transcriber, null where its weights do not tell."""
+
+    name: str
+    front_end: dict[str, Any] | None
+    transcriber: dict[str, Any]
+    preset: str
+    parameters: int | None
+    normalizer: str
+    normalizer_version: str
+
+
+class ArmTiming(_Model):
+    """Seconds of one arm; each sound counts once."""
+
+    audio_s: float
+    transcribe_s: float
+    front_end_s: float
+    rtfx: float | None
+
+
+class Measured(_Model):
+    """One recogniser alone in a process of its own: memory at its peak, and what loading it took."""
+
+    load_s: float
+    peak_memory_mb: float
+    peak_gpu_memory_mb: float | None
+    device: str
+
+
+class Result(_Model):
+    """The versioned summary of one recogniser on the pairs of one language.
+
+    `rates` has `wer`, `wer_macro`, `cer`, `cer_macro` (as far as they apply to the language); `main_metric` is the one
+    that bins, map and onset are about. `other_normalizers` has the corpus rates under other text normalisers.
+    `inputs_sha256` covers all that the scores follow from.
+    """
+
+    schema_version: Literal["1"] = SCHEMA_VERSION
+    benchmark: Literal["rir_mega"] = BENCHMARK
+    benchmark_version: str
+    squtr_version: str
+    inputs_sha256: str
+    data: DataInfo
+    system: SystemInfo
+    main_metric: str
+    rates: dict[str, Rates]
+    other_normalizers: dict[str, dict[str, Rates]]
+    kinds: dict[str, dict[str, KindRates]]
+    spread: Spread
+    by_rt60: list[Bin]
+    by_drr: list[Bin]
+    map: list[MapCell]
+    onset: Onset
+    effect: Effect | None
+    failures: dict[str, ArmFailures]
+    timing: Timing
+    arm_timing: dict[str, ArmTiming]
+    measured: Measured | None = None
+    environment: Environment
+    seed: int
+    resamples: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Recogniser and config."""
+        return self.system.name, self.data.config
+
+    @property
+    def main(self) -> Rates:
+        """The main metric."""
+        return self.rates[self.main_metric]
+
+
+@dataclass(frozen=True)
+class PairRecord:
+    """A result with its per-pair table (`PAIR_SCHEMA`), and the seconds of each clip (`SECONDS_SCHEMA`).
+
+    The seconds are None where nothing was heard, or where they were not read.
+    """
+
+    result: Result
+    pairs: pa.Table
+    seconds: pa.Table | None = None
+
+
+def pairs_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """The per-pair table of these rows, all columns of `PAIR_SCHEMA` required."""
+    return pa.Table.from_pylist([dict(row) for row in rows], schema=PAIR_SCHEMA)
+
+
+def result_path(folder: Path, system: str, config: str) -> Path:
+    """Where the JSON of a result lies below `folder`."""
+    return folder / "results" / file_name(system) / f"{config}.json"
+
+
+def write_record(folder: Path, record: PairRecord) -> Path:
+    """Write a record below `folder` and return the path of its JSON, which is written last."""
+    path = result_path(folder, *record.result.key)
+    for name, table in {"pairs": record.pairs, "seconds": record.seconds}.items():
+        if table is not None:
+            sink = pa.BufferOutputStream()
+            pq.write_table(table, sink, compression="zstd")
+            write_atomically(path.with_suffix(f".{name}.parquet"), sink.getvalue().to_pybytes())
+    return write_result(folder, record.result)
+
+
+def write_result(folder: Path, result: Result) -> Path:
+    """Write the JSON of a result below `folder` and return its path. Its tables lie beside it already."""
+    path = result_path(folder, *result.key)
+    content = json.dumps(result.model_dump(mode="json"), ensure_ascii=False, indent=2, allow_nan=False)
+    write_atomically(path, content.encode("utf-8") + b"\n")
+    return path
+
+
+def read_result(path: Path) -> Result:
+    """The result in a JSON file. Raises `DataError` naming file and field."""
+    try:
+        return Result.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.", hint="Check the path.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise DataError(
+            f"{path} is no result of {BENCHMARK}: {place}: {first['msg']}.", hint="Run the evaluation again."
+        ) from error
+
+
+def read_record(path: Path) -> PairRecord:
+    """The result in a JSON file, with the per-pair table beside it. Raises `DataError` naming the file."""
+    result = read_result(path)
+    table_path = path.with_suffix(".pairs.parquet")
+    try:
+        table = pq.read_table(table_path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
+    if table.schema.names != PAIR_SCHEMA.names or table.num_rows != result.data.n:
+        raise DataError(f"{table_path} does not fit {path.name}.", hint="Run the evaluation again.")
+    return PairRecord(result, table)
+
+
+def read_records(folder: Path) -> list[PairRecord]:
+    """All records below `folder`, in path order. Raises `DataError` if there are none or a table is missing."""
+    paths = sorted((folder / "results").glob("*/*.json")) if folder.is_dir() else []
+    if not paths:
+        raise DataError(
+            f"{folder} holds no results.", hint="Run `squtr evaluate rir_mega` with --out on that folder first."
+        )
+    return [read_record(path) for path in paths]
+
+
+def is_rir_mega(path: Path) -> bool:
+    """Whether a JSON file is a result of this benchmark, by what it says itself; False for what cannot be read."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and content.get("benchmark") == BENCHMARK
+
+
+def holds_rir_mega(folder: Path) -> bool:
+    """Whether the results below `folder` are this benchmark's. Raises `DataError` where only some of them are."""
+    kinds = {is_rir_mega(path): path for path in sorted((folder / "results").glob("*/*.json"))}
+    if len(kinds) > 1:
+        raise DataError(
+            f"{kinds[True]} is a result of {BENCHMARK}, {kinds[False]} of another benchmark.",
+            hint="Keep the results of different benchmarks in folders of their own.",
+        )
+    return True in kinds
