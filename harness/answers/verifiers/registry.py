@@ -194,7 +194,6 @@ def load_verifier(id_: str, arguments: Mapping[str, Any] | None = None) -> Verif
     try:
         taken = spec.arguments.model_validate(given)
     except ValidationError as error:
-        # What is missing first, then in the order of the fields.
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors())
         raise DataError(f"verifier {id_!r}: {wrong}.", hint=f"It takes {_signature(spec)}.") from error
     return Verifier(spec, taken)
