@@ -1,0 +1,550 @@
+"""A row of the leaderboard: one system on one version of a benchmark and one data set, all its configs together.
+
+A stored file is one result, of one config. `from_result` makes an entry of it, `merge` joins those of a system:
+
+    merge(from_result(result) for result in results) -> list[Entry]
+
+Entries are plain values that survive JSON: `to_json` and `from_json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from ..errors import DataError
+from ..harness.comparable import aspects as aspects_of
+from ..harness.comparable import has_words
+from ..harness.results import Loss, Result, Score
+
+Who = Literal["self-reported", "re-scored", "published"]
+"""Who vouches for the numbers: the submitter; the submitter's own per-item records, scored again; a paper."""
+
+ROLES = ("front_end", "transcriber", "encoder", "retriever", "answerer")
+HUB = "https://huggingface.co"
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model of a system. `parameters` and `open_weights` are None where nobody said; `link` is https or ""."""
+
+    role: str
+    name: str
+    revision: str = ""
+    link: str = ""
+    parameters: int | None = None
+    open_weights: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a config's result covers: `n` of `n_total` items (pairs, questions) of `subsets`, in one language."""
+
+    n: int
+    n_total: int
+    partial: bool
+    language: str
+    condition: str
+    subsets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One system on one version of a benchmark and one data set.
+
+    What has `config` as its key has one value for each config that was evaluated: `scores[config][metric]`,
+    `by_subset[config][subset][metric]`, `losses[config][baseline][metric]`, `failures[config][name]` (counts),
+    `timing[config][name]` (`rtfx` in seconds of sound per second, memory in MB, energy in J, stages in s),
+    `coverage[config]`, `normalizers[config]` (name and version; "" without words), `sources[config]` (path of the
+    stored file), `hashes[config]` (of its content), `who_by_config[config]`.
+
+    `aspects` is what must be equal for two entries to share a table (see `difference`). `components[role]` is the full
+    specification of a part. `errata` maps "config/metric" or "config/subset/metric" to a sentence about that number.
+    `ranked` is false for what is shown outside the ranking. `superseded` are older stored files of the same config.
+    """
+
+    id: str
+    benchmark: str
+    benchmark_version: str
+    system: str
+    kind: str
+    who: Who
+    scores: Mapping[str, Mapping[str, Score]]
+    coverage: Mapping[str, Coverage]
+    aspects: Mapping[str, str] = field(default_factory=dict)
+    by_subset: Mapping[str, Mapping[str, Mapping[str, Score]]] = field(default_factory=dict)
+    losses: Mapping[str, Mapping[str, Mapping[str, Loss]]] = field(default_factory=dict)
+    failures: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    timing: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    components: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    models: tuple[Model, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    normalizers: Mapping[str, str] = field(default_factory=dict)
+    hardware: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    source_version: str = ""
+    revision: str = ""
+    manifest_sha256: str = ""
+    squtr_version: str = ""
+    date: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    who_by_config: Mapping[str, Who] = field(default_factory=dict)
+    superseded: tuple[str, ...] = ()
+    errata: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    ranked: bool = True
+
+    @property
+    def configs(self) -> tuple[str, ...]:
+        """The configs that were evaluated, in order of their names."""
+        return tuple(sorted(self.scores))
+
+    @property
+    def partial(self) -> bool:
+        """Whether it covers only a part of the items: it then stands beside no full entry."""
+        return any(covered.partial for covered in self.coverage.values())
+
+
+def difference(a: Entry, b: Entry) -> str:
+    """Why two entries may not share a table, as a clause; "" if they may.
+
+    Error rates need equal normalisers too: see `same_words`.
+    """
+    if a.benchmark != b.benchmark or a.benchmark_version != b.benchmark_version:
+        return (
+            f"the benchmark is {a.benchmark} {a.benchmark_version} on one side and "
+            f"{b.benchmark} {b.benchmark_version} on the other"
+        )
+    for name in dict.fromkeys((*a.aspects, *b.aspects)):
+        if a.aspects.get(name) != b.aspects.get(name):
+            return f"the {name} is {a.aspects.get(name, '')!r} on one side and {b.aspects.get(name, '')!r} on the other"
+    return "" if a.partial == b.partial else "one side covers all items and the other a part"
+
+
+def same_words(a: Entry, b: Entry, config: str) -> bool:
+    """Whether the error rates of a config may be compared: both have words, normalised by the same version."""
+    ours = a.normalizers.get(config, "")
+    return bool(ours) and ours == b.normalizers.get(config, "")
+
+
+def content_sha256(value: Any) -> str:
+    """The sha256 of canonical JSON: keys sorted, no blanks, UTF-8. The same for a result however its file is laid out.
+
+    >>> content_sha256({"b": 1, "a": "ä"}) == content_sha256({"a": "ä", "b": 1})
+    True
+    """
+    canonical = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def from_result(
+    result: Result,
+    *,
+    who: Who = "self-reported",
+    date: str = "",
+    path: str = "",
+    content: str = "",
+    about: Iterable[Model] = (),
+) -> Entry:
+    """The entry of one result of the benchmark `squtr`.
+
+    `date` (ISO 8601) is when it was submitted, `path` where the file is stored, `content` the sha256 of what it holds,
+    `about` what the submitter says about the system's models.
+    """
+    data, system, config = result.data, result.system, result.data.config
+    components = {role: dict(spec) for role in ROLES if (spec := getattr(system, role, None)) is not None}
+    timing: dict[str, float | None] = {
+        name: value for name, value in result.timing.model_dump().items() if value is None or isinstance(value, float)
+    }
+    timing["processes"] = float(result.timing.processes)
+    if result.timing.latency is not None:
+        timing |= {f"latency_{name}": float(value) for name, value in result.timing.latency.model_dump().items()}
+    return _entry(
+        benchmark=result.benchmark,
+        benchmark_version=result.benchmark_version,
+        system=system.name,
+        kind=system.kind,
+        who=who,
+        scores={config: result.scores},
+        coverage={
+            config: Coverage(data.n, data.n_total, data.partial, data.language, data.condition, tuple(data.subsets))
+        },
+        aspects=aspects_of(result, words=False),
+        by_subset={config: result.by_subset},
+        losses={config: result.losses},
+        failures={config: result.failures.model_dump()},
+        timing={config: timing},
+        components=components,
+        models=_models(components, about),
+        settings={
+            "n_best": system.n_best,
+            "n_best_fusion": system.n_best_fusion,
+            "normalizer": system.normalizer,
+            "script_folding": system.script_folding,
+            "depth": system.depth,
+            "seed": result.seed,
+        },
+        normalizers={config: f"{system.normalizer} {system.normalizer_version}" if has_words(result) else ""},
+        hardware={config: result.environment.hardware},
+        source=data.source,
+        source_version=data.source_version,
+        revision=data.revision,
+        manifest_sha256=data.manifest_sha256,
+        squtr_version=result.squtr_version,
+        date=date,
+        sources={config: path} if path else {},
+        hashes={config: content or content_sha256(result.model_dump(mode="json"))},
+        who_by_config={config: who},
+    )
+
+
+def from_document(
+    document: Mapping[str, Any],
+    *,
+    who: Who = "self-reported",
+    date: str = "",
+    path: str = "",
+    content: str = "",
+    about: Iterable[Model] = (),
+) -> Entry:
+    """The entry of a result of any benchmark, from the blocks that all results have.
+
+    They are `benchmark`, `benchmark_version`, `data` (`config`, `language`, `n`, `n_total`, `partial`), `system`
+    (`name` and its parts), `scores` (name to value or to value with interval), or `rates` of two arms (`clean`,
+    `reverb`, `delta`), `failures`, `timing`, `environment`. Raises `DataError` naming the block that is missing or of
+    another form.
+    """
+    if document.get("benchmark") == "squtr":
+        try:
+            result = Result.model_validate(document)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise DataError(
+                f"{path or 'the result'}: {'.'.join(map(str, first['loc']))}: {first['msg']}.",
+                hint="Run the evaluation again.",
+            ) from error
+        return from_result(result, who=who, date=date, path=path, content=content, about=about)
+    read = _Blocks(document, path or "the result")
+    data, system = read.block("data"), read.block("system")
+    config = read.text(data, "data", "config")
+    components = {
+        role: dict(spec) for role, spec in system.items() if role in ROLES and isinstance(spec, Mapping) and spec
+    }
+    scores, losses = read.scores()
+    known = Model("transcriber", "", parameters=system["parameters"]) if _whole(system.get("parameters")) else None
+    n = read.count(data, "data", "n")
+    aspects = {
+        name: str(data[name]) for name in ("source", "source_version", "speech", "speech_version", "rooms",
+                                           "rooms_version", "revision") if name in data
+    }  # fmt: skip
+    words = system.get("normalizer")
+    timing = document.get("timing")
+    environment = document.get("environment")
+    return _entry(
+        benchmark=read.text(document, "the result", "benchmark"),
+        benchmark_version=read.text(document, "the result", "benchmark_version"),
+        system=read.text(system, "system", "name"),
+        kind=str(system.get("kind") or ("recogniser" if "transcriber" in components else "answerer")),
+        who=who,
+        scores={config: scores},
+        coverage={
+            config: Coverage(
+                n,
+                read.count(data, "data", "n_total") if "n_total" in data else n,
+                data.get("partial") is True,
+                str(data.get("language", "")),
+                str(data.get("condition", "")),
+                tuple(map(str, data["subsets"])) if isinstance(data.get("subsets"), list) else (),
+            )
+        },
+        aspects={name.replace("_", " "): value for name, value in aspects.items()},
+        losses={config: losses} if losses else {},
+        failures={config: _counts(document.get("failures"))},
+        timing={config: _times(timing)},
+        components=components,
+        models=_models(components, [*([known] if known else []), *about]),
+        settings={name: value for name, value in system.items() if name not in (*ROLES, "name", "parameters")},
+        normalizers={config: f"{words} {system.get('normalizer_version', '')}".strip() if words else ""},
+        hardware={config: str(environment["hardware"])}
+        if isinstance(environment, Mapping) and "hardware" in environment
+        else {},
+        source=str(data.get("source", data.get("speech", ""))),
+        source_version=str(data.get("source_version", data.get("speech_version", ""))),
+        revision=str(data.get("revision", "")),
+        manifest_sha256=str(data.get("manifest_sha256", "")),
+        squtr_version=str(document.get("squtr_version", "")),
+        date=date,
+        sources={config: path} if path else {},
+        hashes={config: content or content_sha256(document)},
+        who_by_config={config: who},
+    )
+
+
+def merge(entries: Iterable[Entry]) -> list[Entry]:
+    """Join the entries of each system, sorted by benchmark, system and id.
+
+    Two belong together if benchmark, data, system name, kind and settings are the same, neither names another component
+    in the same role, and both are whole or both partial. (A typed query needs no transcriber: the result of a cascade
+    under `text` has none, and belongs to all cascades with its name and retriever.) Of several results for one config
+    the newest counts, by date, then by hash; the others are listed in `superseded`.
+    """
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(_base_key(entry), []).append(entry)
+    found: list[Entry] = []
+    for group in groups.values():
+        # The most complete first, so that what lacks a part finds what it belongs to.
+        most = sorted(group, key=lambda entry: (-len(entry.components), entry.id))
+        bundles: list[tuple[dict[str, Mapping[str, Any]], list[Entry]]] = []
+        for entry in most:
+            homes = [bundle for bundle in bundles if _fits(bundle[0], entry.components)]
+            if not homes:
+                bundles.append((dict(entry.components), [entry]))
+            for _, members in homes:
+                members.append(entry)
+        found += [_joined(members) for _, members in bundles]
+    return sorted(found, key=lambda entry: (entry.benchmark, entry.benchmark_version, entry.system, entry.id))
+
+
+def to_json(entry: Entry) -> dict[str, Any]:
+    """As a JSON object."""
+    value: dict[str, Any] = _ADAPTER.dump_python(entry, mode="json")
+    return value
+
+
+def from_json(value: Mapping[str, Any]) -> Entry:
+    """What `to_json` wrote. Raises `DataError` naming the field."""
+    try:
+        return _ADAPTER.validate_python(dict(value))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DataError(f"this is no entry: {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+
+
+def hub_link(name: str) -> str:
+    """The address of a model on the Hub, "" for what cannot be its name there.
+
+    >>> hub_link("openai/whisper-base"), hub_link("../../etc"), hub_link("whisper-base")
+    ('https://huggingface.co/openai/whisper-base', '', '')
+    """
+    sound = _HUB_NAME.fullmatch(name) and ".." not in name and "--" not in name
+    return f"{HUB}/{name}" if sound else ""
+
+
+_ADAPTER = TypeAdapter(Entry)
+
+
+def _entry(**fields: Any) -> Entry:
+    entry = Entry(id="", **fields)
+    return replace(entry, id=_identity(entry))
+
+
+def _identity(entry: Entry) -> str:
+    """What stays the same when configs are added, so that links to an entry stay good."""
+    parts = {role: _spec_key(spec) for role, spec in entry.components.items()}
+    return content_sha256([_base_key(entry), parts])[:16]
+
+
+def _base_key(entry: Entry) -> str:
+    # Under `text` there are no n best transcripts, nor a script to fold: these settings follow the transcriber.
+    settings = {name: entry.settings.get(name) for name in ("normalizer", "depth")}
+    return content_sha256(
+        [
+            entry.benchmark,
+            entry.benchmark_version,
+            entry.system,
+            entry.kind,
+            entry.who == "published",
+            dict(entry.aspects),
+            settings,
+            entry.partial,
+        ]
+    )
+
+
+def _spec_key(spec: Mapping[str, Any]) -> str:
+    return content_sha256(dict(spec))
+
+
+def _fits(a: Mapping[str, Mapping[str, Any]], b: Mapping[str, Mapping[str, Any]]) -> bool:
+    return all(_spec_key(a[role]) == _spec_key(b[role]) for role in set(a) & set(b))
+
+
+def _when(entry: Entry) -> datetime:
+    try:
+        moment = datetime.fromisoformat(entry.date)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+_BY_CONFIG = (
+    "scores", "coverage", "by_subset", "losses", "failures", "timing", "normalizers", "hardware", "sources", "hashes",
+    "who_by_config",
+)  # fmt: skip
+
+
+def _joined(members: list[Entry]) -> Entry:
+    oldest_first = sorted(members, key=lambda entry: (_when(entry), sorted(entry.hashes.values())))
+    fields: dict[str, Any] = {name: {} for name in _BY_CONFIG}
+    superseded: dict[str, None] = dict.fromkeys(path for entry in oldest_first for path in entry.superseded)
+    components: dict[str, Mapping[str, Any]] = {}
+    models: dict[tuple[str, str], Model] = {}
+    errata: dict[str, str] = {}
+    for entry in oldest_first:
+        for config in entry.scores:
+            before, now = fields["sources"].get(config, ""), entry.sources.get(config, "")
+            if before and before != now:
+                superseded[before] = None
+            for name in _BY_CONFIG:
+                fields[name].pop(config, None)
+                if config in (own := getattr(entry, name)):
+                    fields[name][config] = own[config]
+        components |= entry.components
+        models |= {(model.role, model.name): model for model in entry.models}
+        errata |= entry.errata
+    newest = oldest_first[-1]
+    full = max(oldest_first, key=lambda entry: len(entry.components))
+    who: Who = newest.who
+    if who != "published":
+        every = set(fields["who_by_config"].values())
+        who = "re-scored" if every == {"re-scored"} else "self-reported"
+    joined = replace(
+        newest,
+        **fields,
+        who=who,
+        settings=full.settings,
+        components={role: components[role] for role in sorted(components)},
+        models=tuple(models.values()),
+        superseded=tuple(superseded),
+        errata=errata,
+        notes=tuple(dict.fromkeys(note for entry in oldest_first for note in entry.notes)),
+        ranked=all(entry.ranked for entry in members),
+    )
+    return replace(joined, id=_identity(joined))
+
+
+def _models(components: Mapping[str, Mapping[str, Any]], about: Iterable[Model]) -> tuple[Model, ...]:
+    """What the specifications say about the models, completed by what the submitter says of the same role."""
+    said: dict[str, Model] = {}
+    for model in about:
+        before = said.get(model.role)
+        said[model.role] = _completed(before, model) if before else model
+    found = []
+    for role, spec in components.items():
+        name = str(spec.get("model") or spec.get("name") or "")
+        own = Model(role, name, str(spec.get("revision") or ""), hub_link(name))
+        found.append(_completed(own, said[role]) if role in said else own)
+    return tuple(found)
+
+
+def _completed(own: Model, said: Model) -> Model:
+    return replace(
+        own,
+        link=said.link or own.link,
+        parameters=said.parameters if said.parameters is not None else own.parameters,
+        open_weights=said.open_weights if said.open_weights is not None else own.open_weights,
+    )
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _counts(value: object) -> dict[str, int]:
+    """Counts by name; those of several arms as `arm_name`."""
+    if not isinstance(value, Mapping):
+        return {}
+    found: dict[str, int] = {}
+    for name, count in value.items():
+        if _whole(count):
+            found[str(name)] = int(count)
+        elif isinstance(count, Mapping):
+            found |= {f"{name}_{inner}": int(number) for inner, number in count.items() if _whole(number)}
+    return found
+
+
+def _times(value: object) -> dict[str, float | None]:
+    if not isinstance(value, Mapping):
+        return {}
+    return {
+        str(name): float(number)
+        for name, number in value.items()
+        if isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """Reads the common blocks of a document that comes from anyone."""
+
+    document: Mapping[str, Any]
+    name: str
+
+    def block(self, key: str) -> Mapping[str, Any]:
+        value = self.document.get(key)
+        if not isinstance(value, Mapping):
+            raise self._wrong(key, value, "an object")
+        return value
+
+    def text(self, block: Mapping[str, Any], where: str, key: str) -> str:
+        value = block.get(key)
+        if not isinstance(value, str) or not value.strip():
+            raise self._wrong(f"{where}.{key}", value, "a text")
+        return value
+
+    def count(self, block: Mapping[str, Any], where: str, key: str) -> int:
+        value = block.get(key)
+        if not _whole(value):
+            raise self._wrong(f"{where}.{key}", value, "a whole number from 0")
+        return int(value)  # type: ignore[arg-type]
+
+    def scores(self) -> tuple[dict[str, Score], dict[str, dict[str, Loss]]]:
+        rates = self.document.get("rates")
+        if isinstance(rates, Mapping):
+            return self._two_arms(rates)
+        found = self.block("scores")
+        return {str(name): self._score(f"scores.{name}", value) for name, value in found.items()}, {}
+
+    def _two_arms(self, rates: Mapping[str, Any]) -> tuple[dict[str, Score], dict[str, dict[str, Loss]]]:
+        """Rates clean and in the room as scores of their own, and their difference as the loss against `clean`."""
+        scores: dict[str, Score] = {}
+        lost: dict[str, Loss] = {}
+        for metric, arms in rates.items():
+            if not isinstance(arms, Mapping) or not {"clean", "reverb", "delta"} <= set(arms):
+                raise self._wrong(f"rates.{metric}", arms, "an object with clean, reverb and delta")
+            delta = arms["delta"]
+            if not isinstance(delta, Mapping):
+                raise self._wrong(f"rates.{metric}.delta", delta, "an object")
+            absolute = self._score(f"rates.{metric}.delta.absolute", delta.get("absolute"))
+            relative = self._score(f"rates.{metric}.delta.relative", delta.get("relative"))
+            scores |= {
+                f"{metric}_clean": self._score(f"rates.{metric}.clean", arms["clean"]),
+                f"{metric}_reverb": self._score(f"rates.{metric}.reverb", arms["reverb"]),
+                f"delta_{metric}": absolute,
+            }
+            lost[str(metric)] = Loss(absolute=absolute, relative=relative)
+        return scores, {"clean": lost}
+
+    def _score(self, where: str, value: object) -> Score:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            value = {"value": value, "n": self.count(self.block("data"), "data", "n")}
+        try:
+            return Score.model_validate(value)
+        except ValidationError as error:
+            raise self._wrong(where, value, "a score") from error
+
+    def _wrong(self, where: str, value: object, wanted: str) -> DataError:
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        return DataError(f"{self.name}: {where} is {shown}, not {wanted}.", hint="Run the evaluation again.")
