@@ -1,0 +1,514 @@
+"""From a row of a published table to a `Question`: the one table of field spellings, and how values are written.
+
+The layout of ESCUCHA's `data/tsv/ESCUCHA.json` and `.tsv` was not available when this was written; its paper names what
+they hold. So every field is found under several spellings, all listed here. What is not listed is an error that names
+item and field, never skipped in silence: `extra={"spelling": "field"}` teaches one more, and `"-"` as field leaves it
+out.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from ...errors import DataError, UsageError, nearest, unknown_name
+from ..keyed import keyed_rng
+from ..records import NAN
+from .labels import PERCEPTION_SPELLINGS, REASONING_SPELLINGS, plain_name
+from .questions import Kind, Question, check_question, same_text
+
+IGNORED = "-"
+"""As a field in `extra`: this spelling is left out."""
+
+SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "item_id", "question_id", "qid", "uid"),
+    "kind": ("kind", "type", "question_type", "task", "task_type", "format", "tipo"),
+    "question": ("question", "question_text", "pregunta", "prompt", "instruction", "instruccion", "text"),
+    "options": ("options", "choices", "opciones", "alternatives", "candidates"),
+    "distractors": ("distractors", "distractores", "incorrect_answers", "wrong_answers"),
+    "answer": ("answer", "correct_answer", "respuesta", "respuesta_correcta", "gold", "label_answer", "solution"),
+    "audios": (
+        "audios", "audio", "audio_id", "audio_ids", "audio_path", "audio_paths", "audio_file", "audio_files", "file",
+        "files", "filename", "path", "wav", "audio_filename",
+    ),
+    "audio_2": ("audio_2", "audio2", "second_audio", "audio_path_2", "audio_id_2", "audio_b", "audio_file_2"),
+    "question_audio": (
+        "question_audio", "spoken_question", "question_audio_path", "question_audio_id", "audio_question",
+        "spoken_question_audio", "pregunta_audio", "tts_audio", "question_audio_file",
+    ),
+    "question_voice": ("question_voice", "tts_voice", "voice"),
+    "verifiers": (
+        "verifiers", "verifier", "verifier_id", "verifier_ids", "aif_verifier", "aif_verifier_id", "verificador",
+        "instruction_id", "instruction_id_list", "task_identifier",
+    ),
+    "arguments": ("arguments", "kwargs", "verifier_arguments", "verifier_kwargs", "verifier_args", "aif_kwargs"),
+    "labels": ("labels", "categories", "categorias", "category", "categoria", "skills", "tags", "multilabel"),
+    "perception": (
+        "perception", "perception_labels", "perception_categories", "perception_category", "percepcion",
+        "perceptual", "perceptual_categories", "perceptual_skills", "perception_skills",
+    ),
+    "reasoning": (
+        "reasoning", "reasoning_labels", "reasoning_categories", "reasoning_category", "razonamiento",
+        "reasoning_skills",
+    ),
+    "comparative": ("comparative", "is_comparative", "comparativa", "comparison_item", "multi_audio", "two_audios"),
+    "spoken": ("spoken", "is_spoken", "has_spoken_question", "hablada"),
+    "non_normative": ("non_normative", "is_non_normative", "pathological", "is_pathological", "no_normativa"),
+    "aetiology": ("aetiology", "etiology", "etiologia", "pathology", "patologia", "disease", "condition"),
+    "intelligibility": ("intelligibility", "intelligibility_level", "inteligibilidad", "severity"),
+    "sex": ("sex", "gender", "sexo", "genero", "speaker_sex", "speaker_gender"),
+    "duration_s": (
+        "duration_s", "duration", "audio_duration", "duration_seconds", "duracion", "duration_sec",
+        "total_duration_s", "measured_duration", "audio_duration_s", "length_s",
+    ),
+    "audio_durations_s": ("audio_durations_s", "durations", "audio_durations", "durations_s"),
+    "duration_bin": ("duration_bin", "duration_category", "length_bin", "duration_class", "duracion_categoria"),
+    "source_urls": (
+        "source_urls", "source_url", "url", "urls", "youtube_url", "video_url", "link", "audio_url", "audio_urls",
+        "fuente",
+    ),
+    "source_url_2": ("source_url_2", "url_2", "url2", "second_url", "audio_url_2", "source_url_b"),
+    "open_ended": ("open_ended", "is_open_ended", "open", "abierta", "open_ended_flag"),
+}  # fmt: skip
+"""Our field to the spellings it is found under, as `plain_name` writes them."""
+
+OPTION_FIELDS: tuple[tuple[str, ...], ...] = tuple(
+    (f"option_{letter}", f"choice_{letter}", f"opcion_{letter}", letter, f"option_{number}", f"choice_{number}",
+     f"opcion_{number}", f"option{number}", f"choice{number}")
+    for number, letter in enumerate("abcdefghij", start=1)
+)  # fmt: skip
+"""Options that have a column each: the spellings of the first, the second, …"""
+
+_FIELD_OF = {spelling: field for field, spellings in SPELLINGS.items() for spelling in spellings}
+_OPTION_OF = {spelling: number for number, spellings in enumerate(OPTION_FIELDS) for spelling in spellings}
+
+_KINDS: Mapping[str, Kind] = {
+    "mcqa": "mcqa", "mcq": "mcqa", "multiple_choice": "mcqa", "multiple_choice_question": "mcqa", "closed": "mcqa",
+    "opcion_multiple": "mcqa", "multiple_choice_qa": "mcqa",
+    "aif": "aif", "instruction_following": "aif", "audio_instruction_following": "aif", "if": "aif",
+}  # fmt: skip
+_AETIOLOGIES = {
+    "als": "als", "ela": "als", "amyotrophic_lateral_sclerosis": "als", "esclerosis_lateral_amiotrofica": "als",
+    "stroke": "stroke", "ictus": "stroke", "acv": "stroke",
+    "parkinson": "parkinson", "parkinson_s_disease": "parkinson", "pd": "parkinson",
+}  # fmt: skip
+_NORMATIVE = {"", "none", "no", "healthy", "control", "normative", "ninguna", "sano", "normativa", "n_a", "na"}
+_SEXES = {
+    "f": "female", "female": "female", "woman": "female", "mujer": "female", "femenino": "female",
+    "m": "male", "male": "male", "man": "male", "hombre": "male", "masculino": "male", "h": "male",
+}  # fmt: skip
+_INTELLIGIBILITY = {
+    "low": "low", "baja": "low",
+    "medium_low": "medium-low", "low_medium": "medium-low", "media_baja": "medium-low", "mid_low": "medium-low",
+    "medium": "medium", "media": "medium", "mid": "medium",
+    "high_medium": "high-medium", "medium_high": "high-medium", "media_alta": "high-medium",
+    "alta_media": "high-medium",
+    "high": "high", "alta": "high",
+}  # fmt: skip
+_NOTHING = {"", "nan", "null", "none", "n/a", "na", "-"}
+_MISSING = {"missing", "unknown", "desconocido", "desconocida", "not_available", "sin_dato"}
+_SOUND_ENDINGS = (".flac", ".wav", ".mp3", ".ogg", ".opus", ".m4a", ".webm", ".aac", ".mp4", ".aiff", ".aif")
+
+
+def question_of(row: Mapping[str, Any], place: str, *, extra: Mapping[str, str] | None = None) -> Question:
+    """The question that a row of a table holds; `place` ("FILE, line 3") is what errors call a row without an id.
+
+    Missing and empty values become NaN, "" or (). A sound without a name has the item's id (`<id>_1` and `<id>_2` for
+    two addresses). Options may be one list, a column each, or answer and distractors:
+    these have no published order, so theirs is drawn by the item's id. An answer may be the text of an option, its
+    letter, or its number from 0 under `answer_index`. Raises `DataError` naming item and field for a spelling that is
+    not known, a field that is missing, or a value that cannot be used.
+    """
+    fields, columns = _by_field(row, place, extra or {})
+    id_ = _text(fields.get("id"))
+    if not id_:
+        raise DataError(f"{place}: the field id is missing.", hint=f"Known spellings: {', '.join(SPELLINGS['id'])}.")
+    item = f"item {id_!r}"
+    verifiers = _verifiers(fields, item)
+    kind = _kind(fields.get("kind"), bool(verifiers), item)
+    options, answer = _options(fields, columns, id_, item) if kind == "mcqa" else ((), "")
+    perception, reasoning = _labels(fields, item)
+    audios = _audios(fields, item)
+    durations = tuple(_number(value, "audio_durations_s", item) for value in _members(fields.get("audio_durations_s")))
+    lengths = [_number(value, "duration_s", item) for value in _list(fields.get("duration_s"))]
+    if len(lengths) == len(audios) and not durations:
+        durations = tuple(lengths)
+    duration_s = math.fsum(lengths) if lengths else math.fsum(durations) if durations else NAN
+    aetiology = _aetiology(fields, item)
+    question_audio = _audio_id(_text(fields.get("question_audio")))
+    question = Question(
+        id=id_,
+        kind=kind,
+        audios=audios,
+        question=_text(fields.get("question")),
+        options=options,
+        answer=answer,
+        verifiers=verifiers,
+        perception=perception,
+        reasoning=reasoning,
+        question_audio=question_audio,
+        question_voice=_text(fields.get("question_voice")),
+        aetiology=aetiology,
+        intelligibility=_named(fields.get("intelligibility"), _INTELLIGIBILITY, "intelligibility", item),
+        sex=_named(fields.get("sex"), _SEXES, "sex", item),
+        duration_s=duration_s,
+        duration_bin=_text(fields.get("duration_bin")),
+        source_urls=_urls(fields, len(audios), item),
+        audio_durations_s=durations,
+        open_ended=_flag(fields.get("open_ended"), "open_ended", item) or False,
+    )
+    _check_flags(question, fields, item)
+    return check_question(question)
+
+
+def check_extra(extra: Mapping[str, str]) -> dict[str, str]:
+    """`extra` with its spellings as `plain_name` writes them. Raises `UnknownNameError` for a field that is none."""
+    for field in extra.values():
+        if field != IGNORED and field not in SPELLINGS:
+            raise unknown_name("field", field, [*SPELLINGS, IGNORED])
+    if not all(plain_name(spelling) for spelling in extra):
+        raise UsageError("a spelling is empty.", hint="Write SPELLING=FIELD.")
+    return {plain_name(spelling): field for spelling, field in extra.items()}
+
+
+def _by_field(row: Mapping[str, Any], place: str, extra: Mapping[str, str]) -> tuple[dict[str, Any], dict[int, str]]:
+    """The row's values under our names, and the options that have a column each."""
+    own = check_extra(extra)
+    fields: dict[str, Any] = {}
+    columns: dict[int, str] = {}
+    written: dict[str, str] = {}
+    item = place
+    for key, value in row.items():
+        if _FIELD_OF.get(plain_name(str(key))) == "id" and _text(value):
+            item = f"item {_text(value)!r}"
+    for key, value in row.items():
+        name = plain_name(str(key))
+        field = own.get(name) or _FIELD_OF.get(name)
+        if name == "answer_index" and name not in own:
+            field = name
+        if field == IGNORED:
+            continue
+        if field is None and name in _OPTION_OF:
+            if not _is_blank(value) and (text := _option(value)):
+                columns[_OPTION_OF[name]] = text
+            continue
+        if field is None:
+            guess = nearest(name, _FIELD_OF)
+            raise DataError(
+                f"{item}: the field {key!r} is not known.",
+                hint=f"{f'Is it {guess!r}? ' if guess else ''}Teach it with --field {key}=FIELD (- leaves it out); "
+                f"fields: {', '.join(SPELLINGS)}.",
+            )
+        if _is_nothing(value):
+            continue
+        if field in fields and fields[field] != value:
+            raise DataError(
+                f"{item}: the fields {written[field]!r} and {key!r} both give {field}, and differ.",
+                hint=f"Leave one out with --field {key}=-.",
+            )
+        fields[field], written[field] = value, str(key)
+    return fields, columns
+
+
+def _is_nothing(value: Any) -> bool:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return True
+    if isinstance(value, str):
+        return value.strip().casefold() in _NOTHING
+    return isinstance(value, list | tuple | dict) and not value
+
+
+def _text(value: Any) -> str:
+    if _is_nothing(value):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _option(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else _text(value)
+
+
+def _list(value: Any) -> list[Any]:
+    """A list without empty members, also where it is written as JSON, as Python writes it, or with `|`, `;` or line
+    ends between."""
+    return [member for member in _members(value) if not _is_blank(member)]
+
+
+def _is_blank(value: Any) -> bool:
+    """As `_is_nothing`, but "none" and the like are texts: an option may be one."""
+    return _is_nothing(value) and (not isinstance(value, str) or not value.strip())
+
+
+def _members(value: Any) -> list[Any]:
+    if _is_nothing(value):
+        return []
+    if isinstance(value, list | tuple):
+        return list(value)
+    if not isinstance(value, str):
+        return [value]
+    text = value.strip()
+    if text[0] in "[(" and text[-1] in "])":
+        for read in (json.loads, ast.literal_eval):
+            try:
+                found = read(text)
+            except (ValueError, SyntaxError):
+                continue
+            if isinstance(found, list | tuple):
+                return list(found)
+    for separator in ("\n", "|", ";"):
+        if separator in text:
+            return [part.strip() for part in text.split(separator) if part.strip()]
+    return [text]
+
+
+def _number(value: Any, field: str, item: str) -> float:
+    if _is_nothing(value):
+        return NAN
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{item}: {field} is {value!r}.", hint="Give a number of seconds.") from error
+    return number
+
+
+def _flag(value: Any, field: str, item: str) -> bool | None:
+    """True, False, or None where nothing is said."""
+    if _is_nothing(value):
+        return None
+    if isinstance(value, bool):
+        return value
+    name = plain_name(str(value))
+    if name in {"true", "yes", "si", "1", "verdadero"}:
+        return True
+    if name in {"false", "no", "0", "falso"}:
+        return False
+    raise DataError(f"{item}: {field} is {value!r}.", hint="Write true or false.")
+
+
+def _named(value: Any, known: Mapping[str, str], field: str, item: str) -> str:
+    name = plain_name(_text(value))
+    if not name or name in _MISSING:
+        return ""
+    if name not in known:
+        raise DataError(
+            f"{item}: {field} is {value!r}.", hint=f"Known: {', '.join(dict.fromkeys(known.values()))}; or empty."
+        )
+    return known[name]
+
+
+def _kind(value: Any, has_verifiers: bool, item: str) -> Kind:
+    if _is_nothing(value):
+        return "aif" if has_verifiers else "mcqa"
+    kind = _KINDS.get(plain_name(str(value)))
+    if kind is None:
+        raise DataError(f"{item}: kind is {value!r}.", hint="Known: mcqa, aif, and spellings of these.")
+    return kind
+
+
+def _verifiers(fields: Mapping[str, Any], item: str) -> tuple[Mapping[str, Any], ...]:
+    """The verifiers as objects `{"id": …, arguments …}`: written so, or ids with their arguments in another field."""
+    value = fields.get("verifiers")
+    members = _objects(value) if isinstance(value, str) and value.strip()[:1] in "[{" else _list(value)
+    if isinstance(value, Mapping):
+        members = [value]
+    given = fields.get("arguments")
+    listed = _objects(given) if isinstance(given, str) else [given] if isinstance(given, Mapping) else _list(given)
+    if listed and len(listed) != len(members):
+        raise DataError(
+            f"{item}: verifiers has {len(members)} members and arguments {len(listed)}.", hint="Give one for each."
+        )
+    found: list[Mapping[str, Any]] = []
+    for number, written in enumerate(members):
+        arguments = listed[number] if listed else {}
+        member = {"id": written.strip()} if isinstance(written, str) else written
+        if not isinstance(member, Mapping) or not isinstance(arguments, Mapping):
+            raise DataError(f"{item}: verifiers holds {member!r}.", hint="Write ids, or objects with an 'id'.")
+        found.append({**member, **{key: value for key, value in arguments.items() if value is not None}})
+    return tuple(found)
+
+
+def _objects(text: str) -> list[Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return _list(text)
+    return value if isinstance(value, list) else [value]
+
+
+def _options(fields: Mapping[str, Any], columns: Mapping[int, str], id_: str, item: str) -> tuple[tuple[str, ...], str]:
+    listed = fields.get("options")
+    if isinstance(listed, Mapping):
+        listed = list(listed.values())
+    elif isinstance(listed, str) and listed.strip().startswith("{"):
+        found = _objects(listed)[0]
+        listed = list(found.values()) if isinstance(found, Mapping) else listed
+    options = tuple(_option(option) for option in _list(listed)) or tuple(columns[key] for key in sorted(columns))
+    distractors = tuple(_option(option) for option in _list(fields.get("distractors")))
+    answer = _text(fields.get("answer"))
+    if not options and distractors:
+        if not answer:
+            raise DataError(f"{item}: the field answer is missing.", hint="Give the right answer beside distractors.")
+        unordered = sorted({answer, *distractors})
+        order = keyed_rng(0, "escucha options", id_).permutation(len(unordered))
+        options = tuple(unordered[place] for place in order)
+    if not options:
+        raise DataError(
+            f"{item}: the field options is missing.",
+            hint="Give options, a column each (option_a, …), or answer and distractors; an instruction has verifiers.",
+        )
+    return options, _answer(answer, fields.get("answer_index"), options, item)
+
+
+def _answer(answer: str, index: Any, options: tuple[str, ...], item: str) -> str:
+    """The option that is meant: by its text, else by its letter, else by a number under `answer_index`."""
+    if not _is_nothing(index):
+        place = _number(index, "answer_index", item)
+        if not place.is_integer() or not 0 <= place < len(options):
+            raise DataError(f"{item}: answer_index is {index!r} for {len(options)} options.", hint="Count from 0.")
+        named = options[int(place)]
+        if answer and same_text(answer) != same_text(named):
+            raise DataError(f"{item}: answer is {answer!r} and answer_index names {named!r}.", hint="Mend one.")
+        return named
+    if not answer:
+        raise DataError(
+            f"{item}: the field answer is missing.", hint=f"Known spellings: {', '.join(SPELLINGS['answer'])}."
+        )
+    for option in options:
+        if same_text(option) == same_text(answer):
+            return option
+    letter = answer.strip("().: ").upper()
+    if len(letter) == 1 and letter.isascii() and "A" <= letter <= "Z" and ord(letter) - ord("A") < len(options):
+        return options[ord(letter) - ord("A")]
+    return answer
+
+
+def _labels(fields: Mapping[str, Any], item: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    perception = [_label(name, PERCEPTION_SPELLINGS, "perception", item) for name in _list(fields.get("perception"))]
+    reasoning = [_label(name, REASONING_SPELLINGS, "reasoning", item) for name in _list(fields.get("reasoning"))]
+    for name in _list(fields.get("labels")):
+        plain = plain_name(str(name))
+        if plain in PERCEPTION_SPELLINGS:
+            perception.append(PERCEPTION_SPELLINGS[plain])
+        else:
+            reasoning.append(_label(name, REASONING_SPELLINGS, "labels", item))
+    return tuple(dict.fromkeys(perception)), tuple(dict.fromkeys(reasoning))
+
+
+def _label(name: Any, known: Mapping[str, str], field: str, item: str) -> str:
+    label = known.get(plain_name(str(name)))
+    if label is None:
+        guess = nearest(plain_name(str(name)), known)
+        raise DataError(
+            f"{item}: {field} has the unknown label {name!r}.",
+            hint=f"{f'Did you mean {known[guess]!r}? ' if guess else ''}Known: "
+            f"{', '.join(dict.fromkeys(known.values()))}.",
+        )
+    return label
+
+
+def _audios(fields: Mapping[str, Any], item: str) -> tuple[str, ...]:
+    named = [*_list(fields.get("audios")), *_list(fields.get("audio_2"))]
+    spoken = _audio_id(_text(fields.get("question_audio")))
+    # In the published prompts of the spoken questions the question is the second sound of the list.
+    audios = tuple(audio for audio in (_audio_id(_text(name)) for name in named) if audio != spoken or not spoken)
+    if audios:
+        return audios
+    # Without a name, the sound is called as the item whose address it was fetched from.
+    urls = len(_list(fields.get("source_urls"))) + len(_list(fields.get("source_url_2")))
+    id_ = _text(fields.get("id"))
+    if urls:
+        return (id_,) if urls == 1 else tuple(f"{id_}_{number}" for number in range(1, urls + 1))
+    raise DataError(f"{item}: the field audios is missing.", hint=f"Known spellings: {', '.join(SPELLINGS['audios'])}.")
+
+
+def _audio_id(name: str) -> str:
+    """A sound's id: its file name without folder and ending.
+
+    >>> _audio_id("audio/0001.wav"), _audio_id("v1.2")
+    ('0001', 'v1.2')
+    """
+    file = PurePosixPath(name.replace("\\", "/")).name
+    ending = next((ending for ending in _SOUND_ENDINGS if file.lower().endswith(ending)), "")
+    return file[: len(file) - len(ending)]
+
+
+def _urls(fields: Mapping[str, Any], audios: int, item: str) -> tuple[str, ...]:
+    urls = tuple(_text(url) for url in (*_list(fields.get("source_urls")), *_list(fields.get("source_url_2"))))
+    if len(urls) == 1 and audios == 2:
+        # Both sounds are of one recording, or only one is known: that cannot be told apart.
+        return (urls[0], "")
+    if len(urls) > audios:
+        raise DataError(f"{item}: source_urls has {len(urls)} members for {audios} audios.", hint="Give one for each.")
+    return urls
+
+
+def _aetiology(fields: Mapping[str, Any], item: str) -> str:
+    name = plain_name(_text(fields.get("aetiology")))
+    if name in _NORMATIVE:
+        name = ""
+    flag = _flag(fields.get("non_normative"), "non_normative", item)
+    if flag is False and name:
+        raise DataError(f"{item}: aetiology is {name!r} and non_normative is false.", hint="Mend one.")
+    if flag and not name:
+        return "unknown"
+    return _AETIOLOGIES.get(name, name)
+
+
+def _check_flags(question: Question, fields: Mapping[str, Any], item: str) -> None:
+    for field, holds, why in (
+        ("comparative", question.comparative, f"it has {len(question.audios)} audios"),
+        ("spoken", question.spoken, "question_audio is missing" if not question.spoken else "it has a question_audio"),
+    ):
+        flag = _flag(fields.get(field), field, item)
+        if flag is not None and flag != holds:
+            raise DataError(f"{item}: {field} is {str(flag).lower()}, but {why}.", hint="Mend one.")
+
+
+def row_of(question: Question) -> dict[str, Any]:
+    """A question as a row that `question_of` reads back; what does not apply is left out.
+
+    >>> row_of(Question("q1", "mcqa", ("a",), "¿Qué?", ("Sí", "No"), "No", (), ("lexical",), ("logic",)))["options"]
+    ['Sí', 'No']
+    """
+    row: dict[str, Any] = {"id": question.id, "kind": question.kind, "audios": list(question.audios)}
+    row["question"] = question.question
+    for field in ("options", "answer", "perception", "reasoning", "question_audio", "question_voice", "aetiology"):
+        value = getattr(question, field)
+        if value:
+            row[field] = list(value) if isinstance(value, tuple) else value
+    if question.verifiers:
+        row["verifiers"] = [dict(verifier) for verifier in question.verifiers]
+    for field in ("intelligibility", "sex", "duration_bin"):
+        if getattr(question, field):
+            row[field] = getattr(question, field)
+    if not math.isnan(question.duration_s):
+        row["duration_s"] = question.duration_s
+    if any(question.source_urls):
+        row["source_urls"] = list(question.source_urls)
+    if question.audio_durations_s:
+        row["audio_durations_s"] = [None if math.isnan(s) else s for s in question.audio_durations_s]
+    if question.open_ended:
+        row["open_ended"] = True
+    return row
+
+
+def fields_of(names: Sequence[str]) -> dict[str, str]:
+    """`extra` from words like `SPELLING=FIELD`. Raises `UsageError` for another form.
+
+    >>> fields_of(["notas=-", "enunciado=question"])
+    {'notas': '-', 'enunciado': 'question'}
+    """
+    extra: dict[str, str] = {}
+    for name in names:
+        spelling, equals, field = name.partition("=")
+        if not equals or not spelling.strip():
+            raise UsageError(f"{name!r} is no spelling of a field.", hint="Write SPELLING=FIELD, or SPELLING=-.")
+        extra[spelling.strip()] = field.strip()
+    check_extra(extra)
+    return extra

@@ -1,0 +1,94 @@
+"""What a question of ESCUCHA asks of its answerer: nine labels of perception, ten of reasoning.
+
+ESCUCHA (arXiv 2607.17812) names them; the short identifiers here are ours. A question has one or several of each.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+
+PERCEPTION: Mapping[str, str] = {
+    "lexical": "léxico",
+    "speaker": "hablante",
+    "paralinguistic": "paralingüística",
+    "speech_activity": "actividad de voz",
+    "language": "idioma",
+    "quality": "calidad",
+    "prosody": "prosodia",
+    "demographics": "demografía",
+    "syntax": "sintaxis",
+}
+"""Identifier to Spanish name, from the most frequent of the published set to the rarest."""
+
+REASONING: Mapping[str, str] = {
+    "intent": "intención",
+    "abstraction": "abstracción",
+    "logic": "lógica",
+    "factual": "conocimiento",
+    "quantitative": "cantidad",
+    "temporal": "orden temporal",
+    "social_role": "papel social",
+    "comparison": "comparación",
+    "cross_boundary_entity": "entidad entre fragmentos",
+    "discourse_coherence": "coherencia del discurso",
+}
+"""Identifier to Spanish name, from the most frequent of the published set to the rarest."""
+
+_PERCEPTION_SPELLINGS = {
+    "lexical": ("lexico", "lexical_content", "contenido_lexico", "lexical_semantic"),
+    "speaker": ("hablante", "speaker_identity", "speakers", "locutor"),
+    "paralinguistic": ("paralinguistica", "paralinguistics", "paralinguistic_cues", "emotion"),
+    "speech_activity": (
+        "actividad_de_voz",
+        "speech_activity_turns_overlap",
+        "turns",
+        "overlap",
+        "turn_taking",
+        "voice_activity",
+    ),
+    "language": ("idioma", "lengua", "language_identification", "language_id"),
+    "quality": ("calidad", "audio_quality", "quality_artefacts_channel", "quality_artifacts_channel", "channel"),
+    "prosody": ("prosodia", "prosodic"),
+    "demographics": ("demografia", "demographic", "speaker_demographics"),
+    "syntax": ("sintaxis", "syntactic"),
+}
+_REASONING_SPELLINGS = {
+    "intent": ("intencion", "intent_pragmatic_causal", "pragmatic", "causal", "pragmatics", "intention"),
+    "abstraction": ("abstraccion", "summary", "abstraction_summary", "summarization", "resumen"),
+    "logic": ("logica", "consistency", "logic_consistency", "logical", "logical_consistency"),
+    "factual": ("conocimiento", "common_sense", "commonsense", "factual_common_sense", "factual_commonsense"),
+    "quantitative": ("cantidad", "cuantitativo", "numeric", "numerical", "counting"),
+    "temporal": ("orden_temporal", "order", "temporal_order", "temporal_ordering"),
+    "social_role": ("papel_social", "rol_social", "social", "social_roles"),
+    "comparison": ("comparacion", "preference", "comparison_preference", "comparative"),
+    "cross_boundary_entity": (
+        "entidad_entre_fragmentos",
+        "cross_boundary",
+        "cross_boundary_entities",
+        "entity_tracking",
+        "cross_segment_entity",
+    ),
+    "discourse_coherence": ("coherencia_del_discurso", "coherence", "coherencia", "discourse"),
+}
+
+
+def plain_name(text: str) -> str:
+    """A name without case, accents and signs, its words joined by underscores.
+
+    >>> plain_name("Speech activity / turns"), plain_name("Paralingüística")
+    ('speech_activity_turns', 'paralinguistica')
+    """
+    bare = "".join(c for c in unicodedata.normalize("NFKD", text).casefold() if not unicodedata.combining(c))
+    return "_".join("".join(c if c.isalnum() else " " for c in bare).split())
+
+
+def _table(names: Mapping[str, str], spellings: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    known = {name: name for name in names} | {plain_name(spanish): name for name, spanish in names.items()}
+    return known | {spelling: name for name, others in spellings.items() for spelling in others}
+
+
+PERCEPTION_SPELLINGS: Mapping[str, str] = _table(PERCEPTION, _PERCEPTION_SPELLINGS)
+"""Every accepted spelling (as `plain_name` writes it) of a label of perception to its identifier."""
+REASONING_SPELLINGS: Mapping[str, str] = _table(REASONING, _REASONING_SPELLINGS)
+"""Every accepted spelling of a label of reasoning to its identifier."""
