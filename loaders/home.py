@@ -20,3 +20,9 @@ def default_dataset_folder() -> Path:
 def rir_mega_folder() -> Path:
     """Where `squtr build rir_mega` writes without `--out`, and where the bare name's config `rir_mega` looks."""
     return squtr_home() / "rir_mega"
+
+
+def escucha_folder() -> Path:
+    """Where `squtr fetch escucha` and `squtr build escucha` write without `--out`, and where the bare name's config
+    `escucha` looks."""
+    return squtr_home() / "escucha"

@@ -28,6 +28,9 @@ def load_dataset(
     The configs `rir_mega`, `rir_mega_clean`, `rir_mega_reverb` and `rir_mega_rooms` have the splits validation and test
     and take the options of `rir_mega.recipe.open_pair_kitchen` as well (`pairs`, `rooms_per_utterance`, …); their
     `source` may also be a folder that `squtr build rir_mega` wrote, or `published:FOLDER` or `published:ORG/NAME`.
+    The configs `escucha` (all questions), `escucha_mcqa`, `escucha_aif`, `escucha_comparative`, `escucha_spoken` and
+    `escucha_non_normative` have the split test and take `source` alone: "escucha_mini", a folder with questions and
+    sound (see `escucha.data`), or None for what was fetched or built into `$SQUTR_HOME`.
     `audio` comes undecoded, as `{"bytes", "path"}`: a complete 24 kHz mono FLAC file.
 
     Raises `UnknownNameError` (suggesting the nearest) for a wrong name, `DataError` or `AudioError` for unusable input.

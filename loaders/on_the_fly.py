@@ -19,7 +19,10 @@ from datasets.builder import Key
 from ..errors import DataError, UsageError, unknown_name
 from .card import config_patterns
 from .conditions import STANDARD_CONDITIONS, QueryConfig, TableConfig, config_names, parse_config
-from .home import default_dataset_folder, rir_mega_folder
+from .escucha.bare_name import ESCUCHA_CONFIGS, EscuchaLoading
+from .escucha.data import find_set
+from .escucha.manifest import ESCUCHA
+from .home import default_dataset_folder, escucha_folder, rir_mega_folder
 from .manifest import MANIFEST_NAME, Manifest, read_manifest
 from .recipe import Kitchen, open_kitchen
 from .records import Source
@@ -70,7 +73,7 @@ class SqutrConfig(datasets.BuilderConfig):
     speech is mixed.
 
     The configs of `rir_mega` take `source`, `noise`, `rooms`, `channel`, `seed`, `level` and the options from `pairs`
-    on, which are those of `rir_mega.recipe.open_pair_kitchen`.
+    on, which are those of `rir_mega.recipe.open_pair_kitchen`. Those of `escucha` take `source` alone.
     """
 
     source: str | None = None
@@ -96,12 +99,15 @@ class SqutrConfig(datasets.BuilderConfig):
             raise UsageError("squtr fixes the features.", hint="Load first, then use cast_column.")
         return f"{self.name}-{self.fingerprint()}"
 
-    def loading(self) -> PairLoading | None:
-        """How this config of `rir_mega` is loaded; None for a config of SQuTR. Raises `UsageError` for an option of
-        the other benchmark."""
+    def loading(self) -> PairLoading | EscuchaLoading | None:
+        """How this config of `rir_mega` or `escucha` is loaded; None for a config of SQuTR. Raises `UsageError` for an
+        option of another benchmark."""
+        if self.name in ESCUCHA_CONFIGS:
+            return self._questions()
         if self.name not in BARE_CONFIGS:
-            if self.name.startswith(RIR_MEGA):
-                raise unknown_name("config", self.name, BARE_CONFIGS)
+            for benchmark, configs in ((RIR_MEGA, BARE_CONFIGS), (ESCUCHA, ESCUCHA_CONFIGS)):
+                if self.name.startswith(f"{benchmark}_"):
+                    raise unknown_name("config", self.name, configs)
             for option in PAIR_OPTIONS:
                 if getattr(self, option) != getattr(type(self), option):
                     raise UsageError(f"{self.name!r} takes no option {option}.", hint="That is one of rir_mega.")
@@ -112,6 +118,15 @@ class SqutrConfig(datasets.BuilderConfig):
         if kept is None:
             options = {option: getattr(self, option) for option in (*SHARED_OPTIONS, *PAIR_OPTIONS)}
             kept = self.__dict__[_LOADING] = PairLoading(self.name, self.source, options)
+        return kept
+
+    def _questions(self) -> EscuchaLoading:
+        for option in ("limit", *SHARED_OPTIONS, *PAIR_OPTIONS):
+            if getattr(self, option) != getattr(type(self), option):
+                raise UsageError(f"{self.name!r} takes no option {option}.", hint="Its sound is as it was recorded.")
+        kept: EscuchaLoading | None = self.__dict__.get(_LOADING)
+        if kept is None:
+            kept = self.__dict__[_LOADING] = EscuchaLoading(self.name, self.source)
         return kept
 
     def fingerprint(self) -> str:
@@ -207,17 +222,20 @@ def _block_bounds(size: int) -> Iterator[tuple[int, int]]:
 
 class _KnownConfigs:
     """What `datasets.get_dataset_config_names("squtr")` lists: the configs of what was built into `$SQUTR_HOME`; where
-    nothing was, the standard ones of the embedded collection and those of rir_mega. Others load as well."""
+    nothing was, the standard ones of the embedded collection and those of rir_mega and escucha. Others load as well."""
 
     def __get__(self, builder: object, owner: type) -> dict[str, SqutrConfig]:
         squtr, rir_mega = ((f / MANIFEST_NAME).exists() for f in (default_dataset_folder(), rir_mega_folder()))
+        escucha = find_set(escucha_folder())
         names: list[str] = []
         if squtr:
             names += config_patterns(read_manifest(default_dataset_folder()))
-        elif not rir_mega:
+        elif not (rir_mega or escucha):
             names += config_names(dict(load_source("mini").subsets), STANDARD_CONDITIONS)
-        if rir_mega or not squtr:
+        if rir_mega or not (squtr or escucha):
             names += BARE_CONFIGS
+        if escucha or not (squtr or rir_mega):
+            names += ESCUCHA_CONFIGS
         # Without a source: naming one stays with the user.
         return {name: SqutrConfig(name) for name in names}
 
@@ -248,8 +266,7 @@ class Squtr(datasets.ArrowBasedBuilder):
     def _info(self) -> datasets.DatasetInfo:
         loading = self.config.loading()
         if loading is not None:
-            description = "The same utterances, clean and in a room."
-            return datasets.DatasetInfo(description=description, features=loading.features())
+            return datasets.DatasetInfo(description=loading.description, features=loading.features())
         config = self.config.parsed()
         if isinstance(config, QueryConfig):
             features = query_features()

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,6 +54,8 @@ class PairLoading:
     source: str | None
     options: Mapping[str, Any]
     _opened: RirMegaData | PublishedData | PairKitchen | None = field(default=None, repr=False, compare=False)
+
+    description: ClassVar[str] = "The same utterances, clean and in a room."
 
     def __post_init__(self) -> None:
         if self.config not in BARE_CONFIGS:
