@@ -55,6 +55,15 @@ BENCHMARKS = {
     ("build", "rir_mega"): CommandSpec(
         "build rir_mega", ".build_rir_mega", "build the data of another benchmark: utterances clean and in a room"
     ),
+    ("build", "escucha"): CommandSpec(
+        "build escucha", ".build_escucha", "check and build a set of questions about speech"
+    ),
+    ("fetch", "escucha"): CommandSpec(
+        "fetch escucha", ".fetch_escucha", "fetch ESCUCHA's questions and their sound, as far as it is there"
+    ),
+    ("review", "escucha"): CommandSpec(
+        "review escucha", ".review_escucha", "answer a set's questions by ear on a page, and correct its key"
+    ),
 }
 """Commands that a benchmark's name after them turns into its own."""
 
@@ -66,7 +75,7 @@ commands:
 {chr(10).join(f"  {spec.name:<11} {spec.summary}" for spec in COMMANDS.values())}
 
 commands of other benchmarks:
-{chr(10).join(f"  {spec.name:<14} {spec.summary}" for spec in BENCHMARKS.values())}
+{chr(10).join(f"  {spec.name:<15} {spec.summary}" for spec in BENCHMARKS.values())}
 
 options:
   --help     show this help; `squtr COMMAND --help` shows a command's options and an example
