@@ -26,7 +26,7 @@ class ComponentSpec:
     without weights), `settings` the decode settings, prompts and options, JSON values only.
     """
 
-    kind: Literal["transcriber", "encoder", "retriever", "reranker", "front_end", "audio_text_encoder"]
+    kind: Literal["transcriber", "encoder", "retriever", "reranker", "front_end", "audio_text_encoder", "answerer"]
     backend: str
     name: str
     model: str = ""
@@ -292,4 +292,67 @@ class ReadyTranscripts(Protocol):
 
     def transcripts(self, subset: str, condition: str, query_ids: Sequence[str]) -> list[Transcript]:
         """One per query, in order; a query that the file lacks has `error`. Raises `DataError` if there is no file."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """A question about sound.
+
+    `audios` are clips (T,) float32 at the answerer's rate, () for a question without sound; `audio_names` is what the
+    prompt calls each of them ("" where it needs no name). `prompt` is all that is written to the answerer. With
+    `spoken_question` the last clip is the question itself, and `question` is "".
+
+    `question` and `options` (as shown, the first is A) are the parts of the prompt, for an answerer that compares
+    texts; `transcripts` are what a cascade heard, one for each of its clips. `language` is a code such as "es".
+    """
+
+    prompt: str
+    audios: tuple[Samples, ...] = ()
+    audio_names: tuple[str, ...] = ()
+    question: str = ""
+    options: tuple[str, ...] = ()
+    spoken_question: bool = False
+    transcripts: tuple[str, ...] = ()
+    language: str = "es"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an answerer said.
+
+    A failed request has `error` set and empty `text`: it is counted, and scored as no reply. `truncated`: the length
+    cap cut the reply; `cut_sound`: some sound was longer than what the answerer takes and was cut. `seconds` is the time it took (a
+    batch's time is shared equally).
+    """
+
+    text: str
+    error: str = ""
+    truncated: bool = False
+    cut_sound: bool = False
+    seconds: float = 0.0
+
+
+class Answerer(Protocol):
+    """Sound and a question to a reply in words."""
+
+    @property
+    def spec(self) -> ComponentSpec:
+        """What decides the replies: weights, system prompt, decoding, and what is done with long sound."""
+        ...
+
+    @property
+    def sample_rate(self) -> int:
+        """The rate in Hz at which `answer` wants sound."""
+        ...
+
+    def supports(self, language: str) -> bool:
+        """Whether it was made for this language (code such as "es")."""
+        ...
+
+    def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
+        """One reply per request, in order; [] for no requests. One that cannot be answered gives a reply with `error`.
+
+        An answerer that never hears has a member `hears` that is False: it is given no clips.
+        """
         ...

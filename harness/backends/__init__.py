@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ...errors import UsageError, unknown_name
-from ..protocols import AudioTextEncoder, FrontEnd, Retriever, TextEncoder, Transcriber
+from ..protocols import Answerer, AudioTextEncoder, FrontEnd, Retriever, TextEncoder, Transcriber
 from .user_classes import PREFIX, WRITTEN, Kind, kind_of, load_user_class
 
 
@@ -76,6 +76,16 @@ FRONT_ENDS = _table(
     BackendSpec("spectral-gate", "harness.backends.front_spectral:SpectralGateFrontEnd", "", False),
     BackendSpec("wiener", "harness.backends.front_spectral:WienerFrontEnd", "", False),
     BackendSpec("denoiser", "harness.backends.front_neural:NeuralFrontEnd", "denoiser", True),
+)
+_ANSWER = "harness.backends.answer"
+ANSWERERS = _table(
+    BackendSpec("chat", f"{_ANSWER}_chat:ChatAnswerer", "torch", True),
+    BackendSpec("chat-server", f"{_ANSWER}_server:ServerAnswerer", "", True),
+    BackendSpec("llm", f"{_ANSWER}_llm:TextAnswerer", "torch", True),
+    BackendSpec("embedder", f"{_ANSWER}_embedder:EmbedderAnswerer", "torch", True),
+    BackendSpec("cascade", f"{_ANSWER}_cascade:CascadeAnswerer", "", False),
+    BackendSpec("text-only", f"{_ANSWER}_text_only:TextOnlyAnswerer", "", False),
+    BackendSpec("replies", f"{_ANSWER}_ready:RepliesFile", "", True),
 )
 
 USUAL_TRANSCRIBERS: Mapping[str, str] = dict.fromkeys(
@@ -162,6 +172,19 @@ def load_front_end(name: str, **options: Any) -> FrontEnd:
     squtr.errors.UnknownNameError: unknown front end 'reverse'...
     """
     return cast(FrontEnd, _load("front end", name, FRONT_ENDS, options, kinds=("front_end",)))
+
+
+def load_answerer(name: str, **options: Any) -> Answerer:
+    """The answerer written `chat:<model>`, `chat-server:<model>`, `llm:<model>`, …; `options` are its constructor's.
+
+    `cascade` takes the objects `transcriber` and `reader`, `text-only` the object `reader`; the short forms
+    `<transcriber> + <reader>` and `text-only + <reader>` make them (see `harness.escucha.answerers`). Raises as
+    `load_transcriber`.
+
+    >>> load_answerer("embedder:multilingual-e5-small").supports("es")
+    True
+    """
+    return cast(Answerer, _load("answerer", name, ANSWERERS, options, kinds=("answerer",)))
 
 
 def _load(

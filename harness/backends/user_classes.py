@@ -30,7 +30,14 @@ from ...errors import SqutrError, UsageError, unknown_name
 from ..protocols import ComponentSpec
 
 Kind = Literal[
-    "transcriber", "audio_text_encoder", "front_end", "retriever", "encoder", "ready_transcripts", "ranked_run"
+    "transcriber",
+    "audio_text_encoder",
+    "front_end",
+    "retriever",
+    "encoder",
+    "ready_transcripts",
+    "ranked_run",
+    "answerer",
 ]
 PREFIX = "class:"
 WRITTEN = "class:<module>:<Class>"
@@ -62,6 +69,7 @@ _SHAPES: Mapping[Kind, _Shape] = {
     "encoder": _Shape(("spec",), {**_ENCODE, **_SUPPORTS}, spec_kind="encoder"),
     "ready_transcripts": _Shape(("spec",), {"transcripts": (3, ()), **_SUPPORTS}, spec_kind="transcriber"),
     "ranked_run": _Shape(("spec",), {"hits": (3, ("k",)), **_SUPPORTS}, spec_kind="retriever"),
+    "answerer": _Shape(("spec", "sample_rate"), {"answer": (1, ()), **_SUPPORTS}, spec_kind="answerer"),
 }
 _NAMES: Mapping[Kind, str] = {
     "transcriber": "a transcriber",
@@ -71,6 +79,7 @@ _NAMES: Mapping[Kind, str] = {
     "encoder": "a text encoder",
     "ready_transcripts": "ready transcripts",
     "ranked_run": "a ranked run",
+    "answerer": "an answerer",
 }
 
 
