@@ -276,7 +276,7 @@ def main() -> None:
     build_and_search("Chinese", "zh", chinese, arguments.rounds, seed)
     english = beir_texts(arguments.english, n) if arguments.english else made_english(n, seed)
     build_and_search("English", "en", english, arguments.rounds, seed)
-    build_memory(n, seed)
+    build_memory(5 * n, seed)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Which document holds which term how often, counted in bounded memory.
 
 Documents pass once, a chunk at a time. A chunk's words become numbers in one pass through a dictionary, are counted
-with array operations, and leave 8 bytes per term and document. The chunks are then laid term after term. Beside the
+with array operations, and leave 5 bytes per term and document. The chunks are then laid term after term. Beside the
 result only the vocabulary grows with the corpus.
 """
 
@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +27,14 @@ class Postings:
     """The counts of a corpus of N documents with V terms and P pairs of a document and one of its terms.
 
     `vocabulary` numbers the terms in the order of first sight. Term t stands in `documents[starts[t]:starts[t + 1]]`
-    ((P,) int32, ascending), as often as `counts` ((P,) int32) says. `lengths` ((N,) int32) is the number of terms of
-    each document, repetitions included.
+    ((P,) int32, ascending), as often as `counts` ((P,), as few bytes as hold the largest) says. `lengths` ((N,) int32)
+    is the number of terms of each document, repetitions included.
     """
 
     vocabulary: dict[str, int]
     starts: NDArray[np.int64]
     documents: NDArray[np.int32]
-    counts: NDArray[np.int32]
+    counts: NDArray[np.unsignedinteger[Any]]
     lengths: NDArray[np.int32]
 
 
@@ -61,7 +62,7 @@ class _Chunk:
     terms: NDArray[np.int32]
     sizes: NDArray[np.int32]
     documents: NDArray[np.int32]
-    counts: NDArray[np.int32]
+    counts: NDArray[np.unsignedinteger[Any]]
 
 
 class _Counter:
@@ -106,7 +107,7 @@ class _Counter:
                 present.astype(np.int32),
                 sizes[present].astype(np.int32),
                 (by_term.indices[places] + self._documents).astype(np.int32),
-                np.diff(np.append(places, len(terms))).astype(np.int32),
+                _narrow(np.diff(np.append(places, len(terms)))),
             )
         )
         self._documents += len(lengths)
@@ -123,7 +124,8 @@ class _Counter:
             frequencies[chunk.terms] += chunk.sizes
         starts = np.concatenate([[0], np.cumsum(frequencies)])
         documents = np.empty(starts[-1], dtype=np.int32)
-        counts = np.empty(starts[-1], dtype=np.int32)
+        widest = max((chunk.counts.dtype for chunk in self._chunks), key=lambda dtype: dtype.itemsize)
+        counts = np.empty(starts[-1], dtype=widest)
         free = starts[:-1].copy()
         self._chunks.reverse()
         while self._chunks:
@@ -135,3 +137,7 @@ class _Counter:
             free[chunk.terms] += chunk.sizes
         lengths = np.concatenate([np.zeros(0, dtype=np.int32), *self._lengths])
         return Postings(self._vocabulary, starts, documents, counts, lengths)
+
+
+def _narrow(counts: NDArray[np.int64]) -> NDArray[np.unsignedinteger[Any]]:
+    return counts.astype(np.min_scalar_type(counts.max(initial=0)))

@@ -203,7 +203,7 @@ def test_chunks_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatc
     expected = indexed(texts).search(queries, k=20)
     monkeypatch.setattr(postings, "_CHUNK_WORDS", 50)
     monkeypatch.setattr(bm25, "_BLOCK_PAIRS", 30)
-    monkeypatch.setattr(sparse_search, "_BLOCK_SUMS", 500)
+    monkeypatch.setattr(sparse_search, "_SUMS", 1500)
     for threads in (1, 3):
         retriever = BM25Retriever(threads=threads)
         retriever.index(documents(texts), language="en")
@@ -265,3 +265,10 @@ def test_the_published_analyzer_is_another_component_for_two_languages() -> None
 
 def test_the_default_fingerprint_is_that_of_earlier_results() -> None:
     assert BM25Retriever().spec.fingerprint == "987313586b41040d"
+
+
+def test_a_term_may_occur_more_often_than_a_byte_holds() -> None:
+    texts = ["apple " * 300 + "stone", "apple", "stone " * 70_000]
+    (hits,) = indexed(texts).search(["apple stone"], k=3)
+    expected = by_hand(texts, "apple stone", "en", 0.9, 0.4)
+    assert {hit.document_id: hit.score for hit in hits} == pytest.approx(expected)
