@@ -24,6 +24,7 @@ from ..errors import IntegrityError, StorageError
 from .protocols import Hit, Hypothesis, Transcript
 
 NAME = "evaluations"
+# Rankings have rowids: without, a row above a quarter of a page takes a page of its own.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS sounds (encoded TEXT PRIMARY KEY, pcm TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS transcripts (
@@ -36,7 +37,7 @@ CREATE TABLE IF NOT EXISTS rankings (
     retriever TEXT, corpus TEXT, language TEXT, depth INTEGER, query TEXT,
     hits BLOB NOT NULL, seconds REAL NOT NULL,
     PRIMARY KEY (retriever, corpus, language, depth, query)
-) WITHOUT ROWID;
+);
 CREATE TABLE IF NOT EXISTS indexing (
     retriever TEXT, corpus TEXT, language TEXT, seconds REAL NOT NULL, PRIMARY KEY (retriever, corpus, language)
 ) WITHOUT ROWID;

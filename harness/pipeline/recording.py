@@ -37,7 +37,7 @@ from .asking import ranking_of, search_texts
 from .listening import Heard, Listened, Tools, listener_of, sentences
 from .plan import Cell, Plan
 from .scoring import Answered, SubsetScores, losses, score_subset, summarise
-from .searching import Need, Searched, all_needs, end_to_end_key, searcher_of
+from .searching import Need, Searched, all_needs, check_hits, end_to_end_key, searcher_of
 
 BASELINES = ("clean", TEXT_CONDITION)
 NOTHING = Ranking.of((), 0.0)
@@ -208,10 +208,12 @@ def _answered(made: Made, system: System, cell: Cell, depth: int) -> list[Answer
 def _ready_rankings(run: RankedRun, cell: Cell, queries: Sequence[Query], depth: int) -> list[Ranking]:
     """What a ready run holds for these queries."""
     with sentences(f"reading {run.spec.name} of {' under '.join(cell)}"):
-        found = run.hits(*cell, [query.id for query in queries], k=depth)
+        found = list(run.hits(*cell, [query.id for query in queries], k=depth))
+        for query, hits in zip(queries, found, strict=False):
+            check_hits(hits, query.id)
     if len(found) != len(queries):
         raise ModelError(f"{run.spec.name} gave {len(found)} rankings for {len(queries)} queries.")
-    return [Ranking.of(hits, 0.0) for hits in found]
+    return [Ranking.of(hits[:depth], 0.0) for hits in found]
 
 
 def _heard(made: Made, system: System, cell: Cell) -> list[Heard]:

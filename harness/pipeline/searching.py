@@ -356,28 +356,30 @@ def _searched(search: _Search, unit: Sequence[_Asked], store: Store | None) -> l
     started = time.perf_counter()
     items = [asked.item for asked in unit if asked.item.strip()]
     with sentences(f"searching {len(items)} texts"):
-        found = search.search(items) if items else []
+        found = list(search.search(items)) if items else []
+        for item, hits in zip(items, found, strict=False):
+            check_hits(hits, item)
     if len(found) != len(items):
         raise ModelError(
             f"a retriever gave {len(found)} rankings for {len(items)} texts.",
             hint="It must give one per text, in order.",
         )
     seconds = (time.perf_counter() - started) / len(unit)
-    hits = dict(zip(items, found, strict=True))
-    rankings = [Ranking.of(_checked(hits.get(a.item, []), a.item)[: search.depth], seconds) for a in unit]
+    by_item = dict(zip(items, found, strict=True))
+    rankings = [Ranking.of(by_item.get(a.item, [])[: search.depth], seconds) for a in unit]
     if store is not None:
         store.keep_rankings(search.corner, {a.key: r for a, r in zip(unit, rankings, strict=True)})
     return [(a.place, r) for a, r in zip(unit, rankings, strict=True)]
 
 
-def _checked(hits: Sequence[Hit], item: str) -> Sequence[Hit]:
+def check_hits(hits: Sequence[Hit], item: str) -> None:
+    """Raise `ModelError` for a score that is no finite number, or an id that is no text."""
     for hit in hits:
         if not math.isfinite(hit.score):
             score = "NaN" if math.isnan(hit.score) else hit.score
             raise ModelError(f"document {hit.document_id!r} has the score {score} for {item[:80]!r}.")
         if not isinstance(hit.document_id, str):
             raise ModelError(f"a retriever gave the document id {hit.document_id!r}, which is no text.")
-    return hits
 
 
 @dataclass(frozen=True, slots=True)
