@@ -3,7 +3,7 @@
     audio/<id>.flac            what is there: 16 kHz mono, 16 bit
     status/<id>.json           what became of it, written as soon as it is known (see `statuses`)
     other_length/<id>.flac     what its address gives now, but with another length than the table says
-    parts/                     what is under way
+    parts/<id>/                what is under way
 
 Sound stays with who published it: ESCUCHA names addresses and no licence. Fetch what you may use.
 """
@@ -192,7 +192,7 @@ class _Fetcher:
             attempts=attempts,
             tool=self.tool.name,
         )
-        parts = self.folder / PARTS
+        parts = self.folder / PARTS / sound.id
         try:
             parts.mkdir(parents=True, exist_ok=True)
             made = parts / f"{sound.id}.converted"
@@ -204,13 +204,13 @@ class _Fetcher:
                 return told.model_copy(update={"status": error.refusal.status, "reason": error.refusal.reason})
             except AudioError as error:
                 # What came is no sound: the next try begins anew.
-                _clear(parts, sound.id)
+                shutil.rmtree(parts)
                 return told.model_copy(update={"status": "failed", "reason": str(error)})
             right = same_length(duration, sound.expected_s)
             target = self.folder / (AUDIO if right else OTHER_LENGTH) / f"{sound.id}.flac"
             target.parent.mkdir(parents=True, exist_ok=True)
             made.replace(target)
-            _clear(parts, sound.id)
+            shutil.rmtree(parts)
         except OSError as error:
             if isinstance(error, StorageError):
                 raise
@@ -223,13 +223,6 @@ class _Fetcher:
     def _progress(self, id_: str) -> Callable[[int, int], None] | None:
         on_bytes = self.on_bytes
         return None if on_bytes is None else lambda done, total: on_bytes(id_, done, total)
-
-
-def _clear(parts: Path, id_: str) -> None:
-    """Remove what belongs to a sound; parts of others, whose ids may begin alike, stay."""
-    for path in parts.iterdir():
-        if path.name.startswith(f"{id_}.") and path.is_file():
-            path.unlink()
 
 
 def to_flac(source: Path, target: Path, ffmpeg: str = "") -> None:

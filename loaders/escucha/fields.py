@@ -318,7 +318,7 @@ def _verifiers(fields: Mapping[str, Any], item: str) -> tuple[Mapping[str, Any],
     if isinstance(value, Mapping):
         members = [value]
     given = fields.get("arguments")
-    listed = _objects(given) if isinstance(given, str) else [given] if isinstance(given, Mapping) else _list(given)
+    listed = _objects(given) if isinstance(given, str) else [given] if isinstance(given, Mapping) else _members(given)
     if listed and len(listed) != len(members):
         raise DataError(
             f"{item}: verifiers has {len(members)} members and arguments {len(listed)}.", hint="Give one for each."
