@@ -25,11 +25,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Export, and say what was written."""
     from ..mteb.exchange import META_NAME, export_mteb
+    from ..pipeline.evaluate import counted
 
     written = export_mteb(arguments.folder, arguments.out)
     if arguments.json:
         say_json({"files": [str(path) for path in written]})
         return 0
     models = sum(path.name == META_NAME for path in written)
-    say(f"Wrote {len(written) - models} task results of {models} systems into {arguments.out / 'results'}.")
+    results = counted(len(written) - models, "task result")
+    say(f"Wrote {results} of {counted(models, 'system')} into {arguments.out / 'results'}.")
     return 0

@@ -24,12 +24,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Import, and say what was read."""
     from ..mteb.exchange import import_mteb
+    from ..pipeline.evaluate import counted
 
     found = import_mteb(arguments.folder, arguments.out)
     if arguments.json:
         say_json({"files": [str(path) for path in found.paths], "skipped": list(found.skipped)})
         return 0
-    say(f"Imported {len(found.paths)} results into {arguments.out / 'results'}: aggregates only, without intervals.")
+    results = counted(len(found.paths), "result")
+    say(f"Imported {results} into {arguments.out / 'results'}: aggregates only, without intervals.")
     if found.skipped:
-        say(f"Skipped {len(found.skipped)} tasks that are not of this benchmark: {', '.join(found.skipped)}.")
+        skipped = counted(len(found.skipped), "task")
+        say(f"Skipped {skipped}, because this benchmark does not have them: {', '.join(found.skipped)}.")
     return 0

@@ -49,7 +49,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for mode in MODES.values():
         modes.add_argument(f"--{mode.name}", dest="mode", action="store_const", const=mode.name, help=mode.summary)
     parser.add_argument("--out", type=Path, metavar="DIR", help="the folder to prepare")
-    parser.add_argument("--system", nargs="+", action="extend", default=[], metavar="NAME", help="only these systems")
+    parser.add_argument(
+        "--system", action="append", default=[], metavar="NAME", help="only this system (several times: only these)"
+    )
     parser.add_argument(
         "--allow-partial", action="store_true", help="take results that are not whole; the text then says so"
     )
@@ -85,6 +87,8 @@ def _mteb(arguments: argparse.Namespace) -> int:
             "--yes sends to a data set on the Hub, and none is named.",
             hint="Add --to ORG/NAME. For GitHub, leave --yes out and run the commands that are printed.",
         )
+    if arguments.github and arguments.github.count("/") != 1:
+        raise UsageError(f"{arguments.github!r} is no repository on GitHub.", hint="Write OWNER/NAME.")
     submission = prepare_mteb_submission(
         arguments.folder, arguments.out, systems=arguments.system, allow_partial=arguments.allow_partial
     )
@@ -129,10 +133,10 @@ def _send(submission: Submission, repository: str) -> RequestReport:
 
 
 def _tell(submission: Submission) -> None:
-    say(
-        f"Prepared {submission.tasks} task results of {', '.join(submission.models)} in {submission.folder}; every file"
-        " was checked."
-    )
+    from ..pipeline.evaluate import counted
+
+    results = counted(submission.tasks, "task result")
+    say(f"Prepared {results} of {', '.join(submission.models)} in {submission.folder}; every file was checked.")
     if submission.skipped:
         say(f"Left out, because they are not of this benchmark's tasks: {', '.join(submission.skipped)}.")
     say(f"Title: {submission.title}")
@@ -142,10 +146,12 @@ def _tell(submission: Submission) -> None:
 
 
 def _tell_sent(sent: RequestReport) -> None:
+    from ..pipeline.evaluate import counted
+
     if not sent.pull_request:
         say(f"{sent.repository} has all these files already: no pull request was opened.")
     elif sent.opened:
-        say(f"Opened a pull request with {len(sent.uploaded)} files: {sent.pull_request}")
+        say(f"Opened a pull request with {counted(len(sent.uploaded), 'file')}: {sent.pull_request}")
     else:
         say(f"A pull request with these files is open already: {sent.pull_request}")
 

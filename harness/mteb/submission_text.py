@@ -143,7 +143,9 @@ def _reproduction(model: ModelFolder, source: str) -> str:
     conditions = list(dict.fromkeys(c for task in model.tasks for c in task.cells))
     components = _components(model)
     written = short_form(components)
-    note = "" if written or not components else "\n\nThe components are those in `model_meta.json` (`loader_kwargs`)."
+    note = "" if source else "\n\n`DATA` is the data of the revision above."
+    if components and not written:
+        note += "\n\nThe components are those in `model_meta.json` (`loader_kwargs`)."
     if model.of_mteb or not components:
         made = f"mteb.get_model({model.name!r}, {model.revision!r})"
         if components:
