@@ -55,6 +55,9 @@ BENCHMARKS = {
     ("build", "rir_mega"): CommandSpec(
         "build rir_mega", ".build_rir_mega", "build the data of another benchmark: utterances clean and in a room"
     ),
+    ("evaluate", "rir_mega"): CommandSpec(
+        "evaluate rir_mega", ".evaluate_rir_mega", "evaluate transcribers on utterances clean and in a room"
+    ),
     ("build", "escucha"): CommandSpec(
         "build escucha", ".build_escucha", "check and build a set of questions about speech"
     ),
@@ -75,7 +78,7 @@ commands:
 {chr(10).join(f"  {spec.name:<11} {spec.summary}" for spec in COMMANDS.values())}
 
 commands of other benchmarks:
-{chr(10).join(f"  {spec.name:<15} {spec.summary}" for spec in BENCHMARKS.values())}
+{chr(10).join(f"  {spec.name:<17} {spec.summary}" for spec in BENCHMARKS.values())}
 
 options:
   --help     show this help; `squtr COMMAND --help` shows a command's options and an example

@@ -59,6 +59,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--strict", action="store_true", help="a query that fails fails its config (else: counted, scores 0)"
     )
     how.add_argument("--latency", type=int, default=0, metavar="N", help="time N queries per config, one at a time (0)")
+    add_running_options(how)
+    parser.add_argument("--json", action="store_true", help="print the results as one JSON array")
+
+
+def add_running_options(how: argparse._ArgumentGroup) -> None:
+    """The options of any evaluation that say where and how it runs."""
     how.add_argument(
         "--num-processes", type=int, metavar="N", help="processes on this machine, a GPU each if it has any"
     )
@@ -69,7 +75,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--cache", type=Path, metavar="DIR", help="where work is kept ($SQUTR_HOME)")
     how.add_argument("--no-cache", action="store_true", help="do not keep or reuse transcripts, embeddings, rankings")
     how.add_argument("--json-log", type=Path, metavar="FILE", help="append progress as JSON lines")
-    parser.add_argument("--json", action="store_true", help="print the results as one JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is None and not arguments.dry_run:
         raise UsageError("no folder for the results is given.", hint="Add --out DIR.")
     if arguments.num_processes not in {None, 1} and launched_size() == 1 and not arguments.dry_run:
-        return launch(arguments.num_processes, _without_launch(sys.argv[1:]))
+        return launch(arguments.num_processes, without_launch(sys.argv[1:]))
     if arguments.dry_run:
         return _dry_run(arguments)
     processes = current_processes()
@@ -92,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _report(arguments, evaluation) if processes.rank == 0 else 0
 
 
-def _without_launch(arguments: Sequence[str]) -> list[str]:
+def without_launch(arguments: Sequence[str]) -> list[str]:
     """The command line without `--num-processes N`."""
     kept: list[str] = []
     skip = False
@@ -121,7 +126,8 @@ def _options(arguments: argparse.Namespace) -> Options:
     )
 
 
-def _cache(arguments: argparse.Namespace) -> Path | None:
+def cache_folder(arguments: argparse.Namespace) -> Path | None:
+    """Where work is kept, None with --no-cache."""
     from ...loaders.home import squtr_home
 
     if arguments.no_cache:
@@ -144,9 +150,9 @@ def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluati
     from ..pipeline.evaluate import run_evaluation
     from ..systems import load_systems
 
-    cache = _cache(arguments)
+    cache = cache_folder(arguments)
     systems = load_systems([*arguments.systems, *arguments.system], cache=cache, options=_overrides(arguments))
-    with _showing(arguments.json_log if processes.rank == 0 else None) as progress:
+    with showing(arguments.json_log if processes.rank == 0 else None) as progress:
         return run_evaluation(
             systems,
             open_data(arguments.data, configs=arguments.configs),
@@ -160,7 +166,7 @@ def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluati
 
 
 @contextmanager
-def _showing(log: Path | None) -> Iterator[Progress]:
+def showing(log: Path | None) -> Iterator[Progress]:
     """Bars on a terminal, and lines in `log`."""
     from ..progress import JsonLog, bars, tee
 
@@ -199,7 +205,7 @@ def _dry_run(arguments: argparse.Namespace) -> int:
     from ..pipeline.forecast import forecast
     from ..systems import load_systems
 
-    cache = _cache(arguments)
+    cache = cache_folder(arguments)
     lines = forecast(
         load_systems([*arguments.systems, *arguments.system], cache=cache, options=_overrides(arguments)),
         open_data(arguments.data, configs=arguments.configs),

@@ -24,13 +24,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page and say where it is."""
+    from ..comparable import runs_folder
     from ..report import attribution_json, make_report
+    from ..rir_mega.results import holds_rir_mega
 
     out = arguments.out or arguments.folder / "report.html"
+    if holds_rir_mega(runs_folder(arguments.folder)):
+        return _rir_mega(arguments, out)
     report = make_report(arguments.folder, out, title=arguments.title)
     path, size = report.path, report.path.stat().st_size
     if arguments.json:
         say_json({"report": str(path), "bytes": size, "attribution": attribution_json(report.attributions)})
+    else:
+        say(f"Report: {path} ({size / 1e6:.1f} MB)")
+    return 0
+
+
+def _rir_mega(arguments: argparse.Namespace, out: Path) -> int:
+    """The page of the benchmark `rir_mega`."""
+    from ..report.rir_mega import write_report
+
+    path = write_report(arguments.folder, out, title=arguments.title)
+    size = path.stat().st_size
+    if arguments.json:
+        say_json({"report": str(path), "bytes": size, "benchmark": "rir_mega"})
     else:
         say(f"Report: {path} ({size / 1e6:.1f} MB)")
     return 0

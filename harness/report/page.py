@@ -96,9 +96,9 @@ class _Contents:
 
 def _page(contents: _Contents, title: str) -> str:
     found, samples = contents.sections, contents.samples
-    style, script = _asset("style.css"), _asset("script.js")
+    style, script = asset("style.css"), asset("script.js")
     # Transcripts are untrusted. Were one ever to escape its quoting, the browser still runs and loads nothing but this.
-    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; media-src data:"
+    policy = f"default-src 'none'; style-src {content_hash(style)}; script-src {content_hash(script)}; media-src data:"
     top = axis_top(found)
     body = "".join(_section(contents, section, top) for section in found)
     links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in found)
@@ -246,10 +246,12 @@ def _audio_note(samples: Samples) -> str:
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of the page: its style or its script."""
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _hash(content: str) -> str:
+def content_hash(content: str) -> str:
+    """How the policy names an inline style or script."""
     digest = base64.b64encode(hashlib.sha256(content.encode("utf-8")).digest()).decode("ascii")
     return f"'sha256-{digest}'"

@@ -48,7 +48,7 @@ def speed(section: Section, top: float) -> Speed | None:
     points = [p for system in timed if (p := _point(system, conditions)) is not None]
     if len(points) < LEAST_SYSTEMS:
         return None
-    low, high, marks = _decades([p.rtfx for p in points])
+    low, high, marks = decades([p.rtfx for p in points])
     scale = svg.Scale(math.log10(low), math.log10(high), LEFT, WIDTH - RIGHT)
     y = svg.Scale(0, top, HEIGHT - BOTTOM, TOP)
     base = HEIGHT - BOTTOM
@@ -91,10 +91,10 @@ def _point(system: System, conditions: Sequence[str]) -> Point | None:
     return Point(system, system.rtfx, math.fsum(values) / len(values))
 
 
-def _decades(values: Sequence[float]) -> tuple[float, float, list[float]]:
+def decades(values: Sequence[float]) -> tuple[float, float, list[float]]:
     """The ends of a logarithmic axis and its marks: round numbers, three at least, the ends among them.
 
-    >>> _decades([3.0, 40.0])
+    >>> decades([3.0, 40.0])
     (2.0, 50.0, [2.0, 5.0, 10.0, 20.0, 50.0])
     """
     first, last = math.floor(math.log10(min(values))) - 1, math.ceil(math.log10(max(values))) + 1

@@ -94,7 +94,7 @@ def _card(where: Sequence[tuple[Section, SystemInfo]], *, apart: bool) -> str:
     info = where[0][1]
     places = f" in {escape(', '.join(dict.fromkeys(section.title for section, _ in where)))}" if apart else ""
     rows = [
-        f'<li><span class="role">{words}</span>{_component(spec)}</li>'
+        f'<li><span class="role">{words}</span>{component_html(spec)}</li>'
         for role, words in _ROLES
         if (spec := getattr(info, role)) is not None
     ]
@@ -133,7 +133,8 @@ def _words(where: Sequence[tuple[Section, SystemInfo]]) -> list[str]:
     return [escape(sentence) for sentence in said]
 
 
-def _component(spec: Spec) -> str:
+def component_html(spec: Spec) -> str:
+    """A component with its weights, its settings and its parts."""
     parts = parts_of(spec)
     name = described(spec) if parts else component_name(dict(spec))
     origin = [f"engine {escape(str(spec.get('backend', '')))}"] if spec.get("backend") else []
@@ -147,7 +148,7 @@ def _component(spec: Spec) -> str:
         f"<div><dt>{escape(key)}</dt><dd>{escape(_shown(value))}</dd></div>"
         for key, value in plain_settings(spec).items()
     )
-    below = "".join(f"<li>{_component(part)}</li>" for part in parts)
+    below = "".join(f"<li>{component_html(part)}</li>" for part in parts)
     return (
         f"<b>{escape(name)}</b> <small>{', '.join(origin)}</small>"
         + (f'<dl class="settings">{settings}</dl>' if settings else "")

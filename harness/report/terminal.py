@@ -58,7 +58,7 @@ def _table(section: Section) -> str:
     head: tuple[str, ...] = (*names, "RTFx") if timed else names
     rows: list[tuple[str, ...] | str] = []
     for system in section.systems:
-        rows.append(clip(_printable(system.name), MOST_COLUMNS))
+        rows.append(clip(printable(system.name), MOST_COLUMNS))
         rows.extend(_cells(section, run)[: len(head)] for run in system.shown)
     cells = [head, *(row for row in rows if isinstance(row, tuple))]
     widths = [max(display_width(row[k]) for row in cells) for k in range(len(head))]
@@ -66,7 +66,7 @@ def _table(section: Section) -> str:
     widths[0] = min(widths[0], MOST_COLUMNS - 2 - sum(widths[1:]) - 2 * (len(head) - 1))
     sizes = section.sizes
     n = plural(sizes[0], "query") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} queries"
-    lines = [clip(f"{_printable(section.title)} ({section.language}), {n}", MOST_COLUMNS)]
+    lines = [clip(f"{printable(section.title)} ({section.language}), {n}", MOST_COLUMNS)]
     if part := part_words(section):
         lines.append(f"PARTIAL: {part}")
     if section.imported:
@@ -88,7 +88,7 @@ def _cells(section: Section, run: Run) -> tuple[str, ...]:
         relative = percent(loss.relative.value)
     shown = UNDEFINED if run.condition == TEXT_CONDITION or rate is None else percent(rate.value)
     fast = number(run.result.timing.rtfx, 1)
-    cells = (_printable(run.condition), str(run.result.data.n), main, lost, relative, shown, fast)
+    cells = (printable(run.condition), str(run.result.data.n), main, lost, relative, shown, fast)
     return tuple(cell.replace(_NARROW_SPACE, " ") for cell in cells)
 
 
@@ -99,6 +99,6 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  " + "  ".join(parts)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """`text` without control characters, which a terminal would obey."""
     return "".join(c if unicodedata.category(c) not in ("Cc", "Cf") else "\ufffd" for c in text)

@@ -72,10 +72,10 @@ def _energy(joules: float) -> str:
     return f"{number(joules, 1)} J"
 
 
-def _memory(megabytes: float) -> str:
+def memory_words(megabytes: float) -> str:
     """Memory in GB, small amounts in MB.
 
-    >>> _memory(812.0), _memory(6144.0)
+    >>> memory_words(812.0), memory_words(6144.0)
     ('812 MB', '6.1 GB')
     """
     return f"{number(megabytes / 1e3, 1)} GB" if megabytes >= 1e3 else f"{number(megabytes, 0)} MB"
@@ -99,8 +99,12 @@ _TIME = (
 )
 _MACHINE = (
     _Column("Processes", "", _range("processes", lambda n: number(n, 0)), "How many shared the work."),
-    _Column("Host memory", "peak", _most("peak_memory_mb", _memory), "The most that the main process held at a time."),
-    _Column("GPU memory", "peak", _most("peak_gpu_memory_mb", _memory), "The most that it held of one GPU at a time."),
+    _Column(
+        "Host memory", "peak", _most("peak_memory_mb", memory_words), "The most that the main process held at a time."
+    ),
+    _Column(
+        "GPU memory", "peak", _most("peak_gpu_memory_mb", memory_words), "The most that it held of one GPU at a time."
+    ),
     _Column(
         "Energy",
         "",
