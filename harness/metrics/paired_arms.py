@@ -141,21 +141,45 @@ def arm_rates(arms: Arms, *, macro: bool = False, draws: Draws | None = None) ->
     weight = own.lengths
     if macro:
         clean, reverb, weight = clean / weight, reverb / weight, np.ones_like(weight)
-    columns = np.column_stack([clean, reverb, weight])
-    test_p, exact = math.nan, False
-    if len(own):
-        test = paired_permutation(reverb, clean, own.utterances, seed=chosen.seed, permutations=chosen.permutations)
-        test_p, exact = test.p_value, test.exact
+    columns = np.column_stack([clean, weight]), np.column_stack([reverb, weight])
     return ArmRates(
-        clean=_estimate(columns, _ratio(0, 2), own.utterances, chosen),
-        reverb=_estimate(columns, _ratio(1, 2), own.utterances, chosen),
-        delta=Delta(
-            _estimate(columns, _ratio(1, 2, minus=0), own.utterances, chosen),
-            _estimate(columns, _ratio(1, 0, minus=0), own.utterances, chosen),
-            test_p,
-            exact,
-        ),
+        clean=_estimate(columns[0], _ratio(0, 1), own.utterances, chosen),
+        reverb=_estimate(columns[1], _ratio(0, 1), own.utterances, chosen),
+        delta=_difference(reverb, clean, weight, own.utterances, chosen),
     )
+
+
+def _difference(left: Floats, right: Floats, weight: Floats, labels: Sequence[Hashable], draws: Draws) -> Delta:
+    """(Σ left − Σ right) / Σ weight, the same by Σ right, and the test of 0."""
+    columns = np.column_stack([right, left, weight])
+    p_value, exact = math.nan, False
+    if len(columns):
+        test = paired_permutation(left, right, labels, seed=draws.seed, permutations=draws.permutations)
+        p_value, exact = test.p_value, test.exact
+    return Delta(
+        _estimate(columns, _ratio(1, 2, minus=0), labels, draws),
+        _estimate(columns, _ratio(1, 0, minus=0), labels, draws),
+        p_value,
+        exact,
+    )
+
+
+def delta_change(changed: Arms, plain: Arms, *, draws: Draws | None = None) -> Delta:
+    """By how much another recogniser's corpus delta on the same pairs differs: `changed` − `plain`, with a test of 0.
+
+    Raises `DataError` if they are not of the same pairs.
+
+    >>> counts = np.array([[0, 0, 0, 10], [0, 0, 0, 10]])
+    >>> plain = Arms(counts, counts + [[2, 0, 0, 0], [2, 0, 0, 0]], ("a", "b"))
+    >>> changed = Arms(counts, counts + [[1, 0, 0, 0], [1, 0, 0, 0]], ("a", "b"))
+    >>> found = delta_change(changed, plain)
+    >>> found.absolute.value, found.relative.value
+    (-0.1, -0.5)
+    """
+    if changed.utterances != plain.utterances or (changed.lengths != plain.lengths).any():
+        raise DataError("the two recognisers have other pairs.", hint="Score both on the same pairs.")
+    (clean, reverb), (plain_clean, plain_reverb) = changed.errors, plain.errors
+    return _difference(reverb - clean, plain_reverb - plain_clean, plain.lengths, plain.utterances, draws or Draws())
 
 
 @dataclass(frozen=True, slots=True)
