@@ -80,30 +80,35 @@ class Ranking:
     def content(self) -> bytes:
         """The hits as bytes, the same wherever they were packed: a count, scores as float64, ids as JSON.
 
-        Raises `zlib.error` if they are damaged.
+        Raises `IntegrityError` if they are damaged.
         """
-        return zlib.decompress(self.packed)
+        try:
+            return zlib.decompress(self.packed)
+        except zlib.error as error:
+            raise _damaged(error) from error
 
     @property
     def columns(self) -> tuple[list[str], tuple[float, ...]]:
         """The ids of the documents and their scores, best first. Raises `IntegrityError` if they are damaged."""
+        content = self.content
         try:
-            content = self.content
             (count,) = _COUNT.unpack_from(content)
             scores = struct.unpack_from(f"<{count}d", content, _COUNT.size)
             ids = json.loads(content[_COUNT.size + 8 * count :])
             if len(ids) != count:
                 raise ValueError(f"{len(ids)} ids came with {count} scores")
-        except (zlib.error, struct.error, ValueError, TypeError) as error:
-            raise IntegrityError(
-                f"a stored ranking cannot be read: {error}.", hint=f"Remove {NAME}.sqlite: it is made again."
-            ) from error
+        except (struct.error, ValueError, TypeError) as error:
+            raise _damaged(error) from error
         return ids, scores
 
     @property
     def hits(self) -> tuple[Hit, ...]:
         """As `columns`, as hits."""
         return tuple(map(Hit, *self.columns))
+
+
+def _damaged(error: Exception) -> IntegrityError:
+    return IntegrityError(f"a stored ranking cannot be read: {error}.", hint=f"Remove {NAME}.sqlite: it is made again.")
 
 
 class Store:

@@ -307,7 +307,7 @@ def _heard_of(
 def _share_vectors(found: Listened, ear: Ear, tools: Tools) -> None:
     """Give every process the vectors that the others made."""
     if tools.processes.size > 1:
-        for vectors in tools.processes.gather(found.vectors):
+        for vectors in gather_long(tools.processes, list(found.vectors.items())):
             found.vectors.update(vectors)
 
 
@@ -339,6 +339,7 @@ class Hearing:
         self.busy = False
         self._ear, self._language, self._tools = ear, language, tools
         self._vectors = found.vectors
+        self._heard_here: dict[str, Transcript] = {}
         self._space = f"{ear.key}-audio-{language}"
         self.rate = ear.model.sample_rate if ear.front_end is None else ear.front_end.sample_rate
 
@@ -363,7 +364,10 @@ class Hearing:
     def hear(self, loaded: LoadedShard) -> list[Heard]:
         """The shard's queries with what was made of them, kept before it is returned."""
         durations = {d: q.duration_s for d, q in zip(loaded.digests, loaded.shard.queries, strict=True)}
-        made = self._made(dict(loaded.clips))
+        # Shards are loaded ahead: the same sound may have been heard since in one before.
+        before = {digest: self._heard_here[digest] for digest in loaded.clips if digest in self._heard_here}
+        made = self._made({digest: clip for digest, clip in loaded.clips.items() if digest not in before})
+        self._heard_here.update(made)
         if self._tools.store is not None:
             if self._ear.encoder is not None and self._tools.embeddings is not None:
                 done = [digest for digest, transcript in made.items() if not transcript.error]
@@ -375,7 +379,7 @@ class Hearing:
                 language=self._language,
                 listener=self._ear.key,
             )
-        all_known = {**loaded.known, **loaded.failed, **made}
+        all_known = {**loaded.known, **loaded.failed, **before, **made}
         return [
             Heard(query, digest, all_known[digest])
             for query, digest in zip(loaded.shard.queries, loaded.digests, strict=True)

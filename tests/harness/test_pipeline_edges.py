@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from squtr.errors import DataError, ModelError, StorageError
+from squtr.errors import DataError, IntegrityError, ModelError, StorageError
 from squtr.harness.backends.bm25 import BM25Retriever
 from squtr.harness.backends.dense import DenseRetriever
 from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
@@ -216,17 +216,25 @@ class Anything(LookupTranscriber):
         return [Transcript(self.text, seconds=0.1) for _ in clips]
 
 
-def test_equal_sounds_are_heard_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shard", [1, 64])
+@pytest.mark.parametrize("keep", [False, True])
+def test_equal_sounds_are_heard_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard: int, *, keep: bool
+) -> None:
+    monkeypatch.setattr(shards, "SHARD_CLIPS", shard)
     sound = flac(1)
     # The same samples in another file: what counts is what is heard.
     wav = written(decoded(sound), format="WAV", subtype="PCM_16")
     queries = [("q0", "river"), ("q1", "river"), ("q2", "stone"), ("q3", "lamp")]
     data = data_of(queries, [sound, sound, wav, flac(2)])
     transcriber = Anything()
-    records = by_config(evaluate_runs([Cascade(transcriber, WordRetriever())], data, cache=tmp_path))
+    cache = tmp_path if keep else None
+    records = by_config(evaluate_runs([Cascade(transcriber, WordRetriever())], data, cache=cache))
     assert transcriber.calls == 2
     digests = records["en_clean"].items["audio_sha256"].to_pylist()
     assert digests[0] == digests[1] == digests[2] != digests[3]
+    if not keep:
+        return
     again = Anything()
     evaluate_runs([Cascade(again, WordRetriever())], data_of(queries, [wav, wav, sound, flac(2)]), cache=tmp_path)
     assert again.calls == 0
@@ -423,6 +431,15 @@ def test_a_disk_that_fills_up_anywhere_stops_with_a_sentence_and_the_rest_is_kep
             )
     run_evaluation([system(place, transcriber)], data, out=tmp_path / "other", cache=place / "cache", options=few)
     assert contents(tmp_path / "other") == contents(tmp_path / "whole" / "run")
+
+
+def test_a_damaged_ranking_in_the_store_is_a_sentence(tmp_path: Path) -> None:
+    data = data_of([("q0", "river"), ("q1", "stone")])
+    evaluate_runs([Cascade(Anything(), WordRetriever())], data, cache=tmp_path)
+    with sqlite3.connect(tmp_path / "evaluations.sqlite") as store:
+        store.execute("UPDATE rankings SET hits = CAST(x'00' || hits AS BLOB)")
+    with pytest.raises(IntegrityError, match=r"a stored ranking cannot be read: .* Remove evaluations\.sqlite"):
+        evaluate_runs([Cascade(Anything(), WordRetriever())], data, cache=tmp_path)
 
 
 # Speed and memory
