@@ -2,7 +2,9 @@
 
 A and B are per-item files that `squtr score --per-item` wrote (or your own: a field `id` and one number per metric),
 results (.json), or folders of one system's results. A difference is A − B. Results of other data, of another number of
-queries, of a part of the queries against all of them, or with other normalisers are not compared.
+queries, of a part of the queries against all of them, or with other normalisers are not compared. Of rir_mega, the
+rates in both arms and what the room costs are compared (delta_wer), utterances with all their rooms being drawn
+together.
 """
 
 from __future__ import annotations
@@ -62,12 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
         if metrics == []:
             continue
         subsets = None if left.subsets is None or right.subsets is None else left.subsets
-        clusters = None
+        # The utterances of rir_mega, unless labels are given.
+        clusters = left.clusters
         if labels is not None:
             # Of runs, a label may be given for the id alone.
             plain = {id_: id_.partition("/")[2] if subsets else id_ for id_ in left.items}
-            clusters = {i: labels.get(i, labels.get(short)) for i, short in plain.items()}
-            clusters = {i: label for i, label in clusters.items() if label is not None}
+            given = {i: labels.get(i, labels.get(short)) for i, short in plain.items()}
+            clusters = {i: label for i, label in given.items() if label is not None}
         rows = compare_items(
             left.items, right.items, metrics, subsets=subsets, clusters=clusters, on=arguments.on, **options
         )

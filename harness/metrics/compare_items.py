@@ -26,6 +26,12 @@ RATE_FIELDS = {
     "wer": ("word_errors", "word_reference_length"),
     "cer": ("char_errors", "char_reference_length"),
     "mixed": ("mixed_errors", "mixed_reference_length"),
+    # Of the same utterances clean and in a room.
+    **{
+        f"{arm}_{rate}": (f"{arm}_{unit}_errors", f"{unit}_reference_length")
+        for rate, unit in (("wer", "word"), ("cer", "char"))
+        for arm in ("delta", "reverb", "clean")
+    },
 }
 _NOT_METRICS = frozenset(
     {"substitutions", "deletions", "insertions", "reference_length", "loop", "hallucination", "empty", "truncated"}
