@@ -162,6 +162,8 @@ def from_result(
     `about` what the submitter says about the system's models.
     """
     data, system, config = result.data, result.system, result.data.config
+    # Data that was built with a part of the queries is as partial as an evaluation of a part.
+    partial = data.partial or limit_of(data.recipe) > 0
     components = {role: dict(spec) for role in ROLES if (spec := getattr(system, role, None)) is not None}
     timing: dict[str, float | None] = {
         name: value for name, value in result.timing.model_dump().items() if value is None or isinstance(value, float)
@@ -176,9 +178,7 @@ def from_result(
         kind=system.kind,
         who=who,
         scores={config: result.scores},
-        coverage={
-            config: Coverage(data.n, data.n_total, data.partial, data.language, data.condition, tuple(data.subsets))
-        },
+        coverage={config: Coverage(data.n, data.n_total, partial, data.language, data.condition, tuple(data.subsets))},
         aspects=aspects_of(result, words=False),
         by_subset={config: result.by_subset},
         losses={config: result.losses},
@@ -208,6 +208,12 @@ def from_result(
     )
 
 
+def limit_of(recipe: Mapping[str, object]) -> int:
+    """How many queries of each subset a recipe takes, 0 for all."""
+    limit = recipe.get("limit", 0)
+    return limit if isinstance(limit, int) and limit > 0 else 0
+
+
 def from_document(
     document: Mapping[str, Any],
     *,
@@ -220,9 +226,10 @@ def from_document(
     """The entry of a result of any benchmark, from the blocks that all results have.
 
     They are `benchmark`, `benchmark_version`, `data` (`config`, `language`, `n`, `n_total`, `partial`), `system`
-    (`name` and its parts), `scores` (name to value or to value with interval), or `rates` of two arms (`clean`,
-    `reverb`, `delta`), `failures`, `timing`, `environment`. Raises `DataError` naming the block that is missing or of
-    another form.
+    (`name` and its parts) or `answerer` (`name`, `role`, `spec`), `failures`, `timing`, `environment`; and `scores`
+    (name to value or to value with interval), or `rates` of two arms (`clean`, `reverb`, `delta`), or the scores of
+    kinds of questions (`overall`, `mcqa`, `aif`), which become `overall`, `mcqa_accuracy`, … Raises `DataError`
+    naming the block that is missing or of another form.
     """
     if document.get("benchmark") == "squtr":
         try:
@@ -235,17 +242,17 @@ def from_document(
             ) from error
         return from_result(result, who=who, date=date, path=path, content=content, about=about)
     read = _Blocks(document, path or "the result")
-    data, system = read.block("data"), read.block("system")
-    config = read.text(data, "data", "config")
-    components = {
-        role: dict(spec) for role, spec in system.items() if role in ROLES and isinstance(spec, Mapping) and spec
-    }
+    data, config = read.block("data"), read.text(read.block("data"), "data", "config")
+    whose = "answerer" if "answerer" in document else "system"
+    system = read.block(whose)
+    parts = {**system, "answerer": system.get("spec")}
+    components = {role: dict(spec) for role in ROLES if isinstance(spec := parts.get(role), Mapping) and spec}
     scores, losses = read.scores()
     known = Model("transcriber", "", parameters=system["parameters"]) if _whole(system.get("parameters")) else None
     n = read.count(data, "data", "n")
     aspects = {
-        name: str(data[name]) for name in ("source", "source_version", "speech", "speech_version", "rooms",
-                                           "rooms_version", "revision") if name in data
+        name: str(data[name]) for name in ("name", "source", "source_version", "speech", "speech_version", "rooms",
+                                           "rooms_version", "split", "revision") if name in data
     }  # fmt: skip
     words = system.get("normalizer")
     timing = document.get("timing")
@@ -253,8 +260,8 @@ def from_document(
     return _entry(
         benchmark=read.text(document, "the result", "benchmark"),
         benchmark_version=read.text(document, "the result", "benchmark_version"),
-        system=read.text(system, "system", "name"),
-        kind=str(system.get("kind") or ("recogniser" if "transcriber" in components else "answerer")),
+        system=read.text(system, whose, "name"),
+        kind=str(system.get("kind") or system.get("role") or "recogniser"),
         who=who,
         scores={config: scores},
         coverage={
@@ -273,12 +280,12 @@ def from_document(
         timing={config: _times(timing)},
         components=components,
         models=_models(components, [*([known] if known else []), *about]),
-        settings={name: value for name, value in system.items() if name not in (*ROLES, "name", "parameters")},
+        settings={name: value for name, value in system.items() if name not in (*ROLES, "spec", "name", "parameters")},
         normalizers={config: f"{words} {system.get('normalizer_version', '')}".strip() if words else ""},
         hardware={config: str(environment["hardware"])}
         if isinstance(environment, Mapping) and "hardware" in environment
         else {},
-        source=str(data.get("source", data.get("speech", ""))),
+        source=str(data.get("source", data.get("speech", data.get("name", "")))),
         source_version=str(data.get("source_version", data.get("speech_version", ""))),
         revision=str(data.get("revision", "")),
         manifest_sha256=str(data.get("manifest_sha256", "")),
@@ -513,8 +520,23 @@ class _Blocks:
         rates = self.document.get("rates")
         if isinstance(rates, Mapping):
             return self._two_arms(rates)
+        if "overall" in self.document:
+            return self._kinds(), {}
         found = self.block("scores")
         return {str(name): self._score(f"scores.{name}", value) for name, value in found.items()}, {}
+
+    def _kinds(self) -> dict[str, Score]:
+        """The scores of kinds of questions under the kind's name."""
+        scores = {"overall": self._score("overall", self.document["overall"])}
+        for kind in ("mcqa", "aif"):
+            block = self.document.get(kind)
+            if block is None:
+                continue
+            own = block.get("scores") if isinstance(block, Mapping) else None
+            if not isinstance(own, Mapping):
+                raise self._wrong(f"{kind}.scores", own, "an object")
+            scores |= {f"{kind}_{name}": self._score(f"{kind}.scores.{name}", value) for name, value in own.items()}
+        return scores
 
     def _two_arms(self, rates: Mapping[str, Any]) -> tuple[dict[str, Score], dict[str, dict[str, Loss]]]:
         """Rates clean and in the room as scores of their own, and their difference as the loss against `clean`."""

@@ -187,10 +187,14 @@ def test_another_benchmark_is_read_by_its_common_blocks() -> None:
     )
     assert entry.failures["en_test"] == {"clean_n": 10, "clean_loops": 0, "reverb_n": 10, "reverb_loops": 2}
     assert entry.timing["en_test"] == {"rtfx": 12.5}
-    plain = {key: value for key, value in ROOM.items() if key != "rates"}
-    answers = from_document({**plain, "benchmark": "escucha", "system": {"name": "x"}, "scores": {"accuracy": 0.5}})
-    assert answers.scores["en_test"]["accuracy"] == Score(value=0.5, n=10)
-    assert answers.kind == "answerer"
+    plain = {key: value for key, value in ROOM.items() if key not in ("rates", "system")}
+    about = {"name": "chat", "role": "answerer", "spec": {"model": "org/chat", "name": "chat"}}
+    own = {"overall": {"value": 0.5, "n": 10}, "mcqa": {"scores": {"accuracy": {"value": 0.6, "n": 8}}}, "aif": None}
+    answers = from_document({**plain, "benchmark": "escucha", "answerer": about, **own})
+    assert answers.scores["en_test"] == {"overall": Score(value=0.5, n=10), "mcqa_accuracy": Score(value=0.6, n=8)}
+    assert (answers.system, answers.kind, answers.models[0].link) == ("chat", "answerer", hub_link("org/chat"))
+    other = from_document({**plain, "system": {"name": "x", "kind": "run"}, "scores": {"accuracy": 0.5}})
+    assert other.scores["en_test"]["accuracy"] == Score(value=0.5, n=10)
 
 
 def test_a_document_of_squtr_is_its_result(words: list[Result]) -> None:
