@@ -1,7 +1,8 @@
 """Check a built data set: files, tables, pairing across conditions, and SNR measured again on a sample.
 
-Of data of rir_mega, splits, strata, rooms and the pairing of the arms are checked. A published release (release:PATH)
-has its known defects counted instead; they are handled when it is read.
+Of data of rir_mega, splits, strata, rooms and the pairing of the arms are checked; of a set of questions (escucha), its
+items and sound. A published release (release:PATH) has its known defects counted instead; they are handled when it is
+read.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Examine the folder; 0 if nothing is wrong with it, 1 with the list otherwise."""
     from ...loaders.doctor import examine
+    from ...loaders.escucha.manifest import ESCUCHA
     from ...loaders.manifest import benchmark_of
     from ...loaders.rir_mega.manifest import RIR_MEGA
     from ...loaders.sources import load_source
@@ -56,8 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
         source = load_source(arguments.folder)
         if isinstance(source, ReleaseSource):
             return _report_release(source, as_json=arguments.json)
-    if benchmark_of(Path(arguments.folder)) == RIR_MEGA:
+    benchmark = benchmark_of(Path(arguments.folder))
+    if benchmark == RIR_MEGA:
         return _report_pairs(Path(arguments.folder), sample=arguments.sample, as_json=arguments.json)
+    if benchmark == ESCUCHA:
+        return _report_set(Path(arguments.folder), sample=arguments.sample, as_json=arguments.json)
     with bars() as show:
         diagnosis = examine(Path(arguments.folder), sample=arguments.sample, progress=show)
     largest = diagnosis.largest_error_db
@@ -104,6 +109,23 @@ def _report_pairs(folder: Path, *, sample: int, as_json: bool) -> int:
         say(
             f"{folder} is whole: {diagnosis.shards} files ({diagnosis.bytes / 1e6:.1f} MB), {diagnosis.pairs:,} pairs,"
             f" {diagnosis.decoded:,} of them decoded."
+        )
+    else:
+        _say_findings(str(folder), diagnosis.findings)
+    return 0 if diagnosis.healthy else 1
+
+
+def _report_set(folder: Path, *, sample: int, as_json: bool) -> int:
+    from ...loaders.escucha.checks import examine_set
+
+    with bars() as show:
+        diagnosis = examine_set(folder, sample=sample, progress=show)
+    if as_json:
+        say_json(asdict(diagnosis) | {"folder": str(folder), "healthy": diagnosis.healthy})
+    elif diagnosis.healthy:
+        say(
+            f"{folder} is whole: {diagnosis.shards} files ({diagnosis.bytes / 1e6:.1f} MB), {diagnosis.items:,}"
+            f" questions, {diagnosis.decoded:,} sounds decoded."
         )
     else:
         _say_findings(str(folder), diagnosis.findings)

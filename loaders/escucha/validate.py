@@ -15,7 +15,7 @@ from .fields import check_extra, question_of
 from .questions import Question
 from .reading import read_rows
 from .sounds import SoundFolder
-from .windows import windows
+from .windows import Sound, windows
 
 VerifierCheck = Callable[[Question], None]
 """Raises `SqutrError` if the verifiers of an instruction cannot be used. The harness has one."""
@@ -126,10 +126,10 @@ def _check_sounds(
     return durations
 
 
-def check_sound(path: Path, name: str) -> float:
+def check_sound(sound: Sound, name: str) -> float:
     """The length in s of a sound that decodes to its end; it is read in pieces. Raises `AudioError`."""
     frames, rate, peak = 0, 0, 0.0
-    for window in windows(path, 10.0, name=name):
+    for window in windows(sound, 10.0, name=name):
         frames, rate = frames + window.samples.size, window.rate
         peak = max(peak, float(np.abs(window.samples).max()))
     if not frames:

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ...errors import DataError
+from ..escucha.manifest import ESCUCHA, read_escucha_manifest
 from ..manifest import MANIFEST_NAME, Manifest, benchmark_of, read_manifest
 from .plan import SPLITS
 
@@ -98,4 +99,7 @@ def read_pair_manifest(folder: Path) -> PairManifest:
 
 def read_any_manifest(folder: Path) -> Manifest:
     """The manifest of a built folder, whichever benchmark it is for."""
-    return read_pair_manifest(folder) if benchmark_of(folder) == RIR_MEGA else read_manifest(folder)
+    benchmark = benchmark_of(folder)
+    if benchmark == ESCUCHA:
+        return read_escucha_manifest(folder)
+    return read_pair_manifest(folder) if benchmark == RIR_MEGA else read_manifest(folder)
