@@ -13,7 +13,7 @@ import pytest
 from mteb.models import ModelMeta
 
 import squtr
-from squtr.errors import DataError
+from squtr.errors import DataError, UnknownNameError
 from squtr.harness.cli import export as export_command
 from squtr.harness.cli import import_ as import_command
 from squtr.harness.mteb.exchange import export_mteb, import_mteb
@@ -159,7 +159,6 @@ def test_what_cannot_be_exported(run: Path, tmp_path: Path) -> None:
     clean = next(r for r in read_runs(run) if r.result.data.config == "en_clean")
     other = clean.result.model_copy(
         update={
-            "origin": "imported",
             "data": clean.result.data.model_copy(update={"config": "tiny-en_clean"}),
             "by_subset": {
                 "tiny-en": clean.result.by_subset["tiny-en"]
@@ -171,6 +170,25 @@ def test_what_cannot_be_exported(run: Path, tmp_path: Path) -> None:
         write_run(tmp_path / "two", RunRecord(result, items))
     with pytest.raises(DataError, match="two different results on tiny-en_clean"):
         export_mteb(tmp_path / "two", tmp_path)
+    imported = clean.result.model_copy(update={"origin": "imported"})
+    write_run(tmp_path / "theirs", RunRecord(imported, items_table([])))
+    with pytest.raises(DataError, match="was imported: it is another tool's result"):
+        export_mteb(tmp_path / "theirs", tmp_path)
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'garbler \+ words'"):
+        export_mteb(run, tmp_path, systems=["garbler + word"])
+
+
+def test_a_part_is_marked(run: Path, tmp_path: Path) -> None:
+    (record,) = [r for r in read_runs(run) if r.result.key == ("garbler + words", "zh_clean")]
+    part = record.result.data.model_copy(update={"partial": True, "n_total": 99})
+    write_run(tmp_path / "part", RunRecord(record.result.model_copy(update={"data": part}), record.items))
+    (_, path) = export_mteb(tmp_path / "part", tmp_path / "out", partial=True)
+    (entry,) = read(path)["scores"]["test"]
+    assert entry["partial"] is True
+    failures = record.result.failures
+    assert (entry["undecodable_queries"], entry["queries_without_hits"]) == (failures.undecodable, failures.missing)
+    (back,) = import_mteb(tmp_path / "out", tmp_path / "back").paths
+    assert read(back)["data"]["partial"] is True
 
 
 def test_what_cannot_be_imported(exported: Path, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from huggingface_hub import HfApi
 
 from squtr.loaders.paired import BuiltData
@@ -19,38 +18,41 @@ CODE = """
 import json
 import squtr
 
-(spoken, typed) = squtr.mteb_tasks(data={name!r})
-for task in (spoken, typed):
-    task.load_data()
-clean, noisy = (spoken.dataset[f"tiny-zh_{{condition}}"]["test"] for condition in ("clean", "medium_noise"))
-print(json.dumps({{
-    "names": [spoken.metadata.name, typed.metadata.name],
-    "revision": spoken.metadata.revision,
-    "columns": sorted(noisy["queries"].features),
-    "ids": list(noisy["queries"]["id"]),
-    "samples": len(noisy["queries"][0]["audio"]["array"]),
-    "shared": clean["corpus"] is noisy["corpus"],
-    "documents": len(noisy["corpus"]),
-    "relevant": noisy["relevant_docs"],
-    "typed": typed.dataset["tiny-zh_text"]["test"]["queries"].to_list(),
-}}))
+for name in ("org/data", "org/data@v1"):
+    (spoken, typed) = squtr.mteb_tasks(data=name)
+    for task in (spoken, typed):
+        task.load_data()
+    clean, noisy = (spoken.dataset[f"tiny-zh_{condition}"]["test"] for condition in ("clean", "medium_noise"))
+    print(json.dumps({
+        "names": [spoken.metadata.name, typed.metadata.name],
+        "revision": spoken.metadata.revision,
+        "columns": sorted(noisy["queries"].features),
+        "ids": list(noisy["queries"]["id"]),
+        "samples": len(noisy["queries"][0]["audio"]["array"]),
+        "shared": clean["corpus"] is noisy["corpus"],
+        "documents": len(noisy["corpus"]),
+        "relevant": noisy["relevant_docs"],
+        "typed": typed.dataset["tiny-zh_text"]["test"]["queries"].to_list(),
+    }))
 """
 
 
-@pytest.mark.parametrize("revision", ["", "@v1"])
-def test_tasks_from_the_hub(hub: LocalHub, built: Path, apart: Callable[..., str], revision: str) -> None:
+def test_tasks_from_the_hub(hub: LocalHub, built: Path, apart: Callable[..., str]) -> None:
     report = push(built, "org/data", tag="v1", token=OWNER, endpoint=hub.endpoint)
-    found = json.loads(apart(CODE.format(name=f"org/data{revision}")).splitlines()[-1])
+    hub.storage.write("org/data", "notes.txt", b"later")
+    newest = hub.storage.repos["org/data"].resolve("main").oid
     data = BuiltData(built)
-    assert found["names"] == ["SQuTRTinyZh", "SQuTRTinyZhText"]
-    assert found["revision"] == report.commit
-    assert found["columns"] == ["audio", "id"]
-    assert found["ids"] == [query.id for query in data.queries("tiny-zh")]
-    assert found["samples"] > 10_000
-    assert found["shared"]
-    assert found["documents"] == len(data.documents("tiny-zh"))
-    assert found["relevant"] == data.qrels("tiny-zh")
-    assert found["typed"] == [{"id": query.id, "text": query.text} for query in data.queries("tiny-zh")]
+    for line, revision in zip(apart(CODE).splitlines()[-2:], (newest, report.commit), strict=True):
+        found = json.loads(line)
+        assert found["names"] == ["SQuTRTinyZh", "SQuTRTinyZhText"]
+        assert found["revision"] == revision
+        assert found["columns"] == ["audio", "id"]
+        assert found["ids"] == [query.id for query in data.queries("tiny-zh")]
+        assert found["samples"] > 10_000
+        assert found["shared"]
+        assert found["documents"] == len(data.documents("tiny-zh"))
+        assert found["relevant"] == data.qrels("tiny-zh")
+        assert found["typed"] == [{"id": query.id, "text": query.text} for query in data.queries("tiny-zh")]
 
 
 REFUSED = """
