@@ -55,7 +55,7 @@ RETRIEVERS = _table(
     BackendSpec("dense-server", "harness.backends.dense_server:ServerDenseRetriever", "", True),
     BackendSpec("dense-mteb", "harness.mteb.reverse:MtebDenseRetriever", "mteb", True),
     BackendSpec("splade", "harness.backends.splade:SpladeRetriever", "torch", True),
-    BackendSpec("colbert", "harness.backends.colbert:ColBERTRetriever", "colbert", True),
+    BackendSpec("colbert", "harness.backends.colbert:ColBERTRetriever", "torch", True),
     BackendSpec("hybrid", "harness.backends.hybrid:HybridRetriever", "", False),
     BackendSpec("rerank", "harness.backends.rerank:RerankedRetriever", "torch", True),
     BackendSpec("trec", "harness.backends.trec_run:TrecRun", "", True),
