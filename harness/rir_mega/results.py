@@ -254,7 +254,7 @@ class ArmTiming(_Model):
 
 
 class Measured(_Model):
-    """One recogniser alone in a process of its own: memory at its peak, and what loading it took."""
+    """One recogniser alone in a process of its own: memory at its peak; `load_s` until the first clip was heard."""
 
     load_s: float
     peak_memory_mb: float
