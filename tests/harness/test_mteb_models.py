@@ -12,6 +12,7 @@ import pytest
 import squtr
 from squtr.errors import MissingExtraError, ModelError, UsageError
 from squtr.harness.backends import load_audio_text_encoder, load_retriever, load_text_encoder
+from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
 from squtr.harness.data import open_data
 from squtr.harness.mteb import versions
 from squtr.harness.mteb.models import AudioTextModel, CascadeModel, RetrieverModel, TextModel
@@ -289,14 +290,15 @@ QUERIES = 16
 
 
 @pytest.mark.slow
-def test_the_same_numbers_both_ways_on_mini() -> None:
+def test_the_same_numbers_both_ways_on_mini(tmp_path: Path) -> None:
     mini = PartialData(open_data("mini"), limit=QUERIES)
     texts = texts_of(mini)
+    embeddings = DirectoryEmbeddingCache(tmp_path)
 
     def systems() -> list[Any]:
         return [
             Cascade(Garbler(texts), load_retriever("bm25")),
-            Cascade(Garbler({"en": texts["en"]}), load_retriever("dense:all-minilm-l6-v2")),
+            Cascade(Garbler({"en": texts["en"]}), load_retriever("dense:all-minilm-l6-v2", cache=embeddings)),
             EndToEnd(SoundEncoder()),
         ]
 
