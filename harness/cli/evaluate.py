@@ -194,7 +194,7 @@ def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
         say(f"Report: squtr report {out}")
     if evaluation.failures:
         note(
-            f"squtr: {counted(len(evaluation.failures), 'run')} failed, {len(evaluation.records)} did not. "
+            f"squtr: {counted(len(evaluation.failures), 'run')} failed, {evaluation.finished} did not. "
             "Run the same command again to continue."
         )
     return EXIT_FAILED if evaluation.failures else 0

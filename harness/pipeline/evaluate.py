@@ -99,6 +99,12 @@ class Evaluation:
     failures: list[ConfigFailure] = field(default_factory=list)
     out: Path | None = None
 
+    @property
+    def finished(self) -> int:
+        """How many runs did not fail. One whose latency could not be measured failed, but has a record."""
+        failed = {(failure.system, failure.config) for failure in self.failures}
+        return sum(record.result.key not in failed for record in self.records)
+
 
 class EvaluationFailed(SqutrError):  # noqa: N818 - it says what happened
     """Some configs failed. `results` are those of the others, `failures` say why."""
@@ -272,7 +278,7 @@ def _raise_failures(done: Evaluation) -> None:
     if not done.records and len({str(failure.error) for failure in done.failures}) == 1:
         raise first.error
     raise EvaluationFailed(
-        f"{counted(len(done.failures), 'run')} failed, {len(done.records)} did not; the first is {first.system} on "
+        f"{counted(len(done.failures), 'run')} failed, {done.finished} did not; the first is {first.system} on "
         f"{first.config}: {first.error.message}",
         hint=first.error.hint or "Run the same evaluation again to continue.",
         results=[record.result for record in done.records],
@@ -294,8 +300,9 @@ def evaluate(
     """Evaluate one or several systems and return their results, `text` included (see `run_evaluation`).
 
     A system is a `Cascade`, an `EndToEnd`, a `RunOnly`, its written form, for example
-    `"faster-whisper:whisper-base + bm25"`, or the path of a spec file; `data` a folder that `squtr build` wrote, `mini`, `ORG/NAME` on the Hub,
-    `release:PATH`, or anything that is `PairedData`. `options` are the fields of `Options`, for example `limit=100`.
+    `"faster-whisper:whisper-base + bm25"`, or the path of a spec file; `data` a folder that `squtr build` wrote,
+    `mini`, `ORG/NAME` on the Hub, `release:PATH`, or anything that is `PairedData`. `options` are the fields of
+    `Options`, for example `limit=100`.
 
     Raises `EvaluationFailed` if some configs failed; it holds the results of the others.
     """

@@ -301,6 +301,7 @@ def test_a_latency_that_cannot_be_measured_keeps_the_results(
     assert place.evaluate("--configs", "en_clean", "zh_clean", "--latency", "2") == 1
     said = capsys.readouterr()
     assert "timing hears + finds on en_clean failed: ZeroDivisionError" in said.err
+    assert "2 runs failed, 2 did not" in said.err
     assert place.configs() == {"hears+finds": {"en_text", "en_clean", "zh_text", "zh_clean"}}
 
 
