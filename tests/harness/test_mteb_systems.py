@@ -9,8 +9,9 @@ import mteb
 import pytest
 
 import squtr
-from squtr.errors import UsageError
+from squtr.errors import ModelError, UsageError
 from squtr.harness.backends.dense import DenseRetriever
+from squtr.harness.backends.hybrid import HybridRetriever
 from squtr.harness.mteb.exchange import export_mteb
 from squtr.harness.mteb.models import AudioTextModel, CascadeModel, RetrieverModel, TextModel
 from squtr.harness.pipeline.evaluate import evaluate_runs
@@ -34,6 +35,10 @@ def fused() -> Fused:
     return Fused(WordRetriever(), DenseRetriever(encoder=HashedWordsEncoder(width=32)))
 
 
+def hybrid() -> HybridRetriever:
+    return HybridRetriever(parts=[WordRetriever(), DenseRetriever(encoder=HashedWordsEncoder(width=32))], depth=5)
+
+
 def systems(data: LiveData) -> dict[str, Any]:
     texts = texts_of(data)
     return {
@@ -41,9 +46,9 @@ def systems(data: LiveData) -> dict[str, Any]:
         "n best by score": Cascade(
             SeveralGarbler(texts), WordRetriever(), n_best=2, n_best_fusion="score", display_name="by score"
         ),
-        "composite": Cascade(Garbler(texts), fused()),
+        "composite": Cascade(Garbler(texts), hybrid()),
         "front end": Cascade(Garbler(texts), WordRetriever(), front_end=Halved()),
-        "all at once": Cascade(SeveralGarbler(texts), fused(), front_end=Halved(), n_best=3),
+        "all at once": Cascade(SeveralGarbler(texts), hybrid(), front_end=Halved(), n_best=3),
         "end to end": EndToEnd(SoundEncoder(), front_end=Halved()),
     }
 
@@ -124,6 +129,9 @@ def test_a_dense_retriever_alone_is_an_encoder(tiny_tasks: list[Any], tmp_path: 
 def test_short_forms() -> None:
     assert isinstance(squtr.mteb_model("faster-whisper:whisper-base + bm25"), CascadeModel)
     assert isinstance(squtr.mteb_model("spectral-gate | faster-whisper:whisper-base + bm25"), CascadeModel)
-    assert isinstance(squtr.mteb_model("bm25"), RetrieverModel)
+    for retriever in ("bm25", "rrf(bm25, dense:all-minilm-l6-v2)"):
+        assert isinstance(squtr.mteb_model(retriever), RetrieverModel)
+    with pytest.raises(ModelError, match="no weights were found.*org/none"):
+        squtr.mteb_model("bm25 > rerank:org/none")
     assert isinstance(squtr.mteb_model("dense:all-minilm-l6-v2"), TextModel)
     assert isinstance(squtr.mteb_model("sentence-transformers:all-minilm-l6-v2"), TextModel)
