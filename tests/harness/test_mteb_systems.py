@@ -131,7 +131,7 @@ def test_short_forms() -> None:
     assert isinstance(squtr.mteb_model("spectral-gate | faster-whisper:whisper-base + bm25"), CascadeModel)
     for retriever in ("bm25", "rrf(bm25, dense:all-minilm-l6-v2)"):
         assert isinstance(squtr.mteb_model(retriever), RetrieverModel)
-    with pytest.raises(ModelError, match="no weights were found.*org/none"):
+    with pytest.raises(ModelError, match=r"no weights were found.*org/none"):
         squtr.mteb_model("bm25 > rerank:org/none")
     assert isinstance(squtr.mteb_model("dense:all-minilm-l6-v2"), TextModel)
     assert isinstance(squtr.mteb_model("sentence-transformers:all-minilm-l6-v2"), TextModel)
