@@ -109,6 +109,7 @@ _INTELLIGIBILITY = {
     "alta_media": "high-medium",
     "high": "high", "alta": "high",
 }  # fmt: skip
+_TEXTS = ("id", "question", "answer")
 _NOTHING = {"", "nan", "null", "none", "n/a", "na", "-"}
 _MISSING = {"missing", "unknown", "desconocido", "desconocida", "not_available", "sin_dato"}
 _SOUND_ENDINGS = (".flac", ".wav", ".mp3", ".ogg", ".opus", ".m4a", ".webm", ".aac", ".mp4", ".aiff", ".aif")
@@ -124,7 +125,7 @@ def question_of(row: Mapping[str, Any], place: str, *, extra: Mapping[str, str] 
     not known, a field that is missing, or a value that cannot be used.
     """
     fields, columns = _by_field(row, place, extra or {})
-    id_ = _text(fields.get("id"))
+    id_ = _option(fields.get("id"))
     if not id_:
         raise DataError(f"{place}: the field id is missing.", hint=f"Known spellings: {', '.join(SPELLINGS['id'])}.")
     item = f"item {id_!r}"
@@ -144,7 +145,7 @@ def question_of(row: Mapping[str, Any], place: str, *, extra: Mapping[str, str] 
         id=id_,
         kind=kind,
         audios=audios,
-        question=_text(fields.get("question")),
+        question=_option(fields.get("question")),
         options=options,
         answer=answer,
         verifiers=verifiers,
@@ -183,8 +184,8 @@ def _by_field(row: Mapping[str, Any], place: str, extra: Mapping[str, str]) -> t
     written: dict[str, str] = {}
     item = place
     for key, value in row.items():
-        if _FIELD_OF.get(plain_name(str(key))) == "id" and _text(value):
-            item = f"item {_text(value)!r}"
+        if _FIELD_OF.get(plain_name(str(key))) == "id" and _option(value):
+            item = f"item {_option(value)!r}"
     for key, value in row.items():
         name = plain_name(str(key))
         field = own.get(name) or _FIELD_OF.get(name)
@@ -203,7 +204,8 @@ def _by_field(row: Mapping[str, Any], place: str, extra: Mapping[str, str]) -> t
                 hint=f"{f'Is it {guess!r}? ' if guess else ''}Teach it with --field {key}=FIELD (- leaves it out); "
                 f"fields: {', '.join(SPELLINGS)}.",
             )
-        if _is_nothing(value):
+        # "None" and "na" may be an answer; elsewhere they are how tables write nothing.
+        if _is_blank(value) if field in _TEXTS else _is_nothing(value):
             continue
         if field in fields and fields[field] != value:
             raise DataError(
@@ -231,6 +233,7 @@ def _text(value: Any) -> str:
 
 
 def _option(value: Any) -> str:
+    """A text as it is, also where it says "none"."""
     return value.strip() if isinstance(value, str) else _text(value)
 
 
@@ -350,7 +353,7 @@ def _options(fields: Mapping[str, Any], columns: Mapping[int, str], id_: str, it
         listed = list(found.values()) if isinstance(found, Mapping) else listed
     options = tuple(_option(option) for option in _list(listed)) or tuple(columns[key] for key in sorted(columns))
     distractors = tuple(_option(option) for option in _list(fields.get("distractors")))
-    answer = _text(fields.get("answer"))
+    answer = _option(fields.get("answer"))
     if not options and distractors:
         if not answer:
             raise DataError(f"{item}: the field answer is missing.", hint="Give the right answer beside distractors.")
@@ -416,12 +419,12 @@ def _audios(fields: Mapping[str, Any], item: str) -> tuple[str, ...]:
     named = [*_list(fields.get("audios")), *_list(fields.get("audio_2"))]
     spoken = _audio_id(_text(fields.get("question_audio")))
     # In the published prompts of the spoken questions the question is the second sound of the list.
-    audios = tuple(audio for audio in (_audio_id(_text(name)) for name in named) if audio != spoken or not spoken)
+    audios = tuple(audio for audio in (_audio_id(_option(name)) for name in named) if audio != spoken or not spoken)
     if audios:
         return audios
     # Without a name, the sound is called as the item whose address it was fetched from.
     urls = len(_list(fields.get("source_urls"))) + len(_list(fields.get("source_url_2")))
-    id_ = _text(fields.get("id"))
+    id_ = _option(fields.get("id"))
     if urls:
         return (id_,) if urls == 1 else tuple(f"{id_}_{number}" for number in range(1, urls + 1))
     raise DataError(f"{item}: the field audios is missing.", hint=f"Known spellings: {', '.join(SPELLINGS['audios'])}.")

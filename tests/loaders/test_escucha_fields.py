@@ -127,6 +127,7 @@ def varied(**changes: Any) -> dict[str, Any]:
         ({"etiology": ..., "is_pathological": True}, {"aetiology": "unknown"}),
         ({"id": 7}, {"id": "7"}),
         ({"choices": ["None", "El hombre"]}, {"options": ("None", "El hombre")}),
+        ({"choices": ["None", "El hombre"], "answer": "None"}, {"answer": "None"}),
     ],
 )  # fmt: skip
 def test_other_ways_to_write_it(changes: dict[str, Any], expected: dict[str, Any]) -> None:
