@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that `squtr evaluate --out` wrote")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the page to write (DIR/report.html)")
-    parser.add_argument("--title", default="squtr report", metavar="TEXT", help="the page's title")
+    parser.add_argument("--title", default="", metavar="TEXT", help="the page's title (squtr report)")
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object: the page, and whose loss each run's is"
     )
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     out = arguments.out or arguments.folder / "report.html"
     if holds_rir_mega(runs_folder(arguments.folder)):
         return _rir_mega(arguments, out)
-    report = make_report(arguments.folder, out, title=arguments.title)
+    report = make_report(arguments.folder, out, title=arguments.title or "squtr report")
     path, size = report.path, report.path.stat().st_size
     if arguments.json:
         say_json({"report": str(path), "bytes": size, "attribution": attribution_json(report.attributions)})
@@ -42,9 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _rir_mega(arguments: argparse.Namespace, out: Path) -> int:
     """The page of the benchmark `rir_mega`."""
-    from ..report.rir_mega import write_report
+    from ..report.rir_mega import DEFAULT_TITLE, write_report
 
-    path = write_report(arguments.folder, out, title=arguments.title)
+    path = write_report(arguments.folder, out, title=arguments.title or DEFAULT_TITLE)
     size = path.stat().st_size
     if arguments.json:
         say_json({"report": str(path), "bytes": size, "benchmark": "rir_mega"})

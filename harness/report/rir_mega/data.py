@@ -213,13 +213,13 @@ def bin_words(found: Bin, unit: str) -> str:
 
     >>> class Known: known, low, high = True, None, 0.27545
     >>> bin_words(Known(), "s").replace(chr(0x202f), " ")
-    'to 0.28 s'
+    'up to 0.28 s'
     """
     if not found.known:
         return "not known"
     digits = 2 if unit == "s" else 1
     if found.low is None:
-        return "all" if found.high is None else f"to {number(found.high, digits)}{NARROW_SPACE}{unit}"
+        return "all" if found.high is None else f"up to {number(found.high, digits)}{NARROW_SPACE}{unit}"
     if found.high is None:
         return f"over {number(found.low, digits)}{NARROW_SPACE}{unit}"
     return f"{number(found.low, digits)} to {number(found.high, digits)}{NARROW_SPACE}{unit}"

@@ -35,12 +35,18 @@ def _verdict(section: Section, entry: Entry, effect: Effect) -> str:
     ]
     helped, harmed = _bins_that(section, effect, better=True), _bins_that(section, effect, better=False)
     if helped:
-        sentences.append(f"It clearly helps where RT60 is {', '.join(helped)}.")
+        sentences.append(f"It clearly helps {_where(section, helped)}.")
     if harmed:
-        sentences.append(f"It clearly harms where RT60 is {', '.join(harmed)}.")
+        sentences.append(f"It clearly harms {_where(section, harmed)}.")
     if effect.seconds_per_second is not None:
         sentences.append(f"It takes {number(effect.seconds_per_second, 3)} s per second of sound.")
     return " ".join(sentences)
+
+
+def _where(section: Section, names: list[str]) -> str:
+    if len(names) == len(section.entries[0].result.by_rt60):
+        return "in every bin of RT60"
+    return f"where RT60 is {', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else f"where RT60 is {names[0]}"
 
 
 def _does(section: Section, difference: Difference) -> str:

@@ -104,7 +104,9 @@ def _overview(found: Sequence[Section]) -> str:
             f'<article><h3><a href="#{section.anchor}">{escape(section.title)}</a> '
             f'<small>n = {section.first.data.n}</small></h3><ul class="chains">{lines}</ul></article>'
         )
-    aim = "The same utterances clean and in a room: what the room costs, in percentage points with 95 % intervals."
+    aim = (
+        "The same utterances clean and in a room: what the room costs, in percentage points with 95&#8239;% intervals."
+    )
     return f'<p class="sub-title">{aim}</p><div class="overview">{"".join(parts)}</div>'
 
 
@@ -114,7 +116,7 @@ def _section(section: Section, samples: Samples) -> str:
         f'<section id="{anchor}" class="language"><h2>{escape(section.title)}</h2>'
         f"{_lede(section)}{_facts(section)}{_warnings(section)}"
         f'<h3 id="{anchor}-rates">Error rates</h3>{rates_table(section)}'
-        f'<h3 id="{anchor}-kinds">What kind of error a room makes</h3>{kinds_table(section)}'
+        f'<h3 id="{anchor}-kinds">What kind of error a room makes</h3>{_kinds(section)}'
         f'<h3 id="{anchor}-bins">By reverberation time and direct sound</h3>{_binned(section)}'
         f'<h3 id="{anchor}-onset">From which reverberation time on</h3>{onset_table(section)}'
         f'<h3 id="{anchor}-map">Reverberation time and direct sound together</h3>{map_tables(section)}'
@@ -123,6 +125,11 @@ def _section(section: Section, samples: Samples) -> str:
         f"{effects_part(section)}"
         f'<h3 id="{anchor}-clips">Listen</h3>{sample_list(section, samples.by_section[anchor])}</section>\n'
     )
+
+
+def _kinds(section: Section) -> str:
+    note = "Change in percentage points of the reference length, with its interval; below it both rates."
+    return f'{kinds_table(section)}<p class="note">{note}</p>'
 
 
 def _lede(section: Section) -> str:
@@ -134,11 +141,10 @@ def _lede(section: Section) -> str:
     rates, onset = best.main, best.result.onset
     relative = rates.delta.relative.value
     said = [
-        f"<strong>{escape(best.name)}</strong> makes {percent(rates.clean.value)} errors "
-        f"({section.metric} {bounds(rates.clean)}) on clean speech and "
-        f"{percent(rates.reverb.value)} {bounds(rates.reverb)} in a room: "
+        f"<strong>{escape(best.name)}</strong> has a {section.metric} of {percent(rates.clean.value)} "
+        f"{bounds(rates.clean)} on clean speech and of {percent(rates.reverb.value)} {bounds(rates.reverb)} in a room: "
         f"<strong>Δ{section.metric} {difference_words(rates.delta)}</strong> percentage points"
-        + (f", {signed_percent(relative)} of what it was." if relative is not None else ".")
+        + (f", {signed_percent(relative)} against clean speech." if relative is not None else ".")
     ]
     if onset.threshold_s == 0:
         said.append("The loss grows from the driest room on.")

@@ -49,51 +49,49 @@ def delta_cell(difference: Difference, css: str = "main") -> str:
 
 
 def rates_table(section: Section) -> str:
-    """Every recogniser clean and in the room, corpus and macro, words and characters, raw text, failures."""
-    metrics = list(section.first.rates)
-    main = section.first.main_metric
-    raw = "raw" in section.first.other_normalizers
-    columns = [
-        (f"{section.metric} clean", "95 % interval"),
-        (f"{section.metric} in a room", "95 % interval"),
-        (f"Δ{section.metric}", "percentage points"),
+    """Every recogniser clean and in the room: corpus and macro, words and characters, raw text; and its failures."""
+    bodies = []
+    for entry in section.entries:
+        result = entry.result
+        failed = _failures(entry)
+        below = f" <small>{escape(failed)}</small>" if failed else ""
+        rows = [f'<tr class="group"><th scope="rowgroup" colspan="6"><span>{named(entry)}{below}</span></th></tr>']
+        shown = [(_metric_words(name), rates) for name, rates in result.rates.items()]
+        for normalizer, others in result.other_normalizers.items():
+            shown += [
+                (f"{name.upper()}<small>normaliser {escape(normalizer)}</small>", r) for name, r in others.items()
+            ]
+        for words, rates in shown:
+            delta = rates.delta
+            css = "main" if rates is entry.main else ""
+            rows.append(
+                f'<tr><th scope="row">{words}</th>{rate_cell(rates.clean)}{rate_cell(rates.reverb)}'
+                f"{delta_cell(delta, css)}{_cell(signed_percent(delta.relative.value), bounds(delta.relative, 0))}"
+                f"{_cell(escape(p_words(delta.p_value)), 'exact' if delta.exact else '')}</tr>"
+            )
+        bodies.append(f"<tbody>{''.join(rows)}</tbody>")
+    columns = (
+        ("Clean", "95 % interval"),
+        ("In a room", "95 % interval"),
+        ("Δ", "percentage points"),
         ("Relative", "Δ / clean"),
         ("p", "sign flips"),
-        *((f"Δ{_metric_words(name)}", "percentage points") for name in metrics if name != main),
-        *([(f"Δ{section.metric} of raw text", "not normalised")] if raw else []),
-    ]
-    rows = []
-    for entry in section.entries:
-        rates = entry.main
-        delta = rates.delta
-        cells = [
-            rate_cell(rates.clean),
-            rate_cell(rates.reverb),
-            delta_cell(delta),
-            _cell(signed_percent(delta.relative.value), bounds(delta.relative, 0)),
-            _cell(escape(p_words(delta.p_value)), "exact" if delta.exact else ""),
-            *(delta_cell(entry.result.rates[name].delta, "") for name in metrics if name != main),
-        ]
-        if raw:
-            cells.append(delta_cell(entry.result.other_normalizers["raw"][main].delta, ""))
-        cells.append(f'<td class="failures">{_failures(entry)}</td>')
-        rows.append(f'<tr><th scope="row">{named(entry)}</th>{"".join(cells)}</tr>')
-    head = _head(columns).replace("</tr></thead>", '<th scope="col">Failures<small>clips</small></th></tr></thead>')
-    table = f'<table class="scores">{head}<tbody>{"".join(rows)}</tbody></table>'
-    return scrollable(table, f"Error rates, {section.title}", "long")
+    )
+    table = f'<table class="bins">{_head(columns, "Rate")}{"".join(bodies)}</table>'
+    return scrollable(table, f"Error rates, {section.title}")
 
 
 def _metric_words(name: str) -> str:
-    return f"{name.removesuffix('_macro').upper()}{', macro' if name.endswith('_macro') else ''}"
+    kind = "mean of the pairs' own rates" if name.endswith("_macro") else "of all pairs together"
+    macro = ", macro" if name.endswith("_macro") else ""
+    return f"{name.removesuffix('_macro').upper()}{macro}<small>{kind}</small>"
 
 
 def _failures(entry: Entry) -> str:
-    said = []
-    for arm, words in (("clean", "clean"), ("reverb", "in a room")):
-        own = failure_words(entry.result.failures[arm])
-        if own:
-            said.append(f"{words}: {own}")
-    return "; ".join(said) or "0"
+    """What went wrong, by arm; "" if nothing did."""
+    arms = (("clean", "clean"), ("reverb", "in a room"))
+    said = [f"{words}: {own}" for arm, words in arms if (own := failure_words(entry.result.failures[arm]))]
+    return "; ".join(said)
 
 
 def failure_words(failures: ArmFailures) -> str:
@@ -113,21 +111,23 @@ def failure_words(failures: ArmFailures) -> str:
 
 
 def kinds_table(section: Section) -> str:
-    """What kind of error the room makes, per reference token."""
-    units = list(section.first.kinds)
-    bodies = []
+    """What kind of error the room makes, per reference token: the change, and below it the two rates."""
+    kinds = [(unit, kind) for unit, own in section.first.kinds.items() for kind in own]
+    rows = []
     for entry in section.entries:
-        rows = [f'<tr class="group"><th scope="rowgroup" colspan="4"><span>{named(entry)}</span></th></tr>']
-        for unit in units:
-            for kind, own in entry.result.kinds[unit].items():
-                change = _cell(signed(own.change.value), bounds(own.change), "main")
-                rows.append(
-                    f'<tr><th scope="row">{KIND_WORDS[kind]} {UNIT_WORDS[unit]}<small>{kind}</small></th>'
-                    f"{rate_cell(own.clean)}{rate_cell(own.reverb)}{change}</tr>"
-                )
-        bodies.append(f"<tbody>{''.join(rows)}</tbody>")
-    head = _head((("Clean", "per 100"), ("In a room", "per 100"), ("Change", "percentage points")), "Kind")
-    return scrollable(f'<table class="bins">{head}{"".join(bodies)}</table>', f"Kinds of error, {section.title}")
+        cells = []
+        for unit, kind in kinds:
+            own = entry.result.kinds[unit][kind]
+            sides = f"{percent(own.clean.value)} → {percent(own.reverb.value)}"
+            cells.append(
+                f'<td class="num"><b>{signed(own.change.value)}</b><small>{bounds(own.change)}</small>'
+                f"<small>{sides}</small></td>"
+            )
+        rows.append(f'<tr><th scope="row">{named(entry)}</th>{"".join(cells)}</tr>')
+    head = _head([(f"{KIND_WORDS[kind]} {UNIT_WORDS[unit]}", kind) for unit, kind in kinds])
+    return scrollable(
+        f'<table class="bins">{head}<tbody>{"".join(rows)}</tbody></table>', f"Kinds of error, {section.title}"
+    )
 
 
 def bins_table(section: Section, measure: str) -> str:
@@ -223,7 +223,8 @@ def onset_table(section: Section) -> str:
             point, slope = "none found", UNDEFINED
         else:
             high = "open" if onset.high_s is None else number(onset.high_s, 2)
-            point = f"{number(onset.threshold_s, 2)} s<small>[{number(onset.low_s, 2)}, {high}]</small>"
+            at = "from the driest room on" if onset.threshold_s == 0 else f"{number(onset.threshold_s, 2)} s"
+            point = f"{at}<small>[{number(onset.low_s, 2)}, {high}]</small>"
             slope = signed(onset.slope_per_s)
         from_ = onset.significant_from_s
         first = "no bin" if from_ is None else "all bins" if from_ == 0 else f"over {number(from_, 2)} s"

@@ -1,0 +1,5 @@
+"""The page."""
+
+
+def write_report() -> None:
+    """Write it."""
