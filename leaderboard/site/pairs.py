@@ -1,0 +1,167 @@
+"""Paired tests for the page: the first systems of each place, two by two, on the same queries.
+
+They are what `squtr compare` computes, so that the page and the command never say different things. The number of
+tests is bounded by how many systems are taken; for others the page names the command.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import SqutrError
+from ...harness.metrics.compare_items import MetricComparison, compare_items, metric_names
+from ...harness.results import ITEM_SCHEMA
+from ..entry import Entry
+from .order import Ranker, rank_by_intervals
+from .tables import Place, Row, Table
+
+FIRST = 6
+"""Systems of a place that are compared with each other: 15 pairs."""
+RESAMPLES = 1000
+PERMUTATIONS = 10_000
+
+Records = Callable[[Entry, str], pa.Table | None]
+"""The per-query table of an entry's config (columns of `ITEM_SCHEMA`), None where there is none."""
+_FIELDS = (
+    "word_errors", "word_reference_length", "char_errors", "char_reference_length",
+    "ndcg_at_10", "mrr_at_10", "recall_at_10",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A system's numbers by item, and the subset of each."""
+
+    items: dict[str, dict[str, float]]
+    subsets: dict[str, str]
+
+
+def paired_tests(
+    made: Sequence[Table],
+    records: Records,
+    *,
+    first: int = FIRST,
+    ranker: Ranker = rank_by_intervals,
+    progress: Callable[[int, int], None] | None = None,
+    seed: int = 0,
+) -> dict[str, dict[str, dict[str, list[float | None]]]]:
+    """By place ("group/language/subset/condition") and pair ("id id") the tests by metric.
+
+    A test is [a, b, a − b, low, high, p, p after Holm over the metrics of the pair, detectable difference, n]. The
+    systems are those with most rank in the place's first metric; pairs without common queries, or of other
+    references, have no test.
+    """
+    places = _first_tables(made)
+    found: dict[str, dict[str, dict[str, list[float | None]]]] = {}
+    for number, table in enumerate(places):
+        if progress:
+            progress(number, len(places))
+        tests = _tests(table, records, first, ranker, seed)
+        if tests:
+            found[place_key(table)] = tests
+    return found
+
+
+def place_key(table: Table) -> str:
+    """The name of a place, as the page looks it up."""
+    place = table.place
+    return "/".join((str(table.group), place.language, place.subset, place.condition))
+
+
+def _first_tables(made: Iterable[Table]) -> list[Table]:
+    """The first table of each place: that of the metric the benchmark is about.
+
+    Subsets count only where their language as a whole is not there: their tests would be many and weak.
+    """
+    found: dict[tuple[int, Place], Table] = {}
+    for table in made:
+        found.setdefault((table.group, table.place), table)
+    return [
+        table
+        for (group, place), table in found.items()
+        if not place.subset or (group, Place(place.language, "", place.condition)) not in found
+    ]
+
+
+def _tests(
+    table: Table, records: Records, first: int, ranker: Ranker, seed: int
+) -> dict[str, dict[str, list[float | None]]]:
+    ranks = ranker(table, "")
+    own = [row for row in table.rows if row.entry.id in ranks and row.entry.who != "published"]
+    own.sort(key=lambda row: (ranks[row.entry.id].best, ranks[row.entry.id].worst, row.entry.id))
+    sides: list[tuple[Row, _Side]] = []
+    for row in own:
+        if len(sides) == first:
+            break
+        side = _side(records(row.entry, row.config), table.place.subset)
+        if side is not None:
+            sides.append((row, side))
+    found: dict[str, dict[str, list[float | None]]] = {}
+    for (row, left), (other, right) in itertools.combinations(sides, 2):
+        same_words = row.normalizer == other.normalizer
+        compared = _compared(left, right, seed, words=same_words)
+        if compared:
+            found[f"{row.entry.id} {other.entry.id}"] = {one.metric: _numbers(one) for one in compared}
+    return found
+
+
+def _side(table: pa.Table | None, subset: str) -> _Side | None:
+    if table is None or not {"id", "subset"} <= set(table.column_names) or not table.num_rows:
+        return None
+    columns: Mapping[str, list[Any]] = {
+        name: table[name].to_pylist() for name in ("id", "subset", *_FIELDS) if name in ITEM_SCHEMA.names
+    }
+    items: dict[str, dict[str, float]] = {}
+    subsets: dict[str, str] = {}
+    for at, (id_, own) in enumerate(zip(columns["id"], columns["subset"], strict=True)):
+        if subset and own != subset:
+            continue
+        # An id is unique within its subset.
+        key = f"{own}/{id_}"
+        items[key] = {name: float(math.nan if (v := columns[name][at]) is None else v) for name in _FIELDS}
+        subsets[key] = own
+    return _Side(items, subsets) if items else None
+
+
+def _compared(left: _Side, right: _Side, seed: int, *, words: bool) -> list[MetricComparison]:
+    if left.items.keys() != right.items.keys():
+        return []
+    names = metric_names(left.items, right.items)
+    if not words:
+        names = [name for name in names if name in _FIELDS]
+    if not names:
+        return []
+    try:
+        return compare_items(
+            left.items,
+            right.items,
+            names,
+            subsets=left.subsets,
+            seed=seed,
+            resamples=RESAMPLES,
+            permutations=PERMUTATIONS,
+        )
+    except SqutrError:
+        # Other references, or a metric that one side lacks for some query: these two have no paired test.
+        return []
+
+
+def _numbers(one: MetricComparison) -> list[float | None]:
+    test = one.comparison
+    values = (
+        one.a,
+        one.b,
+        test.difference,
+        test.interval.low,
+        test.interval.high,
+        test.p_value,
+        one.p_holm,
+        test.minimum_detectable,
+    )
+    return [*(float(f"{v:.6g}") if math.isfinite(v) else None for v in values), test.n]

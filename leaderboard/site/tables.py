@@ -1,0 +1,234 @@
+"""What the page shows, taken from entries: groups that may share tables, and one table for each place and metric.
+
+A place is a language or a subset, under a condition. A group holds entries of one benchmark, version and data, so
+that what differs in these never meets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ...harness.results import Loss, Score
+from ..entry import Coverage, Entry
+
+_ERROR = re.compile(r"(?:^|_)(?:wer|cer|mixed)(?:_|$)")
+_MAIN = ("ndcg_at_10", "delta_wer", "accuracy_corrected", "accuracy", "wer")
+_CONDITIONS = (
+    "text", "clean", "low_noise", "medium_noise", "high_noise",
+    "reverb", "reverb_low_noise", "reverb_medium_noise", "reverb_high_noise",
+)  # fmt: skip
+_LONGEST = 300
+
+
+def lower_is_better(metric: str) -> bool:
+    """Whether a metric counts errors.
+
+    >>> lower_is_better("wer_macro"), lower_is_better("delta_cer"), lower_is_better("ndcg_at_10")
+    (True, True, False)
+    """
+    return bool(_ERROR.search(metric))
+
+
+@lru_cache(maxsize=100_000)
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """`text` without characters that have no look of their own or turn the direction of what follows, and cut short.
+
+    Each of these becomes U+FFFD, so that two names that differ never look the same.
+
+    >>> plain("a\\u202eb\\x00c"), plain("x" * 9, 4)
+    ('a\\ufffdb\\ufffdc', 'xxx…')
+    """
+    shown = "".join("\ufffd" if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} else c for c in text)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def condition_order(condition: str) -> tuple[int, float, str]:
+    """The key that sorts conditions from the typed query to the worst air.
+
+    >>> sorted(["reverb", "snr_-5", "text", "high_noise", "clean"], key=condition_order)
+    ['text', 'clean', 'high_noise', 'snr_-5', 'reverb']
+    """
+    if condition in _CONDITIONS:
+        place = _CONDITIONS.index(condition)
+        return (0 if place < 5 else 2), float(place), condition
+    level = re.fullmatch(r"(reverb_)?snr_(-?\d+(?:\.\d+)?)", condition)
+    if level:
+        return (2 if level[1] else 0), 100.0 - float(level[2]), condition
+    return 3, 0.0, condition
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A language (`subset` is "") or a subset, under a condition."""
+
+    language: str
+    subset: str
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A system in a table: its score there, its losses by baseline, how its text was normalised, and the erratum."""
+
+    entry: Entry
+    config: str
+    score: Score
+    losses: Mapping[str, Loss] = field(default_factory=dict)
+    erratum: str = ""
+
+    @property
+    def normalizer(self) -> str:
+        """The normaliser behind an error rate."""
+        return self.entry.normalizers.get(self.config, "")
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it has a rank: it covers all items and is not shown outside the ranking."""
+        covered = self.entry.coverage.get(self.config)
+        return self.entry.ranked and not self.entry.partial and not (covered and covered.partial)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The systems of a group at one place, by one metric, in the order of their ids."""
+
+    group: int
+    place: Place
+    metric: str
+    rows: tuple[Row, ...]
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """Against what losses are known."""
+        known = {name for row in self.rows for name in row.losses}
+        return tuple(sorted(known, key=condition_order))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Entries of one benchmark, version and data. `metrics` starts with the one that the benchmark is about."""
+
+    benchmark: str
+    version: str
+    source: str
+    aspects: Mapping[str, str]
+    entries: tuple[Entry, ...]
+    metrics: tuple[str, ...]
+
+
+def groups(entries: Iterable[Entry]) -> list[Group]:
+    """The groups, those with most entries first within a benchmark; `squtr` before other benchmarks."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        key = json.dumps([entry.benchmark, entry.benchmark_version, sorted(entry.aspects.items())], ensure_ascii=False)
+        found.setdefault(key, []).append(entry)
+    made = [_group(sorted(own, key=lambda entry: entry.id)) for own in found.values()]
+    return sorted(
+        made,
+        key=lambda g: (
+            g.benchmark != "squtr",
+            g.benchmark,
+            _descending(g.version),
+            -sum(entry.ranked and not entry.partial for entry in g.entries),
+            sorted(g.aspects.items()),
+        ),
+    )
+
+
+def _descending(version: str) -> tuple[int, ...]:
+    return tuple(-int(part) for part in re.findall(r"\d+", version))
+
+
+def _group(entries: Sequence[Entry]) -> Group:
+    first = entries[0]
+    known = {metric for entry in entries for scores in entry.scores.values() for metric in scores}
+    metrics = sorted(known, key=lambda name: (_MAIN.index(name) if name in _MAIN else len(_MAIN), name))
+    source = " ".join(part for part in (first.source, first.source_version) if part)
+    return Group(first.benchmark, first.benchmark_version, source, dict(first.aspects), tuple(entries), tuple(metrics))
+
+
+def place_of(config: str, covered: Coverage) -> Place:
+    """Where a config belongs.
+
+    >>> place_of("en_clean", Coverage(1, 1, False, "en", "clean", ("fiqa",)))
+    Place(language='en', subset='', condition='clean')
+    >>> place_of("fiqa_clean", Coverage(1, 1, False, "en", "clean", ("fiqa",)))
+    Place(language='en', subset='fiqa', condition='clean')
+    """
+    head = config.removesuffix(f"_{covered.condition}") if covered.condition else config
+    whole = head == covered.language or not covered.condition
+    return Place(covered.language, "" if whole else head, covered.condition or config)
+
+
+def tables(found: Sequence[Group]) -> list[Table]:
+    """Every table of the groups, in the order in which the page offers them."""
+    made: list[Table] = []
+    for number, group in enumerate(found):
+        rows: dict[tuple[Place, str], dict[str, Row]] = {}
+        for entry in group.entries:
+            for place, metric, row in _rows(entry):
+                rows.setdefault((place, metric), {}).setdefault(entry.id, row)
+        order = {metric: at for at, metric in enumerate(group.metrics)}
+        for place, metric in sorted(
+            rows,
+            key=lambda key: (
+                key[0].language,
+                key[0].subset,
+                condition_order(key[0].condition),
+                order.get(key[1], len(order)),
+                key[1],
+            ),
+        ):
+            own = rows[place, metric]
+            made.append(Table(number, place, metric, tuple(own[id_] for id_ in sorted(own))))
+    return made
+
+
+def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
+    """The rows of an entry: those of its configs first, then what its configs say of their subsets."""
+    configs = [config for config in entry.configs if config in entry.coverage]
+    for config in configs:
+        place = place_of(config, entry.coverage[config])
+        for metric, score in entry.scores[config].items():
+            losses = {
+                baseline: by_metric[metric]
+                for baseline, by_metric in entry.losses.get(config, {}).items()
+                if metric in by_metric
+            }
+            yield place, metric, Row(entry, config, score, losses, entry.errata.get(f"{config}/{metric}", ""))
+    at = {place_of(config, entry.coverage[config]): config for config in configs}
+    for config in configs:
+        place = place_of(config, entry.coverage[config])
+        if place.subset:
+            continue
+        for subset, scores in entry.by_subset.get(config, {}).items():
+            for metric, score in scores.items():
+                losses = {}
+                for baseline in ("clean", "text"):
+                    other = at.get(Place(place.language, "", baseline))
+                    if baseline == place.condition or other is None:
+                        continue
+                    before = entry.by_subset.get(other, {}).get(subset, {}).get(metric)
+                    loss = before and _loss(before, score, metric)
+                    if loss:
+                        losses[baseline] = loss
+                said = entry.errata.get(f"{config}/{subset}/{metric}", "")
+                yield (
+                    Place(place.language, subset, place.condition),
+                    metric,
+                    Row(entry, config, score, losses, said),
+                )
+
+
+def _loss(before: Score, now: Score, metric: str) -> Loss | None:
+    """A subset's loss from its two scores. Results store no interval of it."""
+    if before.value is None or now.value is None or before.n != now.n:
+        return None
+    lost = now.value - before.value if lower_is_better(metric) else before.value - now.value
+    relative = lost / before.value if before.value else None
+    return Loss(absolute=Score(value=lost, n=now.n), relative=Score(value=relative, n=now.n))
