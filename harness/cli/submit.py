@@ -1,5 +1,8 @@
 """Prepare results for a public table, check them, and offer them. Nothing is sent without --yes.
 
+Without a mode, or with --leaderboard, results go to a leaderboard: a data set on the Hub (--to ORG/NAME), to which a
+pull request is opened, or a folder (--to DIR). They are checked first, as `squtr validate` does.
+
 --mteb prepares a folder in the layout of mteb's results (embeddings-benchmark/results on GitHub) and the text of the
 pull request. To GitHub, squtr sends nothing: it prints the git and gh commands, which you run. To a data set on the
 Hugging Face Hub (--to ORG/NAME, with --yes) it opens the pull request itself.
@@ -8,6 +11,7 @@ Hugging Face Hub (--to ORG/NAME, with --yes) it opens the pull request itself.
 from __future__ import annotations
 
 import argparse
+import importlib
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = """example:
   squtr evaluate 'whisper-base + bm25' --data mini --out run
+  squtr submit run --to my-org/squtr-results                          # checks, and shows what would be sent
+  squtr submit run --to my-org/squtr-results --yes                    # opens a pull request on the Hub
   squtr submit --mteb run --out for-mteb                              # prepares and checks, prints the commands
   squtr submit --mteb run --out for-mteb --to my-org/results --yes    # opens a pull request on the Hub
 """
@@ -29,21 +35,26 @@ EXAMPLE = """example:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A row of the table: the flag `--<name>` chooses it."""
+    """A row of the table: the flag `--<name>` chooses it.
+
+    `run` does it. `module`, instead, names a module outside of this room that does: it has `configure(parser)` for the
+    options of its own and `run(arguments, files)`.
+    """
 
     name: str
     summary: str
-    run: Callable[[argparse.Namespace], int]
+    run: Callable[[argparse.Namespace], int] | None = None
+    module: str = ""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
-        "folder",
+        "results",
         type=Path,
-        nargs="?",
+        nargs="*",
         metavar="RUN",
-        help="what `squtr evaluate --out` wrote, or a folder of mteb's ResultCache",
+        help="what `squtr evaluate --out` wrote; single results, for a leaderboard; a folder of mteb's ResultCache",
     )
     modes = parser.add_mutually_exclusive_group()
     for mode in MODES.values():
@@ -55,27 +66,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-partial", action="store_true", help="take results that are not whole; the text then says so"
     )
-    parser.add_argument("--to", metavar="ORG/NAME", help="the data set on the Hub to offer the files to")
+    parser.add_argument(
+        "--to",
+        metavar="ORG/NAME|DIR",
+        help="the data set on the Hub to offer the files to; of a leaderboard also a folder",
+    )
     parser.add_argument(
         "--github", metavar="OWNER/NAME", help="the repository in the printed commands (embeddings-benchmark/results)"
     )
-    parser.add_argument("--yes", action="store_true", help="open the pull request on the Hub (needs --to)")
+    parser.add_argument("--yes", action="store_true", help="send it (needs --to)")
     parser.add_argument("--json", action="store_true", help="print one JSON object about the submission")
+    for mode in MODES.values():
+        if mode.module:
+            importlib.import_module(mode.module, __package__).configure(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the chosen mode does."""
     from ...errors import UsageError
 
-    if arguments.mode is None:
+    name = arguments.mode
+    if name is None and not arguments.to:
         shown = "; ".join(f"--{mode.name}: {mode.summary}" for mode in MODES.values())
-        raise UsageError("it is not said what to submit to.", hint=f"Choose a mode. {shown}.")
-    if arguments.folder is None or arguments.out is None:
+        raise UsageError(
+            "it is not said what to submit to.", hint=f"Name a leaderboard with --to, or choose a mode. {shown}."
+        )
+    if name is None and arguments.out is not None:
+        raise UsageError("--out is not for a leaderboard.", hint="Leave it out, or choose --mteb.")
+    mode = MODES[name or DEFAULT_MODE]
+    if mode.run is None:
+        status: int = importlib.import_module(mode.module, __package__).run(arguments, arguments.results)
+        return status
+    if len(arguments.results) != 1 or arguments.out is None:
         raise UsageError(
             "the folder with the results, or the one to prepare, is not given.",
-            hint=f"Write squtr submit --{arguments.mode} RUN --out DIR.",
+            hint=f"Write squtr submit --{mode.name} RUN --out DIR.",
         )
-    return MODES[arguments.mode].run(arguments)
+    return mode.run(arguments)
 
 
 def _mteb(arguments: argparse.Namespace) -> int:
@@ -90,7 +117,7 @@ def _mteb(arguments: argparse.Namespace) -> int:
     if arguments.github and arguments.github.count("/") != 1:
         raise UsageError(f"{arguments.github!r} is no repository on GitHub.", hint="Write OWNER/NAME.")
     submission = prepare_mteb_submission(
-        arguments.folder, arguments.out, systems=arguments.system, allow_partial=arguments.allow_partial
+        arguments.results[0], arguments.out, systems=arguments.system, allow_partial=arguments.allow_partial
     )
     sent = _send(submission, arguments.to) if arguments.yes else None
     repository = {"repository": arguments.github} if arguments.github else {}
@@ -121,7 +148,7 @@ def _mteb(arguments: argparse.Namespace) -> int:
     say("To open the pull request on GitHub, read the text, then run (git, and gh that is logged in):")
     for command in commands:
         say(f"  {command}")
-    again = shlex.join(["squtr", "submit", "--mteb", str(arguments.folder), "--out", str(arguments.out)])
+    again = shlex.join(["squtr", "submit", "--mteb", str(arguments.results[0]), "--out", str(arguments.out)])
     say(f"To open one on a data set of the Hub instead: {again} --to ORG/NAME --yes")
     return 0
 
@@ -158,6 +185,11 @@ def _tell_sent(sent: RequestReport) -> None:
 
 MODES: Mapping[str, Mode] = {
     mode.name: mode
-    for mode in (Mode("mteb", "results on the tasks of mteb, for a repository in mteb's layout", _mteb),)
+    for mode in (
+        Mode("leaderboard", "a leaderboard, the default", module="...leaderboard.cli.submit"),
+        Mode("mteb", "results on the tasks of mteb, for a repository in mteb's layout", _mteb),
+    )
 }
 """What results can be submitted to."""
+
+DEFAULT_MODE = "leaderboard"

@@ -1,0 +1,195 @@
+"""The section of a model card about results: a table with intervals, how they were made, and whom to cite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import DataError
+from ..harness.results import Score
+from .entry import Entry
+from .markdown import plain
+
+_TITLES: Mapping[str, str] = {"squtr": "SQuTR", "rir_mega": "Whisper-RIR-Mega", "escucha": "ESCUCHA"}
+_METRICS: Mapping[str, tuple[str, ...]] = {
+    "squtr": ("ndcg_at_10", "mrr_at_10", "recall_at_10", "wer", "cer"),
+    "rir_mega": ("wer_clean", "wer_reverb", "delta_wer", "cer_clean", "cer_reverb", "delta_cer"),
+    "escucha": ("overall", "mcqa_accuracy", "mcqa_accuracy_corrected", "aif_accuracy"),
+}
+_WORDS: Mapping[str, str] = {
+    "ndcg_at_10": "nDCG@10", "mrr_at_10": "MRR@10", "recall_at_10": "Recall@10", "wer": "WER", "cer": "CER",
+    "wer_clean": "WER clean", "wer_reverb": "WER in the room", "delta_wer": "ΔWER", "cer_clean": "CER clean",
+    "cer_reverb": "CER in the room", "delta_cer": "ΔCER", "overall": "Overall", "mcqa_accuracy": "Multiple choice",
+    "mcqa_accuracy_corrected": "corrected for chance", "aif_accuracy": "Instructions",
+}  # fmt: skip
+_CITATIONS: Mapping[str, str] = {
+    "squtr": """@misc{li2026squtr,
+  title  = {SQuTR: A Robustness Benchmark for Spoken Query to Text Retrieval under Acoustic Noise},
+  author = {Yuejie Li and Ke Yang and Yueying Hua and Berlin Chen and Jianhao Nie and Yueping He and Caixin Kang},
+  year   = {2026},
+  eprint = {2602.12783},
+  archivePrefix = {arXiv},
+  primaryClass  = {cs.IR},
+  url    = {https://arxiv.org/abs/2602.12783}
+}""",
+    "rir_mega": """@misc{whisper_rir_mega,
+  title  = {Whisper-RIR-Mega},
+  year   = {2026},
+  eprint = {2603.02252},
+  archivePrefix = {arXiv},
+  url    = {https://arxiv.org/abs/2603.02252}
+}""",
+    "escucha": """@misc{escucha,
+  title  = {ESCUCHA},
+  year   = {2026},
+  eprint = {2607.17812},
+  archivePrefix = {arXiv},
+  url    = {https://arxiv.org/abs/2607.17812}
+}""",
+}
+_HARDLY_KNOWN = "–"
+_TASKS: Mapping[str, tuple[str, str]] = {
+    "squtr": ("text-retrieval", "Retrieval with spoken queries"),
+    "rir_mega": ("automatic-speech-recognition", "Speech recognition in rooms"),
+    "escucha": ("audio-text-to-text", "Questions about speech"),
+}
+
+
+def card_section(entries: Sequence[Entry]) -> str:
+    """The section in Markdown. Names and settings of the results are shown as they are, never as markup.
+
+    Raises `DataError` if there is no entry.
+    """
+    if not entries:
+        raise DataError("there is no result to show.", hint="Name a result, or the folder of an evaluation.")
+    parts = [_section(entry) for entry in entries]
+    cited = [f"```bibtex\n{_CITATIONS[name]}\n```" for name in dict.fromkeys(e.benchmark for e in entries)
+             if name in _CITATIONS]  # fmt: skip
+    return "\n".join([*parts, "### Citation", "", "\n\n".join(cited), ""])
+
+
+def _section(entry: Entry) -> str:
+    title = _TITLES.get(entry.benchmark, plain(entry.benchmark))
+    lines = [f"## Results on {title}: {plain(entry.system)}", "", *_table(entry), ""]
+    if entry.partial:
+        lines += ["These results cover a part of the items only, and are not comparable with whole ones.", ""]
+    lines += [
+        "Values are followed by their 95 % intervals (bootstrap over items). Error rates and their differences are "
+        "ratios: 0.05 is 5 %.",
+        "",
+        "### How to reproduce",
+        "",
+        *_how(entry),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _table(entry: Entry) -> list[str]:
+    wanted = _METRICS.get(entry.benchmark, ())
+    found = [name for name in wanted if any(name in scores for scores in entry.scores.values())]
+    found = found or sorted({name for scores in entry.scores.values() for name in scores})
+    baselines = [b for b in ("clean", "text") if entry.benchmark == "squtr"
+                 and any(b in losses for losses in entry.losses.values())]  # fmt: skip
+    heads = ["config", *(_WORDS.get(name, plain(name)) for name in found),
+             *(f"lost against {baseline}" for baseline in baselines), "n"]  # fmt: skip
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for config in entry.configs:
+        scores, losses, covered = entry.scores[config], entry.losses.get(config, {}), entry.coverage[config]
+        cells = [plain(config), *(_cell(scores.get(name)) for name in found)]
+        for baseline in baselines:
+            loss = losses.get(baseline, {}).get("ndcg_at_10")
+            cells.append(_cell(loss.absolute if loss else None))
+        cells.append(str(covered.n) if covered.n == covered.n_total else f"{covered.n} of {covered.n_total}")
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _cell(score: Score | None) -> str:
+    if score is None or score.value is None:
+        return _HARDLY_KNOWN
+    if score.low is None or score.high is None:
+        return f"{score.value:.4f}"
+    # Brackets would be a link in Markdown if a parenthesis followed; a comma and blanks are not.
+    return f"{score.value:.4f} ({score.low:.4f} to {score.high:.4f})"
+
+
+def _how(entry: Entry) -> list[str]:
+    lines = [
+        f"- benchmark: {plain(entry.benchmark)} {plain(entry.benchmark_version)}, squtr {plain(entry.squtr_version)}",
+        f"- data: {plain(entry.source)} {plain(entry.source_version)}, revision {plain(entry.revision)}",
+    ]
+    for role, spec in entry.components.items():
+        lines.append(f"- {role.replace('_', ' ')}: {_component(spec)}")
+    shown = {name: value for name, value in entry.settings.items() if value not in (None, "", [], {})}
+    if shown:
+        lines.append(
+            "- settings: " + ", ".join(f"{plain(name)} {plain(str(value), 80)}" for name, value in shown.items())
+        )
+    normalizers = dict.fromkeys(name for name in entry.normalizers.values() if name)
+    if normalizers:
+        lines.append(f"- text normaliser: {', '.join(map(plain, normalizers))}")
+    hardware = dict.fromkeys(entry.hardware.values())
+    speeds = [times["rtfx"] for times in entry.timing.values() if times.get("rtfx")]
+    if hardware:
+        fast = f", {min(filter(None, speeds)):.3g} s of sound per second at least" if speeds else ""
+        lines.append(f"- hardware: {', '.join(map(plain, hardware))}{fast}")
+    names = {"squtr": "", "rir_mega": " rir_mega", "escucha": " escucha"}
+    lines += [
+        "",
+        "```console",
+        f"pip install squtr=={_safe_version(entry.squtr_version)}",
+        f"squtr evaluate{names.get(entry.benchmark, '')} SYSTEM --data DATA --out run   # with the settings above",
+        "squtr validate run",
+        "```",
+    ]
+    return lines
+
+
+def _safe_version(version: str) -> str:
+    return "".join(char for char in version[:40] if char.isascii() and (char.isalnum() or char in ".+"))
+
+
+def _component(spec: Mapping[str, Any]) -> str:
+    parts = [plain(str(spec.get("model") or spec.get("name") or _HARDLY_KNOWN))]
+    if spec.get("revision"):
+        parts.append(f"revision {plain(str(spec['revision']), 64)}")
+    settings = spec.get("settings")
+    if isinstance(settings, Mapping) and settings:
+        parts.append(", ".join(f"{plain(str(key))} {plain(str(value), 120)}" for key, value in settings.items()))
+    return "; ".join(parts)
+
+
+def model_index(entries: Sequence[Entry], *, data_set: str = "") -> str:
+    """The metadata of a model card about these results, as YAML: `model-index`, as the Hub reads it.
+
+    `data_set` is the benchmark's name on the Hub; without it the benchmark's own name stands there. Raises `DataError`
+    if there is no entry.
+    """
+    import yaml
+
+    if not entries:
+        raise DataError("there is no result to show.", hint="Name a result, or the folder of an evaluation.")
+    models = []
+    for entry in entries:
+        kind, words = _TASKS.get(entry.benchmark, ("other", entry.benchmark))
+        results = []
+        for config in entry.configs:
+            wanted = _METRICS.get(entry.benchmark, tuple(entry.scores[config]))
+            metrics = [
+                {"type": name, "value": score.value, "name": _WORDS.get(name, name)}
+                for name in wanted
+                if (score := entry.scores[config].get(name)) is not None and score.value is not None
+            ]
+            if metrics:
+                title = _TITLES.get(entry.benchmark, entry.benchmark)
+                about = {
+                    "type": data_set or entry.benchmark,
+                    "name": f"{title} ({config})",
+                    "config": config,
+                    "split": "test",
+                }
+                results.append({"task": {"type": kind, "name": words}, "dataset": about, "metrics": metrics})
+        models.append({"name": entry.system, "results": results})
+    text: str = yaml.safe_dump({"model-index": models}, allow_unicode=True, sort_keys=False, width=120)
+    return text

@@ -1,0 +1,290 @@
+"""Whether a result may enter the leaderboard: form, hashes, coverage, invariants, and scoring its records again.
+
+`validate_file` looks at one file, `validate_files` also at what several say about each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from ..errors import DataError
+from ..harness.comparable import aspects
+from ..harness.results import ITEM_SCHEMA, TEXT_CONDITION, Result
+from .entry import Who, content_sha256
+from .findings import Finding, Findings, close, number
+from .invariants import check_result
+from .records import file_sha256, read_items
+from .rescore import Items, check_items, compare_failures, compare_scores
+from .stored import (
+    BENCHMARKS,
+    FOLDER,
+    StoredResult,
+    check_note,
+    first_problem,
+    is_stored,
+    items_path,
+    parse_path,
+    parse_stored,
+    written_items,
+)
+from .strict_json import read_object, shown, wrong_name
+
+_DEPTH = 4
+"""Parts of a stored path: results, benchmark, system, file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What was found about one file. `result` and `stored` are None where it could not be read so far.
+
+    `who` is `re-scored` if it has records and they give its scores.
+    """
+
+    path: Path
+    findings: tuple[Finding, ...]
+    who: Who
+    document: Mapping[str, Any] = field(default_factory=dict)
+    result: Result | None = None
+    stored: StoredResult | None = None
+    items: Path | None = None
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """What refuses it."""
+        return tuple(finding for finding in self.findings if finding.level == "error")
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing refuses it."""
+        return not self.errors
+
+    def as_json(self) -> dict[str, Any]:
+        """As one JSON object."""
+        return {
+            "file": str(self.path),
+            "ok": self.ok,
+            "who": self.who,
+            "findings": [
+                {"level": finding.level, "where": finding.where, "message": finding.message}
+                for finding in self.findings
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """How results of a benchmark are checked: `read` notes what is of another form and returns the model or None.
+
+    `check` looks at the numbers, `rescore` at the numbers and the records. `nullable` are the columns that may hold
+    nulls.
+    """
+
+    schema: pa.Schema
+    read: Callable[[Mapping[str, Any], Findings], Any]
+    check: Callable[[Any, Findings], None]
+    rescore: Callable[[Any, Items, Findings], None]
+    rows: Callable[[Any], int]
+    nullable: frozenset[str] = frozenset()
+
+
+def validate_file(path: Path, *, records: bool = True) -> Validation:
+    """Look at one result: a stored one, or one as an evaluation wrote it, with its table beside it.
+
+    Nothing is raised for what is wrong with the file: it is a finding. `records=False` does not look at the table.
+    """
+    findings = Findings()
+    try:
+        document = read_object(path)
+        if is_stored(document):
+            return _validate_stored(path, parse_stored(document, str(path)), findings, records=records)
+    except DataError as error:
+        findings.error("", str(error))
+        return Validation(path, tuple(findings.found), "self-reported")
+    return _validate(path, document, findings, records=records)
+
+
+def _validate_stored(path: Path, stored: StoredResult, findings: Findings, *, records: bool) -> Validation:
+    result = stored.result
+    if content_sha256(result) != stored.content_sha256:
+        findings.error("content_sha256", "the result is not the one that was submitted: its sha256 differs")
+    try:
+        check_note(stored.note)
+    except DataError as error:
+        findings.error("note", error.message)
+    place = "/".join(path.parts[-_DEPTH:])
+    try:
+        own = stored.path if stored.benchmark in BENCHMARKS and stored.system else ""
+    except (ValueError, OverflowError):
+        findings.error("submitted", f"{shown(stored.submitted)} is no date")
+        own = ""
+    if own and FOLDER in path.parts and place != own:
+        findings.error("", f"the file is at {shown(place, 160)}, its content belongs at {own}")
+    table = items_path(path)
+    if stored.items is None and table.exists():
+        findings.error("items", f"{table.name} lies beside a result that says it has no records")
+    if records and stored.items is not None:
+        problem = _wrong_table(table, stored)
+        if problem:
+            findings.error("items", problem)
+            records = False
+    found = _validate(path, result, findings, records=records, table=table if stored.items is not None else None)
+    return Validation(path, found.findings, found.who, result, found.result, stored, found.items)
+
+
+def _wrong_table(table: Path, stored: StoredResult) -> str:
+    wanted = stored.items
+    if wanted is None:
+        return ""
+    if not table.is_file():
+        return f"{table.name} is missing, and the result says it has {wanted.rows} records"
+    size = table.stat().st_size
+    if size != wanted.bytes:
+        return f"{table.name} has {size} bytes, the result says {wanted.bytes}"
+    return "" if file_sha256(table) == wanted.sha256 else f"{table.name} is not the one that was submitted"
+
+
+def _validate(
+    path: Path, document: Mapping[str, Any], findings: Findings, *, records: bool, table: Path | None = None
+) -> Validation:
+    """Look at what was measured. `table` is where the records are; by default where an evaluation writes them."""
+    name = document.get("benchmark")
+    benchmark = BENCHMARK_CHECKS.get(name) if isinstance(name, str) else None
+    if benchmark is None:
+        findings.error("benchmark", f"{shown(name)} is not one of {', '.join(BENCHMARK_CHECKS)}")
+        return Validation(path, tuple(findings.found), "self-reported", document)
+    _check_names(document, findings)
+    found = benchmark.read(document, findings)
+    result = found if isinstance(found, Result) else None
+    if found is None:
+        return Validation(path, tuple(findings.found), "self-reported", document)
+    benchmark.check(found, findings)
+    if table is None and not is_stored_place(path):
+        written = written_items(path, str(name))
+        table = written if written.is_file() else None
+    imported = result is not None and result.origin == "imported"
+    if table is None or imported:
+        findings.warn("items", "there are no records, so the numbers stand as reported")
+        return Validation(path, tuple(findings.found), "self-reported", document, result)
+    if not records:
+        return Validation(path, tuple(findings.found), "self-reported", document, result, items=table)
+    try:
+        items = Items(read_items(table, benchmark.schema, nullable=benchmark.nullable))
+        rows = items.table.num_rows
+        if rows != benchmark.rows(found):
+            findings.error("items", f"{table.name} has {rows} rows, the result covers {benchmark.rows(found)}")
+        else:
+            before = len(findings.errors)
+            benchmark.rescore(found, items, findings)
+            if len(findings.errors) == before:
+                return Validation(path, tuple(findings.found), "re-scored", document, result, items=table)
+    except DataError as error:
+        findings.error("items", str(error))
+    return Validation(path, tuple(findings.found), "self-reported", document, result, items=table)
+
+
+def is_stored_place(path: Path) -> bool:
+    """Whether a path ends like that of a stored result."""
+    return parse_path("/".join(path.parts[-_DEPTH:])) is not None
+
+
+def _check_names(document: Mapping[str, Any], findings: Findings) -> None:
+    """Names that people will read and click on."""
+    block = document.get("answerer", document.get("system"))
+    if not isinstance(block, Mapping):
+        return
+    places: list[tuple[str, object]] = [("system.name", block.get("name"))]
+    for role, spec in block.items():
+        if isinstance(spec, Mapping):
+            places += [(f"system.{role}.{key}", spec[key]) for key in ("name", "model", "revision") if spec.get(key)]
+    for where, name in places:
+        if not isinstance(name, str):
+            findings.error(where, f"{shown(name)} is no text")
+        elif problem := wrong_name(name):
+            findings.error(where, f"{shown(name)} {problem}")
+        elif name.startswith(("/", "~", "file:")) or name[1:3] == ":\\":
+            findings.warn(where, f"{shown(name)} is a path of the submitter's machine, and tells others nothing")
+
+
+def _read_squtr(document: Mapping[str, Any], findings: Findings) -> Result | None:
+    try:
+        return Result.model_validate(document, strict=True)
+    except ValidationError as error:
+        findings.error("", f"this is no result of squtr: {first_problem(error)}")
+        return None
+
+
+def _rescore_squtr(result: Result, items: Items, findings: Findings) -> None:
+    check_items(result, items, findings)
+    compare_scores(result, items, findings)
+    compare_failures(result, items, findings)
+
+
+BENCHMARK_CHECKS: dict[str, Benchmark] = {
+    "squtr": Benchmark(ITEM_SCHEMA, _read_squtr, check_result, _rescore_squtr, lambda result: int(result.data.n)),
+}
+"""What can be validated."""
+
+
+def validate_files(paths: Iterable[Path], *, records: bool = True) -> list[Validation]:
+    """Look at several results, and at whether their losses are the differences of their scores."""
+    return cross_check([validate_file(path, records=records) for path in paths])
+
+
+def cross_check(found: Sequence[Validation], others: Sequence[Validation] = ()) -> list[Validation]:
+    """Add to each of `found` what contradicts the results of the same system in `found` and `others`."""
+    known: dict[str, dict[str, list[Result]]] = {}
+    for validation in (*found, *others):
+        if validation.result is not None:
+            known.setdefault(_system_key(validation.result), {}).setdefault(validation.result.data.config, []).append(
+                validation.result
+            )
+    checked = []
+    for validation in found:
+        result = validation.result
+        findings = Findings(list(validation.findings))
+        if result is not None:
+            _check_baselines(result, known[_system_key(result)], findings)
+        checked.append(
+            Validation(
+                validation.path, tuple(findings.found), validation.who, validation.document, result, validation.stored,
+                validation.items,
+            )
+        )  # fmt: skip
+    return checked
+
+
+def _system_key(result: Result) -> str:
+    """One system on one data set. The recogniser is not part of it: a typed query has none."""
+    system = result.system
+    return content_sha256(
+        [aspects(result, words=False), system.name, system.kind, system.retriever, system.encoder, system.depth]
+    )
+
+
+def _check_baselines(result: Result, siblings: Mapping[str, Sequence[Result]], findings: Findings) -> None:
+    condition, config = result.data.condition, result.data.config
+    for baseline, by_metric in result.losses.items():
+        others = [
+            other
+            for other in siblings.get(f"{config.removesuffix(f'_{condition}')}_{baseline}", ())
+            if baseline == TEXT_CONDITION or other.system.transcriber == result.system.transcriber
+        ]
+        for metric, loss in by_metric.items():
+            here = result.scores.get(metric)
+            values = [other.scores[metric].value for other in others if metric in other.scores]
+            if here is None or here.value is None or loss.absolute.value is None or not values:
+                continue
+            lost = [value - here.value for value in values if value is not None]
+            if not any(close(one, loss.absolute.value) for one in lost):
+                shown_lost = number(lost[0]) if lost else "nothing"
+                findings.error(
+                    f"losses.{baseline}.{metric}",
+                    f"the result says {number(loss.absolute.value)} is lost, the scores of both conditions differ by "
+                    f"{shown_lost}",
+                )
