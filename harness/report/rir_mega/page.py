@@ -288,5 +288,12 @@ def _origin(found: Sequence[Section], samples: Samples, aside: Sequence[str]) ->
 
 
 def _distinct(values: Iterable[dict[str, Any]]) -> str:
-    texts = dict.fromkeys(json.dumps(v, ensure_ascii=False, indent=2, sort_keys=True) for v in values)
+    texts = dict.fromkeys(json.dumps(_known(v), ensure_ascii=False, indent=2, sort_keys=True) for v in values)
     return "".join(f'<pre tabindex="0">{escape(text)}</pre>' for text in texts)
+
+
+def _known(value: Any) -> Any:
+    """A JSON value without what is null."""
+    if isinstance(value, dict):
+        return {key: _known(entry) for key, entry in value.items() if entry is not None}
+    return value
