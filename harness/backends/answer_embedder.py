@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 import string
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import UsageError
 from ..protocols import AnswerRequest, ComponentSpec, Reply, Setting, TextEncoder
 from .asr_common import SAMPLE_RATE
 
+Role = Literal["query", "document"]
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 
 
@@ -77,11 +81,19 @@ class EmbedderAnswerer:
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
         """One reply per request, in order, from `question`, `options` and `transcripts`."""
         started = time.perf_counter()
-        texts = [self._reply(request) for request in requests]
+        plans = [self._compared(request) for request in requests]
+        queries = self._vectors([text for plan in plans for text in plan.wanted], "query")
+        documents = self._vectors([text for plan in plans for text in plan.known], "document")
+        texts = [plan.reply(queries, documents) for plan in plans]
         seconds = (time.perf_counter() - started) / max(1, len(texts))
         return [Reply(text, seconds=seconds) for text in texts]
 
-    def _reply(self, request: AnswerRequest) -> str:
+    def _vectors(self, texts: Sequence[str], role: Role) -> dict[str, NDArray[np.float32]]:
+        """The vector of every distinct text."""
+        distinct = list(dict.fromkeys(texts))
+        return dict(zip(distinct, self._encoder.encode(distinct, role=role), strict=True)) if distinct else {}
+
+    def _compared(self, request: AnswerRequest) -> _Compared:
         spoken = request.spoken_question and bool(request.transcripts)
         question = request.transcripts[-1] if spoken else request.question
         heard = request.transcripts[:-1] if spoken else request.transcripts
@@ -90,17 +102,27 @@ class EmbedderAnswerer:
             known = [passage for text in heard for passage in passages(text, self._passage_words)]
             if not known:
                 wanted, known = list(request.options), [question or " "]
-            best = self._similarity(wanted, known).max(axis=1)
-            return string.ascii_uppercase[int(np.argmax(best))]
+            return _Compared(tuple(wanted), tuple(known), True)
         sentences = [one.strip() for text in heard for one in _SENTENCE.split(text) if one.strip()]
-        if not sentences or not question.strip():
-            return sentences[0] if sentences else ""
-        return sentences[int(np.argmax(self._similarity([question], sentences)[0]))]
+        return _Compared((question,) if question.strip() and sentences else (), tuple(sentences), False)
 
-    def _similarity(self, wanted: Sequence[str], known: Sequence[str]) -> np.ndarray:
-        """(len(wanted), len(known)) cosines."""
-        queries = self._encoder.encode(wanted, role="query")
-        return np.asarray(queries @ self._encoder.encode(known, role="document").T)
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What is compared for one request: options (or an instruction) with passages (or sentences)."""
+
+    wanted: tuple[str, ...]
+    known: tuple[str, ...]
+    choice: bool
+
+    def reply(self, queries: Mapping[str, NDArray[np.float32]], documents: Mapping[str, NDArray[np.float32]]) -> str:
+        if not self.wanted or not self.known:
+            return self.known[0] if self.known else ""
+        wanted = np.stack([queries[text] for text in self.wanted])
+        similarity = wanted @ np.stack([documents[text] for text in self.known]).T
+        if self.choice:
+            return string.ascii_uppercase[int(np.argmax(similarity.max(axis=1)))]
+        return self.known[int(np.argmax(similarity[0]))]
 
 
 def passages(text: str, words: int) -> list[str]:

@@ -60,6 +60,9 @@ BENCHMARKS = {
     ("evaluate", "rir_mega"): CommandSpec(
         "evaluate rir_mega", ".evaluate_rir_mega", "evaluate transcribers on utterances clean and in a room"
     ),
+    ("evaluate", "escucha"): CommandSpec(
+        "evaluate escucha", ".evaluate_escucha", "ask models questions about speech, and score what they answer"
+    ),
     ("build", "escucha"): CommandSpec(
         "build escucha", ".build_escucha", "check and build a set of questions about speech"
     ),

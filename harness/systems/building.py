@@ -131,6 +131,16 @@ class Builder:
         """The component that is written so. `n_best` is for a transcriber that is not told it otherwise."""
         return _placed(entry.place, lambda: self._component(role, entry, n_best))
 
+    @property
+    def used(self) -> frozenset[str]:
+        """The overrides that some component made so far has as an option."""
+        return frozenset(self._used)
+
+    @property
+    def known(self) -> frozenset[str]:
+        """All options of the components made so far."""
+        return frozenset(self._known)
+
     def check_used(self) -> None:
         """Raise `UsageError` for an override that no component made so far has as an option."""
         given = self._overrides
@@ -182,7 +192,7 @@ def constructors_of(role: Role, backend: str) -> list[Callable[..., object]]:
     paths = [TABLES[role][backend].path]
     if backend in PASSED_ON:
         paths.append(PASSED_ON[backend])
-    return [_imported(path) for path in paths]
+    return [imported_backend(path) for path in paths]
 
 
 def options_of(constructors: Sequence[Callable[..., object]], *, positional: bool = False) -> dict[str, Option]:
@@ -210,8 +220,8 @@ def _no_options() -> None:
     """Stands for an object that is ready."""
 
 
-def _imported(path: str) -> Callable[..., object]:
-    """The class at a path of the tables of backends."""
+def imported_backend(path: str) -> Callable[..., object]:
+    """The class at a path of the tables of backends; its module is imported."""
     module, _, name = path.partition(":")
     # Relative to the package above `harness`, whatever that is called.
     return cast(Callable[..., object], getattr(importlib.import_module(f"...{module}", __package__), name))

@@ -1,5 +1,0 @@
-"""The page."""
-
-
-def write_report() -> None:
-    """Write it."""
