@@ -35,6 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Fetch, and say what is there and what is not."""
     from ...errors import UsageError
+    from ...loaders.escucha.data import read_taught, write_taught
     from ...loaders.escucha.fetching import REPOSITORY, fetch_sounds, fetch_table, wanted_of
     from ...loaders.escucha.fields import fields_of
     from ...loaders.escucha.reading import read_questions
@@ -45,9 +46,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.limit < 0:
         raise UsageError(f"the limit is {arguments.limit}.", hint="Give the number of sounds, or 0 for all.")
     folder: Path = (arguments.to or escucha_folder()).expanduser()
-    extra = fields_of(arguments.field)
+    given = fields_of(arguments.field)
     table = fetch_table(folder, arguments.questions, arguments.url or REPOSITORY)
-    questions = read_questions(table, extra=extra)
+    questions = read_questions(table, extra={**read_taught(folder), **given})
+    if given:
+        write_taught(folder, given)
     wanted = wanted_of(questions)
     if not wanted:
         raise UsageError(f"{table} has no addresses.", hint="Its questions need a source_url.")

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 from ...errors import DataError, unknown_name
 from ..home import escucha_folder
 from ..manifest import benchmark_of
+from ..shards import replace_file
 from ..sources.digests import KeptDigests, stream_sha256
 from .fields import row_of
 from .manifest import ESCUCHA
@@ -36,7 +37,7 @@ from .windows import Facts, Sound, facts
 
 MINI = ("mini", "escucha_mini")
 MINI_FOLDER = Path(__file__).resolve().parent.parent / "data" / "escucha_mini"
-ABOUT = "about.json"
+ABOUT, TAUGHT = "about.json", "fields.json"
 
 
 class QuestionStore(Protocol):
@@ -171,9 +172,9 @@ class FileStore:
                 hint="Give a folder with questions.jsonl and audio/, the published repository with its sound (see "
                 "`squtr fetch escucha`), or one that `squtr build escucha` wrote.",
             )
-        self._table, self._folder, self._extra = table, folder, extra
+        self._table, self._folder, self._extra = table, folder, {**read_taught(folder), **extra}
         self._sounds = SoundFolder(audio or find_audio_folder(folder))
-        about = _about(folder)
+        about = _object(folder / ABOUT)
         self.name = str(about.get("name") or (ESCUCHA if "ESCUCHA" in table.name else folder.resolve().name))
         self.licence = str(about.get("licence") or "unknown")
 
@@ -213,8 +214,19 @@ class FileStore:
         return digest.hexdigest()
 
 
-def _about(folder: Path) -> dict[str, Any]:
-    path = folder / ABOUT
+def read_taught(folder: Path) -> dict[str, str]:
+    """The spellings of fields that were taught for this folder, `fields.json`; {} if there are none."""
+    return {str(spelling): str(field) for spelling, field in _object(folder / TAUGHT).items()}
+
+
+def write_taught(folder: Path, extra: Mapping[str, str]) -> None:
+    """Keep spellings of fields beside the table, so that everything that reads the folder knows them."""
+    content = json.dumps({**read_taught(folder), **extra}, ensure_ascii=False, indent=1, sort_keys=True)
+    replace_file(folder / TAUGHT, (content + "\n").encode("utf-8"))
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; {} if there is no file."""
     if not path.is_file():
         return {}
     try:

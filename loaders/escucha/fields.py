@@ -133,14 +133,16 @@ def question_of(row: Mapping[str, Any], place: str, *, extra: Mapping[str, str] 
     kind = _kind(fields.get("kind"), bool(verifiers), item)
     options, answer = _options(fields, columns, id_, item) if kind == "mcqa" else ((), "")
     perception, reasoning = _labels(fields, item)
-    audios = _audios(fields, item)
+    audios, question_audio = _sounds(fields, item)
     durations = tuple(_number(value, "audio_durations_s", item) for value in _members(fields.get("audio_durations_s")))
     lengths = [_number(value, "duration_s", item) for value in _list(fields.get("duration_s"))]
+    if question_audio:
+        # A list may count the spoken question, which is not what the question is about.
+        durations, lengths = durations[: len(audios)], lengths[: len(audios)]
     if len(lengths) == len(audios) and not durations:
         durations = tuple(lengths)
     duration_s = math.fsum(lengths) if lengths else math.fsum(durations) if durations else NAN
     aetiology = _aetiology(fields, item)
-    question_audio = _audio_id(_text(fields.get("question_audio")))
     question = Question(
         id=id_,
         kind=kind,
@@ -461,6 +463,17 @@ def _aetiology(fields: Mapping[str, Any], item: str) -> str:
     if flag and not name:
         return "unknown"
     return _AETIOLOGIES.get(name, name)
+
+
+def _sounds(fields: Mapping[str, Any], item: str) -> tuple[tuple[str, ...], str]:
+    """What the question is about, and the spoken question ("" if it is not spoken)."""
+    audios = _audios(fields, item)
+    question_audio = _audio_id(_text(fields.get("question_audio")))
+    spoken, compared = (_flag(fields.get(name), name, item) for name in ("spoken", "comparative"))
+    if spoken and not compared and not question_audio and len(audios) == 2:
+        # As the paper has it: the question is the second sound.
+        return audios[:1], audios[1]
+    return audios, question_audio
 
 
 def _check_flags(question: Question, fields: Mapping[str, Any], item: str) -> None:

@@ -200,3 +200,16 @@ def test_wrong_names_and_options(home: Path) -> None:
         squtr.load_dataset("escucha", source="mini", limit=3)
     with pytest.raises(UsageError, match="takes no option noise"):
         squtr.load_dataset("escucha", source="mini", noise="demand")
+
+
+def test_the_example_of_the_documentation(home: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "escucha_data.md"
+    code = page.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert names["question"].comparative  # type: ignore[attr-defined]
+    assert names["window"].samples.size > 16_000  # type: ignore[attr-defined]
+    mini = EscuchaData("mini")
+    counts = {config: len(mini.questions(config)) for config in CONFIGS}
+    said = f"{counts['all']} questions over {len(mini._store.present())} clips (5 minutes): {counts['mcqa']} multiple"
+    assert said in page.read_text(encoding="utf-8")

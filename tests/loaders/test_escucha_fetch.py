@@ -344,5 +344,12 @@ def test_the_command_fetches_and_counts_what_is_missing(
     assert len(data.questions()) == 3
     with pytest.raises(AudioError, match="'private' is not in"):
         data.audio("private")
+    # A field that is not known is taught once, and known to all who read the folder.
+    (tmp_path / "escucha/data/tsv/ESCUCHA.json").write_text(json.dumps([{**row, "nota": "x"} for row in rows]))
+    assert main(["fetch", "escucha"]) == 1
+    assert "the field 'nota' is not known" in capsys.readouterr().err
+    assert main(["fetch", "escucha", "--field", "nota=-"]) == 0
+    capsys.readouterr()
+    assert len(EscuchaData(tmp_path / "escucha").questions()) == 3
     assert main(["fetch", "escucha"]) == 0
     assert "1 of 3 questions can be asked; 0 sounds are new." in capsys.readouterr().out

@@ -56,10 +56,6 @@ def questions(draw: st.DrawFn) -> Question:
     )
 
 
-def same(one: Question, other: Question) -> bool:
-    return row_of(one) == row_of(other)
-
-
 @given(questions())
 def test_what_is_written_is_read_back(question: Question) -> None:
     row = row_of(check_question(question))
@@ -120,6 +116,10 @@ def varied(**changes: Any) -> dict[str, Any]:
         ({"audio_path": ["a/x.wav", "b/y.mp3"], "is_comparative": "true"}, {"audios": ("x", "y")}),
         ({"audio_2": "z.flac", "is_comparative": 1}, {"audios": ("esc_0001", "z")}),
         ({"audio_path": ["x.wav", "p.wav"], "question_audio": "p.wav"}, {"audios": ("x",), "question_audio": "p"}),
+        (
+            {"audio_path": ["x.wav", "p.wav"], "spoken": True, "is_comparative": ..., "duration": 9.0},
+            {"audios": ("x",), "question_audio": "p", "duration_s": 9.0},
+        ),
         ({"duration": "nan"}, {"audio_durations_s": ()}),
         ({"duration": [4.0, 6.5], "audio_path": ["x", "y"], "is_comparative": True}, {"duration_s": 10.5}),
         ({"intelligibility": "missing"}, {"intelligibility": ""}),
