@@ -63,6 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how to run")
     how.add_argument("--strict", action="store_true", help="a question that fails fails its config (else: scores 0)")
     how.add_argument("--duration-edges", nargs="+", type=float, metavar="S", help="edges of the duration bins, s")
+    how.add_argument("--samples", type=int, default=12, metavar="N", help="questions to keep the sound of (12)")
     how.add_argument("--resamples", type=int, default=1000, metavar="N", help="bootstrap resamples (1000)")
     how.add_argument("--seed", type=int, default=0, metavar="N", help="seed of bootstrap and orders (0)")
     how.add_argument(
@@ -135,6 +136,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         spoken=not arguments.no_spoken,
         limit=arguments.limit,
         strict=arguments.strict,
+        samples=arguments.samples,
         seed=arguments.seed,
         resamples=arguments.resamples,
         **edges,

@@ -25,12 +25,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the page and say where it is."""
     from ..comparable import runs_folder
+    from ..escucha.results import holds_escucha
     from ..report import attribution_json, make_report
     from ..rir_mega.results import holds_rir_mega
 
     out = arguments.out or arguments.folder / "report.html"
     if holds_rir_mega(runs_folder(arguments.folder)):
         return _rir_mega(arguments, out)
+    if holds_escucha(runs_folder(arguments.folder)):
+        return _escucha(arguments, out)
     report = make_report(arguments.folder, out, title=arguments.title or "squtr report")
     path, size = report.path, report.path.stat().st_size
     if arguments.json:
@@ -48,6 +51,19 @@ def _rir_mega(arguments: argparse.Namespace, out: Path) -> int:
     size = path.stat().st_size
     if arguments.json:
         say_json({"report": str(path), "bytes": size, "benchmark": "rir_mega"})
+    else:
+        say(f"Report: {path} ({size / 1e6:.1f} MB)")
+    return 0
+
+
+def _escucha(arguments: argparse.Namespace, out: Path) -> int:
+    """The page of the benchmark `escucha`."""
+    from ..report.escucha.page import write_report
+
+    path = write_report(arguments.folder, out, title=arguments.title)
+    size = path.stat().st_size
+    if arguments.json:
+        say_json({"report": str(path), "bytes": size, "benchmark": "escucha"})
     else:
         say(f"Report: {path} ({size / 1e6:.1f} MB)")
     return 0

@@ -163,7 +163,7 @@ def _own(answerer: Answerer, asks: Sequence[Ask], sounds: Sounds, tools: Tools, 
         new = [i for i, reply in known.items() if reply is None]
         if new:
             requests = [asks[i].request([clips[audio] for audio in asks[i].audios] if hears else ()) for i in new]
-            replies = checked(_asked(answerer, requests, name), len(new), name)
+            replies = ask(answerer, requests, name)
             kept.add([(keys[i], reply) for i, reply in zip(new, replies, strict=True)])
             known |= zip(new, replies, strict=True)
         found += [(i, reply) for i, reply in known.items() if reply is not None]
@@ -174,18 +174,19 @@ def _own(answerer: Answerer, asks: Sequence[Ask], sounds: Sounds, tools: Tools, 
     return found
 
 
-def _asked(answerer: Answerer, requests: Sequence[AnswerRequest], name: str) -> Sequence[Reply]:
+def ask(answerer: Answerer, requests: Sequence[AnswerRequest], name: str) -> list[Reply]:
+    """The replies, if they are what an answerer must give. Raises `ModelError`, and what else squtr raises."""
     try:
-        return answerer.answer(requests)
+        replies = answerer.answer(requests)
     except SqutrError:
         raise
     except Exception as error:
         # A user's own class may raise anything.
         raise ModelError(f"{name} failed: {type(error).__name__}: {' '.join(str(error).split())[:300]}.") from error
+    return _checked(replies, len(requests), name)
 
 
-def checked(replies: Sequence[Reply], expected: int, name: str) -> list[Reply]:
-    """The replies, if they are what an answerer must give. Raises `ModelError`."""
+def _checked(replies: Sequence[Reply], expected: int, name: str) -> list[Reply]:
     found = list(replies)
     if len(found) != expected:
         raise ModelError(f"{name} gave {len(found)} replies to {expected} requests.", hint="One per request is needed.")

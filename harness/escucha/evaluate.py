@@ -50,6 +50,7 @@ from .results import (
     asks_table,
     write_record,
 )
+from .samples import keep_samples
 from .scoring import Statistics, overall, paired, right, rows_of, score, verifiers_of
 
 CONTROLS = ("text-only", "shuffled")
@@ -65,7 +66,8 @@ class Options:
     asks every answerer's reader without the sound too, "shuffled" asks once more with the options in another order.
     `spoken` asks the spoken versions too. `limit` (0: all) takes the first questions of every config: such results are
     marked partial. `strict` fails a config in which any ask failed. `seed` and `resamples` are those of intervals, and
-    `seed` of the orders. `duration_edges_s` are the edges of the duration bins.
+    `seed` of the orders. `samples` questions keep their sound for the report's players.
+    `duration_edges_s` are the edges of the duration bins.
     """
 
     permutations: int = 1
@@ -73,15 +75,17 @@ class Options:
     spoken: bool = True
     limit: int = 0
     strict: bool = False
+    samples: int = 12
     seed: int = 0
     resamples: int = 1000
     duration_edges_s: tuple[float, ...] = DURATION_EDGES_S
 
     def __post_init__(self) -> None:
-        if self.permutations < 1 or self.limit < 0 or self.resamples < 1:
+        if self.permutations < 1 or self.limit < 0 or self.resamples < 1 or self.samples < 0:
             raise UsageError(
-                f"{self.permutations} permutations, limit {self.limit}, {self.resamples} resamples.",
-                hint="Give at least 1, 0 and 1.",
+                f"{self.permutations} permutations, limit {self.limit}, {self.resamples} resamples, "
+                f"{self.samples} samples.",
+                hint="Give at least 1, 0, 1 and 0.",
             )
         wrong = next((name for name in self.controls if name not in CONTROLS), None)
         if wrong is not None:
@@ -199,6 +203,8 @@ def run_evaluation(
                 if target is not None:
                     write_record(target, record)
                 evaluation.records.append(record)
+        if target is not None and evaluation.records:
+            keep_samples(target, plan.data, [ask.question for ask in plan.asks], chosen.samples)
     return evaluation
 
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DataError, ModelError, SqutrError, StorageError
+from ...errors import DataError, SqutrError, StorageError
 from ..answers.reply_text import strip_reasoning
 from ..metrics.statistics import mean_interval
 from ..protocols import AnswerRequest, Reply
 from ..results import Score
 from .answerers import NamedAnswerer
-from .answering import Tools
+from .answering import Tools, ask
 from .asking import LANGUAGE, Ask
 from .kept import KeptReplies, request_key
 from .results import Agreement, Judge, OpenEnded
@@ -114,7 +114,7 @@ class Judges:
 
     def block(self, asks: Sequence[Ask], statistics: Statistics) -> OpenEnded | None:
         """The part of a result about the items of `asks`; None if none of them was marked."""
-        ids = {ask.id for ask in asks}
+        ids = {one.id for one in asks}
         own = {
             judge.name: {id_: mark for id_, mark in self.marks[judge.name].items() if id_ in ids}
             for judge in self.judges
@@ -157,20 +157,18 @@ def _marks(judge: NamedAnswerer, asks: Sequence[Ask], replies: Replies, tools: T
     kept = KeptReplies(tools.cache, judge.answerer.spec.fingerprint)
     requests: dict[str, AnswerRequest] = {}
     found: dict[str, int | None] = {}
-    for ask in asks:
-        reply = replies.get(ask.key)
+    for one in asks:
+        reply = replies.get(one.key)
         if reply is None or reply.error:
             # There is nothing to mark; the answerer's failure is counted as such.
             continue
         said = strip_reasoning(reply.text)
-        prompt = judge_prompt(ask.question.question, ask.question.answer, said)
-        requests[ask.id] = AnswerRequest(prompt, language=LANGUAGE)
+        prompt = judge_prompt(one.question.question, one.question.answer, said)
+        requests[one.id] = AnswerRequest(prompt, language=LANGUAGE)
     keys = {id_: request_key(request, ()) for id_, request in requests.items()}
     new = [id_ for id_, key in keys.items() if kept.get(key) is None]
     if new:
-        made = judge.answerer.answer([requests[id_] for id_ in new])
-        if len(made) != len(new):
-            raise ModelError(f"{judge.name} gave {len(made)} replies to {len(new)} requests.")
+        made = ask(judge.answerer, [requests[id_] for id_ in new], judge.name)
         kept.add([(keys[id_], reply) for id_, reply in zip(new, made, strict=True)])
     for id_, key in keys.items():
         found[id_] = _mark_of(kept.get(key))
