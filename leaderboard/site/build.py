@@ -13,11 +13,11 @@ from ...errors import UsageError
 from ...harness.results import write_atomically
 from ..entry import Entry
 from .document import Origin, document
-from .order import Ranker, RankRange, rank_by_intervals
+from .order import Ranker, RecordRanker, Records
 from .page import DEFAULT_TITLE, page
-from .pairs import FIRST, Records, paired_tests
+from .pairs import FIRST, paired_tests
 from .rows import as_csv, as_parquet, board_table
-from .tables import Table, groups, plain, tables
+from .tables import groups, plain, tables
 
 PAGE = "index.html"
 CARD = "README.md"
@@ -41,7 +41,7 @@ def build_site(
     out: Path,
     *,
     records: Records | None = None,
-    ranker: Ranker = rank_by_intervals,
+    ranker: Ranker | None = None,
     first: int = FIRST,
     origin: Origin | None = None,
     title: str = DEFAULT_TITLE,
@@ -49,9 +49,9 @@ def build_site(
 ) -> Site:
     """Write the site of `entries` into the folder `out`, and say what it is.
 
-    `records` gives the per-query table of an entry's config, from which the paired tests of the `first` systems of each
-    place are computed; without it there are none. `ranker` decides the ranks. The same entries, records and versions
-    give the same bytes. Other files in `out` are left alone.
+    `records` gives the per-query table of an entry's config: ranks and the paired tests of the `first` systems of each
+    place need it, without it there are positions only. `ranker` may decide the ranks in its place. The same entries,
+    records and versions give the same bytes. Other files in `out` are left alone.
 
     Raises `UsageError` if `out` is a file or `first` below 0, `StorageError` if the disk refuses.
     """
@@ -62,30 +62,17 @@ def build_site(
     place = origin or Origin()
     found = groups(entries)
     made = tables(found)
-    remembered = _remembering(ranker)
-    tests = paired_tests(made, records, first=first, ranker=remembered, progress=progress) if records and first else {}
-    board = document(found, made, ranker=remembered, pairs=tests, first=first, origin=place, squtr_version=__version__)
+    ranks = ranker or RecordRanker(records)
+    tests = paired_tests(made, records, first=first, ranker=ranks, progress=progress) if records and first else {}
+    board = document(found, made, ranker=ranks, pairs=tests, first=first, origin=place, squtr_version=__version__)
     content = page(board, title).encode("utf-8")
-    rows = board_table(found, made, remembered)
+    rows = board_table(found, made, ranks)
     write_atomically(out / "leaderboard.parquet", as_parquet(rows))
     write_atomically(out / "leaderboard.csv", as_csv(rows))
     write_atomically(out / CARD, card(title, place).encode("utf-8"))
     # Last: a folder with a page is complete.
     write_atomically(out / PAGE, content)
     return Site(out, len(entries), len(made), sum(len(own) for own in tests.values()), len(content))
-
-
-def _remembering(ranker: Ranker) -> Ranker:
-    """Ranks are needed three times, and may cost a bootstrap."""
-    known: dict[tuple[int, str], dict[str, RankRange]] = {}
-
-    def ranks(table: Table, by: str) -> dict[str, RankRange]:
-        key = (id(table), by)
-        if key not in known:
-            known[key] = dict(ranker(table, by))
-        return known[key]
-
-    return ranks
 
 
 def card(title: str = DEFAULT_TITLE, origin: Origin | None = None) -> str:

@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 
 from ...harness.results import Score
 from ..entry import ROLES, Entry
-from .order import Ranker, RankRange, rank_by_intervals
-from .tables import Group, Row, Table, condition_order, lower_is_better, plain
+from ..ranking import lower_is_better
+from .order import Ranker, RecordRanker, Standing
+from .tables import Group, Row, Table, condition_order, plain
 
 UNIT = 100_000
 """Numbers of tables are stored as multiples of 1 / UNIT: the page shows three or four places."""
@@ -37,7 +38,7 @@ def document(
     found: Sequence[Group],
     made: Sequence[Table],
     *,
-    ranker: Ranker = rank_by_intervals,
+    ranker: Ranker | None = None,
     pairs: Mapping[str, Any] | None = None,
     first: int = 0,
     origin: Origin | None = None,
@@ -47,7 +48,7 @@ def document(
 
     `pairs` are the paired tests by table (see `pairs.py`), of the `first` systems of each.
     """
-    place = origin or Origin()
+    place, ranker = origin or Origin(), ranker or RecordRanker()
     entries = [(number, entry) for number, group in enumerate(found) for entry in group.entries]
     index = {(number, entry.id): at for at, (number, entry) in enumerate(entries)}
     parts = _Parts()
@@ -253,11 +254,18 @@ def _columns(scores: Sequence[Score | None]) -> dict[str, Any]:
     return found
 
 
-def _rank_columns(rows: Sequence[Row], ranks: Mapping[str, RankRange]) -> dict[str, Any]:
+def _rank_columns(rows: Sequence[Row], ranks: Mapping[str, Standing]) -> dict[str, Any]:
     own = [ranks.get(row.entry.id) for row in rows]
     if not any(own):
         return {}
-    return {"best": [rank.best if rank else None for rank in own], "worst": [r.worst if r else None for r in own]}
+    found = {"position": [one.position if one else None for one in own]}
+    if any(one.rank is not None for one in own if one):
+        found |= {
+            "rank": [one.rank if one else None for one in own],
+            "best": [one.low if one else None for one in own],
+            "worst": [one.high if one else None for one in own],
+        }
+    return found
 
 
 def _whole(value: float | None) -> int | None:

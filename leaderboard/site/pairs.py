@@ -17,8 +17,7 @@ import pyarrow as pa
 from ...errors import SqutrError
 from ...harness.metrics.compare_items import MetricComparison, compare_items, metric_names
 from ...harness.results import ITEM_SCHEMA
-from ..entry import Entry
-from .order import Ranker, rank_by_intervals
+from .order import Ranker, RecordRanker, Records
 from .tables import Place, Row, Table
 
 FIRST = 6
@@ -26,8 +25,6 @@ FIRST = 6
 RESAMPLES = 1000
 PERMUTATIONS = 10_000
 
-Records = Callable[[Entry, str], pa.Table | None]
-"""The per-query table of an entry's config (columns of `ITEM_SCHEMA`), None where there is none."""
 _FIELDS = (
     "word_errors", "word_reference_length", "char_errors", "char_reference_length",
     "ndcg_at_10", "mrr_at_10", "recall_at_10",
@@ -47,17 +44,17 @@ def paired_tests(
     records: Records,
     *,
     first: int = FIRST,
-    ranker: Ranker = rank_by_intervals,
+    ranker: Ranker | None = None,
     progress: Callable[[int, int], None] | None = None,
     seed: int = 0,
 ) -> dict[str, dict[str, dict[str, list[float | None]]]]:
     """By place ("group/language/subset/condition") and pair ("id id") the tests by metric.
 
     A test is [a, b, a − b, low, high, p, p after Holm over the metrics of the pair, detectable difference, n]. The
-    systems are those with most rank in the place's first metric; pairs without common queries, or of other
+    systems are the first by the place's first metric; pairs without common queries, or of other
     references, have no test.
     """
-    places = _first_tables(made)
+    places, ranker = _first_tables(made), ranker or RecordRanker(records)
     found: dict[str, dict[str, dict[str, list[float | None]]]] = {}
     for number, table in enumerate(places):
         if progress:
@@ -94,7 +91,7 @@ def _tests(
 ) -> dict[str, dict[str, list[float | None]]]:
     ranks = ranker(table, "")
     own = [row for row in table.rows if row.entry.id in ranks and row.entry.who != "published"]
-    own.sort(key=lambda row: (ranks[row.entry.id].best, ranks[row.entry.id].worst, row.entry.id))
+    own.sort(key=lambda row: (ranks[row.entry.id].position, row.entry.id))
     sides: list[tuple[Row, _Side]] = []
     for row in own:
         if len(sides) == first:

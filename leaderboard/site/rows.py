@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..entry import Entry
+from ..ranking import lower_is_better
 from .document import safe_link
-from .order import Ranker, RankRange, rank_by_intervals
-from .tables import Group, Row, Table, lower_is_better, plain
+from .order import Ranker, RecordRanker, Standing
+from .tables import Group, Row, Table, plain
 
 SCHEMA = pa.schema(
     [
@@ -37,9 +38,12 @@ SCHEMA = pa.schema(
         ("high", pa.float64()),
         ("n", pa.int64()),
         ("n_total", pa.int64()),
-        # Null for what has no rank: partial coverage, or shown outside the ranking.
-        ("rank_best", pa.int64()),
-        ("rank_worst", pa.int64()),
+        # The place of the value alone; null for partial coverage and what is shown outside the ranking.
+        ("position", pa.int64()),
+        # Shared by systems that cannot be told apart, with its 95 % interval; null without per-query records.
+        ("rank", pa.int64()),
+        ("rank_low", pa.int64()),
+        ("rank_high", pa.int64()),
         ("partial", pa.bool_()),
         ("ranked", pa.bool_()),
         ("loss_clean", pa.float64()),
@@ -69,16 +73,16 @@ SCHEMA = pa.schema(
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def board_table(found: Sequence[Group], made: Sequence[Table], ranker: Ranker = rank_by_intervals) -> pa.Table:
+def board_table(found: Sequence[Group], made: Sequence[Table], ranker: Ranker | None = None) -> pa.Table:
     """All rows of all tables, in their order. Numbers that do not exist are null."""
-    rows = []
+    rows, ranker = [], ranker or RecordRanker()
     for table in made:
         ranks = ranker(table, "")
         rows += [_row(found[table.group], table, row, ranks.get(row.entry.id)) for row in table.rows]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def _row(group: Group, table: Table, row: Row, rank: RankRange | None) -> dict[str, Any]:
+def _row(group: Group, table: Table, row: Row, standing: Standing | None) -> dict[str, Any]:
     entry, config = row.entry, row.config
     covered = entry.coverage.get(config)
     timing = entry.timing.get(config, {})
@@ -102,8 +106,10 @@ def _row(group: Group, table: Table, row: Row, rank: RankRange | None) -> dict[s
         "high": row.score.high,
         "n": row.score.n,
         "n_total": covered.n_total if covered else None,
-        "rank_best": rank.best if rank else None,
-        "rank_worst": rank.worst if rank else None,
+        "position": standing.position if standing else None,
+        "rank": standing.rank if standing else None,
+        "rank_low": standing.low if standing else None,
+        "rank_high": standing.high if standing else None,
         "partial": entry.partial,
         "ranked": row.in_order,
         **_losses(row),

@@ -97,17 +97,17 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("caption.down", "lower is better", "越低越好", "más bajo es mejor"),
     (
         "caption.note",
-        "95 % intervals over queries. A rank such as 2–5 is an interval: systems that share ranks cannot be told "
-        "apart.",
-        "区间为查询上的 95 % 置信区间。2–5 这样的名次是一个区间：名次重叠的系统无法区分。",
-        "Intervalos del 95 % sobre las consultas. Un puesto como 2–5 es un intervalo: los sistemas que comparten "
-        "puestos no se distinguen.",
+        "95 % intervals over queries. Systems that cannot be told apart from a better one share its rank; below a rank "
+        "stands its interval.",
+        "区间为查询上的 95 % 置信区间。与更好系统无法区分的系统与其并列；名次下方是名次的区间。",
+        "Intervalos del 95 % sobre las consultas. Los sistemas que no se distinguen de uno mejor comparten su puesto; "
+        "debajo de cada puesto está su intervalo.",
     ),
     (
-        "caption.published",
-        "Published numbers carry no intervals: their order is that of the values.",
-        "已发表的数值没有区间：其顺序只按数值排列。",
-        "Los números publicados no llevan intervalos: su orden es el de los valores.",
+        "caption.position",
+        "A rank in parentheses is the place of the value alone: no records of single queries say more.",
+        "括号中的名次只是数值的位次：没有逐条记录可作进一步判断。",
+        "Un puesto entre paréntesis es solo el lugar del valor: no hay registros por consulta que digan más.",
     ),
     ("status", "{shown} of {n} systems", "{n} 个系统中的 {shown} 个", "{shown} de {n} sistemas"),
     ("status.sorted", "sorted by {column}", "按{column}排序", "ordenados por {column}"),
@@ -140,6 +140,12 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("nothing", "No system fits.", "没有符合条件的系统。", "Ningún sistema encaja."),
     ("no_value", "not measured", "未测量", "sin medir"),
     ("unknown", "not known", "未知", "no se sabe"),
+    (
+        "rank.interval",
+        "95 % interval of the rank: {low} to {high}",
+        "名次的 95 % 区间：{low} 至 {high}",
+        "Intervalo del 95 % del puesto: {low} a {high}",
+    ),
     ("interval", "{low} to {high}", "{low} 至 {high}", "{low} a {high}"),
     # Charts.
     (
@@ -177,9 +183,9 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("heat.title", "Recogniser × retriever", "识别器 × 检索器", "Reconocedor × recuperador"),
     (
         "heat.note",
-        "The best value of each pair. Darker is better.",
-        "每一组合的最佳值。颜色越深越好。",
-        "El mejor valor de cada pareja. Más oscuro es mejor.",
+        "The best value of each pair. The stronger the colour, the better.",
+        "每一组合的最佳值。颜色越浓越好。",
+        "El mejor valor de cada pareja. Cuanto más intenso el color, mejor.",
     ),
     ("recogniser", "Recogniser", "识别器", "Reconocedor"),
     ("retriever", "Retriever", "检索器", "Recuperador"),
@@ -311,11 +317,11 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("about.title", "How to read this", "如何阅读", "Cómo leer esto"),
     (
         "about.rank",
-        "Ranks are intervals from a bootstrap over queries. Systems whose ranks overlap share them: their order "
-        "may be chance.",
-        "名次是对查询作自助抽样得到的区间。名次重叠的系统并列：其先后可能只是偶然。",
-        "Los puestos son intervalos de un remuestreo de las consultas. Los sistemas cuyos puestos se solapan los "
-        "comparten: su orden puede ser azar.",
+        "A rank is one more than the number of systems that are better beyond chance (paired differences, Holm's "
+        "correction over all pairs of the table); its interval is that of a bootstrap over queries.",
+        "名次等于显著更好的系统数加一（配对差值，对表中所有组合作 Holm 校正）；其区间来自对查询的自助抽样。",
+        "El puesto es uno más que el número de sistemas mejores más allá del azar (diferencias pareadas, corrección de "
+        "Holm sobre todas las parejas de la tabla); su intervalo es el de un remuestreo de las consultas.",
     ),
     (
         "about.apart",

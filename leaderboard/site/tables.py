@@ -15,23 +15,14 @@ from functools import lru_cache
 
 from ...harness.results import Loss, Score
 from ..entry import Coverage, Entry
+from ..ranking import lower_is_better
 
-_ERROR = re.compile(r"(?:^|_)(?:wer|cer|mixed)(?:_|$)")
 _MAIN = ("ndcg_at_10", "delta_wer", "accuracy_corrected", "accuracy", "wer")
 _CONDITIONS = (
     "text", "clean", "low_noise", "medium_noise", "high_noise",
     "reverb", "reverb_low_noise", "reverb_medium_noise", "reverb_high_noise",
 )  # fmt: skip
 _LONGEST = 300
-
-
-def lower_is_better(metric: str) -> bool:
-    """Whether a metric counts errors.
-
-    >>> lower_is_better("wer_macro"), lower_is_better("delta_cer"), lower_is_better("ndcg_at_10")
-    (True, True, False)
-    """
-    return bool(_ERROR.search(metric))
 
 
 @lru_cache(maxsize=100_000)
@@ -122,15 +113,17 @@ class Group:
 
 
 def groups(entries: Iterable[Entry]) -> list[Group]:
-    """The groups, those with most entries first within a benchmark; `squtr` before other benchmarks."""
+    """The groups, those with most entries first within a version; `squtr` before others, published numbers last."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
-        key = json.dumps([entry.benchmark, entry.benchmark_version, sorted(entry.aspects.items())], ensure_ascii=False)
+        apart = entry.who == "published"
+        key = json.dumps([entry.benchmark, entry.benchmark_version, apart, sorted(entry.aspects.items())])
         found.setdefault(key, []).append(entry)
     made = [_group(sorted(own, key=lambda entry: entry.id)) for own in found.values()]
     return sorted(
         made,
         key=lambda g: (
+            all(entry.who == "published" for entry in g.entries),
             g.benchmark != "squtr",
             g.benchmark,
             _descending(g.version),
@@ -159,10 +152,14 @@ def place_of(config: str, covered: Coverage) -> Place:
     Place(language='en', subset='', condition='clean')
     >>> place_of("fiqa_clean", Coverage(1, 1, False, "en", "clean", ("fiqa",)))
     Place(language='en', subset='fiqa', condition='clean')
+    >>> place_of("en_test", Coverage(1, 1, False, "en", "reverb"))
+    Place(language='en', subset='', condition='en_test')
     """
-    head = config.removesuffix(f"_{covered.condition}") if covered.condition else config
-    whole = head == covered.language or not covered.condition
-    return Place(covered.language, "" if whole else head, covered.condition or config)
+    head = config.removesuffix(f"_{covered.condition}")
+    if not covered.condition or head == config:
+        # Not named by a condition: the config is what there is to choose.
+        return Place(covered.language, "", config)
+    return Place(covered.language, "" if head == covered.language else head, covered.condition)
 
 
 def tables(found: Sequence[Group]) -> list[Table]:

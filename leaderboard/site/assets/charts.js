@@ -60,10 +60,10 @@ function labels(points, right, boxes) {
   }
   return made;
 }
-function numbersTable(caption, heads, rows, open) {
-  const table = el("table", { class: "numbers" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, heads.map((head, at) => el("th", { scope: "col", class: at ? "num" : "" }, head)))),
+function numbersTable(title, heads, rows) {
+  const table = el("table", { class: "numbers" }, caption(title), el("thead", {}, el("tr", {}, heads.map((head, at) => el("th", { scope: "col", class: at ? "num" : "" }, head)))),
     el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, at) => el(at ? "td" : "th", { class: at ? "num" : "", scope: at ? null : "row" }, cell))))));
-  return el("details", { open: open !== false }, el("summary", {}, t("chart.table")), scroller(caption, table));
+  return el("details", { open: true }, el("summary", {}, t("chart.table")), scroller(title, table));
 }
 
 const mostCurves = 8;
@@ -161,7 +161,7 @@ function heatView(c) {
   const across = sortedNames("retriever").slice(0, 60), down = sortedNames("transcriber").slice(0, 100);
   const values = [...best.values()].map((row) => row.score.value), low = Math.min(...values), high = Math.max(...values);
   const level = (value) => { const share = high > low ? (value - low) / (high - low) : 1; return Math.round(8 * (c.lower ? 1 - share : share)); };
-  const table = el("table", { class: "heat" }, el("caption", {}, t("heat.note")),
+  const table = el("table", { class: "heat" }, caption(t("heat.note")),
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("recogniser") + " × " + t("retriever")), across.map((one) => el("th", { scope: "col" }, name(one))))),
     el("tbody", {}, down.map((one) => el("tr", {}, el("th", { scope: "row" }, name(one)), across.map((other) => {
       const row = best.get(one + "\u0000" + other);
@@ -174,7 +174,7 @@ const median = (values) => { const sorted = [...values].sort((a, b) => a - b), h
 function robustnessView(c) {
   const title = t("robustness.title");
   const head = [el("h2", {}, title), el("p", { class: "sub" }, wordsOf(c))];
-  const baseline = c.by || (c.baselines.includes("clean") ? "clean" : c.baselines[0]);
+  const baseline = (c.by && c.baselines.includes(c.by) ? c.by : "") || (c.baselines.includes("clean") ? "clean" : c.baselines[0]);
   if (!baseline) return [head, el("p", {}, t("robustness.choose", { condition: conditionName(c.condition) }))];
   const before = new Map(c.rowsAt(baseline).map((row) => [row.system.id, row]));
   const rows = c.rows.filter((row) => row.losses[baseline] && before.get(row.system.id)?.score && inOrder(row))
@@ -182,12 +182,13 @@ function robustnessView(c) {
   if (!rows.length) return [head, el("p", {}, t("chart.empty"))];
   const width = canvasWidth(860), height = 430, left = 58, right = width - 16, top = 14, bottom = height - 48;
   const starts = rows.map((one) => one.start.value), losses = rows.map((one) => one.lost.value);
-  const xs = niceTicks(Math.min(...starts), Math.max(...starts), width < 500 ? 4 : 7), ys = niceTicks(Math.min(0, ...losses), Math.max(...losses), 6);
+  const xs = niceTicks(Math.min(...starts), Math.max(...starts), width < 500 ? 4 : 7), shownBars = rows.length <= 60 ? rows.flatMap((one) => [one.lost.low ?? one.lost.value, one.lost.high ?? one.lost.value]) : losses,
+    ys = niceTicks(Math.min(0, ...shownBars), Math.max(...shownBars), 6);
   const x = linear(xs[0], xs.at(-1), c.lower ? right : left, c.lower ? left : right), y = linear(ys[0], ys.at(-1), bottom, top);
   const digits = digitsOf(xs);
   const axis = xs.map((tick) => [svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: top, y2: bottom }), svg("text", { class: "tick", x: x(tick), y: bottom + 18, "text-anchor": "middle" }, number(tick, digits))]);
   const middle = [svg("line", { class: "divider", x1: x(median(starts)), x2: x(median(starts)), y1: top, y2: bottom }), svg("line", { class: "divider", x1: left, x2: right, y1: y(median(losses)), y2: y(median(losses)) })];
-  const sorted = [...rows].sort((a, b) => (a.lost.best ?? 1e9) - (b.lost.best ?? 1e9) || a.lost.value - b.lost.value);
+  const sorted = [...rows].sort((a, b) => a.lost.value - b.lost.value);
   const place = (one) => ({ x: x(one.start.value), y: y(one.lost.value), label: one.row.system.name });
   const dots = sorted.map((one, at) => { const p = place(one); return svg("a", { href: address("system", [one.row.system.id]), "aria-label": one.row.system.name, tabindex: at < 10 ? null : "-1", class: "s0" },
     svg("title", {}, one.row.system.name + ": " + number(one.start.value) + ", " + number(one.lost.value)),

@@ -31,6 +31,8 @@ function fill(element, attributes, children) {
 const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) => fill(document.createElementNS(svgSpace, tag), attributes, children);
 // Names of systems may be of any script and direction.
+// A caption stays in view while its table is moved sideways.
+const caption = (...children) => el("caption", {}, el("span", {}, children));
 const name = (text) => el("bdi", {}, text);
 
 function outside(address, text) {
@@ -131,6 +133,7 @@ function measured(columns, at) {
   return {
     value, low: scaled(columnAt(columns.low, at)), high: scaled(columnAt(columns.high, at)),
     relative: scaled(columnAt(columns.relative, at)), best: columnAt(columns.best, at), worst: columnAt(columns.worst, at),
+    rank: columnAt(columns.rank, at), position: columnAt(columns.position, at),
   };
 }
 function rowsOf(table) {
@@ -177,7 +180,10 @@ function chosen() {
   const subset = pick(subsets, q.sub || "", [""]);
   const inSubset = inLanguage.filter((table) => table.subset === subset);
   const conditions = data.conditions.filter((condition) => inSubset.some((table) => table.condition === condition));
-  const condition = pick(conditions, q.cond, ["clean", "text"]);
+    // Robustness is about what air takes away: without a choice, the worst noise that has a loss.
+  const lossy = [...conditions].reverse().filter((one) => inSubset.some((table) => table.condition === one && table.loss));
+  const preferred = state.view === "robustness" ? ["high_noise", "medium_noise", ...lossy] : ["clean", "text"];
+  const condition = pick(conditions, q.cond, preferred.filter((one) => state.view !== "robustness" || lossy.includes(one)));
   const here = inSubset.filter((table) => table.condition === condition);
   const metrics = data.groups.length ? data.groups[group].metrics.filter((m) => here.some((table) => table.metric === m)) : [];
   const metric = pick(metrics, q.m, []);
@@ -201,12 +207,13 @@ const wordsOf = (c) => t("caption", {
 });
 const better = (c) => (a, b) => (c.lower ? a - b : b - a);
 const ordered = (c, rows) => rows.filter((row) => row.score).sort((a, b) =>
-  (a.score.best ?? 1e9) - (b.score.best ?? 1e9) || better(c)(a.score.value, b.score.value) || collator.compare(a.system.name, b.system.name));
+  (a.score.position ?? 1e9) - (b.score.position ?? 1e9) || better(c)(a.score.value, b.score.value) || collator.compare(a.system.name, b.system.name));
 const picks = () => (state.query.pick || "").split(",").filter((id) => systemAt.has(id));
 
 const systemLink = (system) => el("a", { href: address("system", [system.id]), class: "system", "data-focus": "system-" + system.id }, name(system.name));
 function badge(row) {
   const who = row.who || row.system.who;
+  if (who === "self-reported") return null;
   return el("span", { class: "badge " + (who === "published" ? "published" : who === "re-scored" ? "checked" : "") }, whoName(who));
 }
 function within(score, digits) {
@@ -215,6 +222,9 @@ function within(score, digits) {
     number(score.low, digits) + "–" + number(score.high, digits));
 }
 function rankText(score) {
-  if (!score || score.best === null || score.best === undefined) return blank;
-  return score.best === score.worst ? String(score.best) : score.best + "–" + score.worst;
+  if (!score || score.position === null) return blank;
+  // Without records of single queries the place of the value is all that is known.
+  if (score.rank === null) return "(" + score.position + ")";
+  const between = score.best === score.worst ? String(score.best) : score.best + "–" + score.worst;
+  return [String(score.rank), between !== String(score.rank) && el("small", { title: t("rank.interval", { low: score.best, high: score.worst }) }, between)];
 }

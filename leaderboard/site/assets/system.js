@@ -12,7 +12,7 @@ function configTable(system, kind, heading, noteText, naming, format) {
   const configs = Object.entries(system.configs || {}).filter(([, own]) => own[kind] && Object.keys(own[kind]).length);
   if (!configs.length) return null;
   const columns = unique(configs.flatMap(([, own]) => Object.keys(own[kind])));
-  return el("section", {}, el("h2", {}, heading), noteText && el("p", { class: "note" }, noteText), scroller(heading, el("table", {}, el("caption", {}, heading),
+  return el("section", {}, el("h2", {}, heading), noteText && el("p", { class: "note" }, noteText), scroller(heading, el("table", {}, caption(heading),
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("config")), columns.map((column) => el("th", { scope: "col", class: "num" }, naming(column))))),
     el("tbody", {}, configs.map(([config, own]) => el("tr", {}, el("th", { scope: "row" }, name(config)), columns.map((column) => el("td", { class: "num" + (own[kind][column] ? "" : " none") }, own[kind][column] === undefined ? blank : format(own[kind][column], column)))))))));
 }
@@ -27,12 +27,12 @@ function systemScores(system) {
       const table = byKey.get(keyOf(system.group, language, subset, condition, metric));
       const row = rowsOf(table).find((one) => one.system === system);
       if (!row || !row.score) return el("td", { class: "num none" }, blank);
-      const ranked = inOrder(row) && row.score.best !== null && row.score.best !== undefined;
-      return el("td", { class: "num" }, number(row.score.value), row.erratum && el("abbr", { title: row.erratum, class: "erratum" }, " †"), within(row.score), ranked && el("small", {}, el("a", { href: address("table", [], { b: system.group, lang: language, sub: subset, cond: condition, m: metric }) }, "#" + rankText(row.score))));
+      const ranked = inOrder(row) && row.score.position !== null;
+      return el("td", { class: "num" }, number(row.score.value), row.erratum && el("abbr", { title: row.erratum, class: "erratum" }, " †"), within(row.score), ranked && el("small", {}, el("a", { href: address("table", [], { b: system.group, lang: language, sub: subset, cond: condition, m: metric }) }, "#" + (row.score.rank ?? row.score.position))));
     });
     return el("tr", {}, el("th", { scope: "row" }, subset ? name(subset) : languageName(language), el("small", {}, conditionName(condition))), cells);
   });
-  return el("section", {}, el("h2", {}, t("scores")), scroller(t("scores"), el("table", {}, el("caption", {}, t("caption.note")),
+  return el("section", {}, el("h2", {}, t("scores")), scroller(t("scores"), el("table", {}, caption(t("caption.note")),
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("condition")), metrics.map((metric) => el("th", { scope: "col", class: "num" }, metricName(metric), el("small", {}, t(isLower(metric) ? "caption.down" : "caption.up")))))), el("tbody", {}, rows))));
 }
 function systemView(id) {
@@ -56,10 +56,10 @@ function systemView(id) {
     systemScores(system),
     configTable(system, "failures", t("failures"), t("failures.note"), (key) => known("fail." + key, key), String),
     configTable(system, "timing", t("timing"), t("about.speed"), (key) => key, (value) => short(value)),
-    models.length > 0 && el("section", {}, el("h2", {}, t("models")), scroller(t("models"), el("table", {}, el("caption", {}, t("models")), el("thead", {}, el("tr", {}, [t("role"), t("models"), t("revision"), t("parameters"), t("open")].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, models)))),
+    models.length > 0 && el("section", {}, el("h2", {}, t("models")), scroller(t("models"), el("table", {}, caption(t("models")), el("thead", {}, el("tr", {}, [t("role"), t("models"), t("revision"), t("parameters"), t("open")].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, models)))),
     el("section", {}, el("h2", {}, t("settings")), Object.keys(system.settings || {}).length > 0 && settingsTree(system.settings),
       Object.entries(system.parts || {}).map(([role, at]) => [el("h3", {}, known("role." + role, role)), settingsTree(data.parts[at])]), Object.keys(group.aspects || {}).length > 0 && [el("h3", {}, t("data")), settingsTree(group.aspects)]),
-    files.length > 0 && el("section", {}, el("h2", {}, t("files")), scroller(t("files"), el("table", {}, el("caption", {}, t("files")), el("thead", {}, el("tr", {}, [t("config"), t("file"), "sha256", t("normalizer"), t("hardware"), t("who")].map((text) => el("th", { scope: "col" }, text)))),
+    files.length > 0 && el("section", {}, el("h2", {}, t("files")), scroller(t("files"), el("table", {}, caption(t("files")), el("thead", {}, el("tr", {}, [t("config"), t("file"), "sha256", t("normalizer"), t("hardware"), t("who")].map((text) => el("th", { scope: "col" }, text)))),
       el("tbody", {}, files.map(([config, own]) => el("tr", {}, el("th", { scope: "row" }, name(config)), el("td", { class: "wide" }, fileLink(own.file)), el("td", {}, el("code", {}, own.hash || blank)), el("td", {}, own.normalizer || blank), el("td", { class: "wide" }, own.hardware || blank), el("td", {}, whoName(own.who))))))),
       (system.superseded || []).length > 0 && el("details", {}, el("summary", {}, t("superseded")), el("ul", {}, system.superseded.map((path) => el("li", {}, fileLink(path)))))),
   ];
@@ -106,10 +106,10 @@ function compareView(c) {
   const main = c.metric;
   const everywhere = c.conditions.map((condition) => ({ condition, x: row(condition, main, a)?.score, y: row(condition, main, b)?.score })).filter((one) => one.x && one.y);
   return [head, el("p", { class: "sub" }, wordsOf(c)),
-    rows.length ? scroller(t("compare.title"), el("table", { class: "compare" }, el("caption", {}, test ? t("compare.tested") : t("compare.untested", { n: data.tested })),
+    rows.length ? scroller(t("compare.title"), el("table", { class: "compare" }, caption(test ? t("compare.tested") : t("compare.untested", { n: data.tested })),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("metric")), el("th", { scope: "col", class: "num" }, systemLink(a)), el("th", { scope: "col", class: "num" }, systemLink(b)), ["compare.difference", "compare.p", "compare.p_holm", "compare.detectable", "n"].map((key) => el("th", { scope: "col", class: "num" }, t(key))))),
       el("tbody", {}, rows))) : el("p", {}, t("chart.empty")),
-    everywhere.length > 0 && el("section", {}, el("h2", {}, t("compare.all")), scroller(t("compare.all"), el("table", { class: "compare" }, el("caption", {}, metricName(main)), el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("condition")), [a, b].map((system) => el("th", { scope: "col", class: "num" }, name(system.name))), el("th", { scope: "col", class: "num" }, t("compare.difference")))),
+    everywhere.length > 0 && el("section", {}, el("h2", {}, t("compare.all")), scroller(t("compare.all"), el("table", { class: "compare" }, caption(metricName(main)), el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("condition")), [a, b].map((system) => el("th", { scope: "col", class: "num" }, name(system.name))), el("th", { scope: "col", class: "num" }, t("compare.difference")))),
       el("tbody", {}, everywhere.map(({ condition, x, y }) => { const wins = winner(main, x.value, y.value); return el("tr", {}, el("th", { scope: "row" }, conditionName(condition)), cell(x, wins === "a"), cell(y, wins === "b"), el("td", { class: "num" }, signed(x.value - y.value))); })))))];
 }
 function aboutView() {

@@ -4,7 +4,7 @@ const pageSize = 100;
 function columnsOf(c) {
   const rank = (row) => (c.by ? row.losses[c.by] : row.score);
   const found = [
-    { key: "rank", label: t("rank"), value: (row) => (rank(row) ? rank(row).best ?? null : null), tie: (row) => rank(row)?.worst ?? 0, cell: (row) => rankText(rank(row)), numeric: true },
+    { key: "rank", label: t("rank"), value: (row) => (rank(row) ? rank(row).position : null), cell: (row) => rankText(rank(row)), numeric: true },
     { key: "system", label: t("system"), value: (row) => row.system.name, head: true, cell: (row) => [systemLink(row.system), " ", badge(row), el("small", {}, kindName(row.system.kind))] },
     { key: "score", label: metricName(c.metric), value: (row) => row.score?.value ?? null, down: !c.lower, numeric: true, main: true,
       cell: (row) => (row.score ? [number(row.score.value), row.erratum && erratum(row), within(row.score), el("small", {}, "n\u202f=\u202f" + row.n)] : blank) },
@@ -25,7 +25,7 @@ function columnsOf(c) {
   return found;
 }
 const modelText = (system) => (system.models || []).map((model) => model.name).join(" ");
-const modelList = (system) => el("ul", { class: "models" }, (system.models || []).map((model) => el("li", {}, outside(model.link, model.name || model.role))));
+const modelList = (system) => el("ul", { class: "model-list" }, (system.models || []).map((model) => el("li", {}, outside(model.link, model.name || model.role))));
 const openText = (system) => (system.open === null || system.open === undefined ? blank : system.open ? t("yes") : t("no"));
 const erratum = (row) => el("a", { href: address("system", [row.system.id]), class: "erratum", title: t("erratum.about", { text: row.erratum }) }, "† ", el("span", { class: "unseen" }, t("erratum")));
 
@@ -36,7 +36,7 @@ function sortRows(rows, columns, c) {
     const x = wanted.value(a), y = wanted.value(b);
     // What has no value comes last in both directions.
     if (x === null || y === null) return (x === null) - (y === null);
-    const order = typeof x === "string" ? collator.compare(x, y) : x - y || (wanted.tie ? wanted.tie(a) - wanted.tie(b) : 0);
+    const order = typeof x === "string" ? collator.compare(x, y) : x - y;
     return reverse ? -order : order;
   };
   const score = better(c);
@@ -114,16 +114,16 @@ function tableView(c) {
   const pages = Math.max(1, Math.ceil(found.length / pageSize));
   const page = Math.min(pages, Math.max(1, Number.parseInt(state.query.p || "1", 10) || 1));
   const visible = sorted.rows.slice((page - 1) * pageSize, page * pageSize);
-  const published = visible.some((row) => row.who === "published");
+  const positions = visible.some((row) => { const own = c.by ? row.losses[c.by] : row.score; return own && own.position !== null && own.rank === null; });
   const words = wordsOf(c);
-  const caption = el("caption", {}, el("b", {}, words), " (" + t(c.lower ? "caption.down" : "caption.up") + "). ", t("caption.note"), published && [" ", t("caption.published")]);
+  const heading = caption(el("b", {}, words), " (" + t(c.lower ? "caption.down" : "caption.up") + "). ", t("caption.note"), positions && [" ", t("caption.position")]);
   const apart = own.filter((row) => row.partial && row.system.ranked);
   const outsideRows = own.filter((row) => !row.system.ranked);
   return [
     filterBar(own),
     el("p", { role: "status", class: "note" }, t("status", { shown: found.length, n: inTable.length }) + ", " + t("status.sorted", { column: sorted.column.label })),
     pickBar(),
-    visible.length ? scroller(words, el("table", { class: "ranking" }, caption,
+    visible.length ? scroller(words, el("table", { class: "ranking" }, heading,
       el("thead", {}, el("tr", {}, columns.map((column) => headCell(column, sorted)), el("th", { scope: "col" }, t("pick")))),
       el("tbody", {}, visible.map((row) => bodyRow(row, columns))))) : el("p", {}, t("nothing")),
     pager(page, pages),
@@ -134,7 +134,7 @@ function tableView(c) {
 }
 function sideTable(rows, c, label) {
   const sorted = [...rows].sort((a, b) => collator.compare(a.system.name, b.system.name)).slice(0, 4 * pageSize);
-  return scroller(label, el("table", { class: "side" }, el("caption", {}, wordsOf(c)),
+  return scroller(label, el("table", { class: "side" }, caption(wordsOf(c)),
     el("thead", {}, el("tr", {}, [t("system"), metricName(c.metric), t("coverage"), t("date"), t("note")].map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, sorted.map((row) => el("tr", { "data-id": row.system.id }, el("th", { scope: "row" }, systemLink(row.system), " ", badge(row)),
       el("td", { class: "num" }, number(row.score.value), row.erratum && erratum(row), within(row.score)),
@@ -145,7 +145,7 @@ function sideTable(rows, c, label) {
 function plainRows(rows, c) {
   return rows.map((row) => {
     const found = {
-      rank_best: row.score?.best ?? "", rank_worst: row.score?.worst ?? "", system: row.system.name, id: row.system.id, kind: row.system.kind,
+      position: row.score?.position ?? "", rank: row.score?.rank ?? "", rank_low: row.score?.best ?? "", rank_high: row.score?.worst ?? "", system: row.system.name, id: row.system.id, kind: row.system.kind,
       benchmark: data.groups[c.group].benchmark, benchmark_version: data.groups[c.group].version, source: data.groups[c.group].source || "",
       language: c.language, subset: c.subset, condition: c.condition, metric: c.metric,
       value: row.score?.value ?? "", low: row.score?.low ?? "", high: row.score?.high ?? "", n: row.n,
