@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
     from huggingface_hub.hf_api import RepoFile
 
-RepoType = Literal["dataset", "model"]
+RepoType = Literal["dataset", "model", "space"]
 T = TypeVar("T")
 MAIN = "main"
 HUB_ADDRESS = "https://huggingface.co"
@@ -130,6 +130,27 @@ class Repository:
         return self._patiently(
             f"opening a pull request on {self.name}",
             lambda: self._propose({path: content}, title, description, replacing=True),
+        )
+
+    def create_page(self, *, private: bool = False) -> None:
+        """Create this Space of static files, unless it is there."""
+        self._patiently(
+            f"creating {self.name}",
+            lambda: self._api().create_repo(
+                self.name, repo_type=self.type, space_sdk="static", private=private, exist_ok=True
+            ),
+        )
+
+    def publish(self, files: Mapping[str, bytes], *, title: str) -> Sent:
+        """Add or replace `files` on `main` in one commit, on top of whatever was committed meanwhile."""
+        return self._patiently(f"committing to {self.name}", lambda: self._commit(files, title, replacing=True))
+
+    def commit_id(self, revision: str = MAIN) -> str:
+        """The newest commit of a revision."""
+        return self._patiently(
+            f"looking at {self.name}",
+            lambda: self._api().repo_info(self.name, repo_type=self.type, revision=revision).sha or "",
+            needs_token=False,
         )
 
     def read(self, path: str, revision: str = MAIN) -> bytes | None:
@@ -265,12 +286,12 @@ class Repository:
         )
         return Sent(self.name, info.pr_url or "", info.pr_revision or "", lacking, opened=True)
 
-    def _commit(self, files: Mapping[str, bytes], title: str) -> Sent:
+    def _commit(self, files: Mapping[str, bytes], title: str, *, replacing: bool = False) -> Sent:
         from huggingface_hub import CommitOperationAdd
 
         api = self._api()
         head = self._head(api)
-        lacking = self._lacking(api, files, head, replacing=False)
+        lacking = self._lacking(api, files, head, replacing=replacing)
         if lacking:
             api.create_commit(
                 self.name,

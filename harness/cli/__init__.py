@@ -42,6 +42,7 @@ COMMANDS = {
         CommandSpec("submit", ".submit", "check results, and offer them to a leaderboard or a public table (mteb)"),
         CommandSpec("validate", "...leaderboard.cli.validate", "check results as a leaderboard does"),
         CommandSpec("card", "...leaderboard.cli.card", "print the section of a model card about results"),
+        CommandSpec("leaderboard", "...leaderboard.cli.board", "make, publish and update a page of ranked results"),
         CommandSpec("normalize", ".normalize", "normalise lines of text as the scores do"),
         CommandSpec("speak", ".speak", "speak one text into a sound file"),
         CommandSpec("synthesize", ".synthesize", "speak all queries of a source and check their quality"),

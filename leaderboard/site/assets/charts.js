@@ -43,7 +43,7 @@ function axisY(ticks, y, left, right) {
   return ticks.map((tick) => [svg("line", { class: "grid", x1: left, x2: right, y1: y(tick), y2: y(tick) }), svg("text", { class: "tick", x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, number(tick, digits))]);
 }
 // Labels that would cover a point or another label are left out: the table below has them.
-function labels(points, right, boxes) {
+function labels(points, left, right, boxes) {
   const taken = boxes || points.map((p) => [p.x - 5, p.y - 5, p.x + 5, p.y + 5]);
   const overlaps = (a) => taken.some((b) => a[0] < b[2] && a[2] > b[0] && a[1] < b[3] && a[3] > b[1]);
   const made = [];
@@ -52,7 +52,7 @@ function labels(points, right, boxes) {
     for (const [dx, dy, anchor] of [[8, 4, "start"], [-8, 4, "end"], [0, -9, "middle"], [0, 17, "middle"]]) {
       const left = point.x + dx - (anchor === "end" ? wide : anchor === "middle" ? wide / 2 : 0);
       const box = [left, point.y + dy - 10, left + wide, point.y + dy + 3];
-      if (box[0] < 40 || box[2] > right || box[1] < 4 || overlaps(box)) continue;
+      if (box[0] < left || box[2] > right || box[1] < 4 || overlaps(box)) continue;
       taken.push(box);
       made.push(svg("text", { class: "halo direct", x: (point.x + dx).toFixed(1), y: (point.y + dy).toFixed(1), "text-anchor": anchor }, text));
       break;
@@ -139,7 +139,7 @@ function speedView(c) {
   const dots = rows.map((row) => { const p = place(row); return svg("a", { href: address("system", [row.system.id]), "aria-label": row.system.name, tabindex: onFront.has(row) ? null : "-1", class: onFront.has(row) ? "s1" : "s0" },
     svg("title", {}, row.system.name + ": " + number(row.score.value) + ", RTFx " + short(row.rtfx)), marker(onFront.has(row) ? "diamond" : "circle", p.x, p.y, 4.5)); });
   const points = front.map(place);
-  const drawn = frame(width, height, title, axisY(ticks, y, left, right), axis, svg("text", { class: "tick", x: right, y: bottom + 38, "text-anchor": "end" }, t("speed.axis")), svg("path", { class: "curve s1", d: line }), dots, labels(points, right));
+  const drawn = frame(width, height, title, axisY(ticks, y, left, right), axis, svg("text", { class: "tick", x: right, y: bottom + 38, "text-anchor": "end" }, t("speed.axis")), svg("path", { class: "curve s1", d: line }), dots, labels(points, left, right));
   drawn.removeAttribute("role");
   const listed = [...rows].sort((a, b) => better(c)(a.score.value, b.score.value)).slice(0, pageSize).map((row) => [systemLink(row.system), number(row.score.value), short(row.rtfx), onFront.has(row) ? t("yes") : "", ((row.system.configs || {})[row.config] || {}).hardware || blank]);
   return [head, el("figure", {}, drawn, el("figcaption", { class: "note" }, t("speed.note"))), missing, numbersTable(title, [t("system"), metricName(c.metric), t("rtfx"), t("frontier"), t("hardware")], listed)];
@@ -196,7 +196,7 @@ function robustnessView(c) {
   const shown = sorted.map(place);
   const axisText = t("robustness.x", { metric: metricName(c.metric), condition: conditionName(baseline) });
   const lossText = t("loss", { baseline: conditionName(baseline) });
-  const drawn = frame(width, height, title, axisY(ys, y, left, right), axis, middle, dots, labels(shown.slice(0, 40), right, shown.map((p) => [p.x - 5, p.y - 5, p.x + 5, p.y + 5])), svg("text", { class: "tick", x: right, y: bottom + 38, "text-anchor": "end" }, axisText), svg("text", { class: "tick halo", x: left + 4, y: top + 10 }, lossText));
+  const drawn = frame(width, height, title, axisY(ys, y, left, right), axis, middle, dots, labels(shown.slice(0, 40), left, right, shown.map((p) => [p.x - 5, p.y - 5, p.x + 5, p.y + 5])), svg("text", { class: "tick", x: right, y: bottom + 38, "text-anchor": "end" }, axisText), svg("text", { class: "tick halo", x: left + 4, y: top + 10 }, lossText));
   drawn.removeAttribute("role");
   const listed = sorted.slice(0, pageSize).map((one) => [systemLink(one.row.system), rankText(one.lost), [number(one.lost.value), within(one.lost)], percent(one.lost.relative), number(one.start.value)]);
   return [head, el("figure", {}, drawn, el("figcaption", { class: "note" }, t("robustness.note"))), numbersTable(lossText + ", " + conditionName(c.condition), [t("system"), t("rank"), lossText, "%", axisText], listed)];
