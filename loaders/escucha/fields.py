@@ -1,9 +1,9 @@
-"""From a row of a published table to a `Question`: the one table of field spellings, and how values are written.
+"""From a row of a table to a `Question`, and back.
 
 The layout of ESCUCHA's `data/tsv/ESCUCHA.json` and `.tsv` was not available when this was written; its paper names what
-they hold. So every field is found under several spellings, all listed here. What is not listed is an error that names
-item and field, never skipped in silence: `extra={"spelling": "field"}` teaches one more, and `"-"` as field leaves it
-out.
+they hold. So every field is found under several spellings, all listed in `spellings`. What is not listed is an error
+that names item and field, never skipped in silence: `extra={"spelling": "field"}` teaches one more, and `"-"` as field
+leaves it out.
 """
 
 from __future__ import annotations
@@ -20,99 +20,21 @@ from ..keyed import keyed_rng
 from ..records import NAN
 from .labels import PERCEPTION_SPELLINGS, REASONING_SPELLINGS, plain_name
 from .questions import Kind, Question, check_question, same_text
-
-IGNORED = "-"
-"""As a field in `extra`: this spelling is left out."""
-
-SPELLINGS: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "item_id", "question_id", "qid", "uid"),
-    "kind": ("kind", "type", "question_type", "task", "task_type", "format", "tipo"),
-    "question": ("question", "question_text", "pregunta", "prompt", "instruction", "instruccion", "text"),
-    "options": ("options", "choices", "opciones", "alternatives", "candidates"),
-    "distractors": ("distractors", "distractores", "incorrect_answers", "wrong_answers"),
-    "answer": ("answer", "correct_answer", "respuesta", "respuesta_correcta", "gold", "label_answer", "solution"),
-    "audios": (
-        "audios", "audio", "audio_id", "audio_ids", "audio_path", "audio_paths", "audio_file", "audio_files", "file",
-        "files", "filename", "path", "wav", "audio_filename",
-    ),
-    "audio_2": ("audio_2", "audio2", "second_audio", "audio_path_2", "audio_id_2", "audio_b", "audio_file_2"),
-    "question_audio": (
-        "question_audio", "spoken_question", "question_audio_path", "question_audio_id", "audio_question",
-        "spoken_question_audio", "pregunta_audio", "tts_audio", "question_audio_file",
-    ),
-    "question_voice": ("question_voice", "tts_voice", "voice"),
-    "verifiers": (
-        "verifiers", "verifier", "verifier_id", "verifier_ids", "aif_verifier", "aif_verifier_id", "verificador",
-        "instruction_id", "instruction_id_list", "task_identifier",
-    ),
-    "arguments": ("arguments", "kwargs", "verifier_arguments", "verifier_kwargs", "verifier_args", "aif_kwargs"),
-    "labels": ("labels", "categories", "categorias", "category", "categoria", "skills", "tags", "multilabel"),
-    "perception": (
-        "perception", "perception_labels", "perception_categories", "perception_category", "percepcion",
-        "perceptual", "perceptual_categories", "perceptual_skills", "perception_skills",
-    ),
-    "reasoning": (
-        "reasoning", "reasoning_labels", "reasoning_categories", "reasoning_category", "razonamiento",
-        "reasoning_skills",
-    ),
-    "comparative": ("comparative", "is_comparative", "comparativa", "comparison_item", "multi_audio", "two_audios"),
-    "spoken": ("spoken", "is_spoken", "has_spoken_question", "hablada"),
-    "non_normative": ("non_normative", "is_non_normative", "pathological", "is_pathological", "no_normativa"),
-    "aetiology": ("aetiology", "etiology", "etiologia", "pathology", "patologia", "disease", "condition"),
-    "intelligibility": ("intelligibility", "intelligibility_level", "inteligibilidad", "severity"),
-    "sex": ("sex", "gender", "sexo", "genero", "speaker_sex", "speaker_gender"),
-    "duration_s": (
-        "duration_s", "duration", "audio_duration", "duration_seconds", "duracion", "duration_sec",
-        "total_duration_s", "measured_duration", "audio_duration_s", "length_s",
-    ),
-    "audio_durations_s": ("audio_durations_s", "durations", "audio_durations", "durations_s"),
-    "duration_bin": ("duration_bin", "duration_category", "length_bin", "duration_class", "duracion_categoria"),
-    "source_urls": (
-        "source_urls", "source_url", "url", "urls", "youtube_url", "video_url", "link", "audio_url", "audio_urls",
-        "fuente",
-    ),
-    "source_url_2": ("source_url_2", "url_2", "url2", "second_url", "audio_url_2", "source_url_b"),
-    "open_ended": ("open_ended", "is_open_ended", "open", "abierta", "open_ended_flag"),
-}  # fmt: skip
-"""Our field to the spellings it is found under, as `plain_name` writes them."""
-
-OPTION_FIELDS: tuple[tuple[str, ...], ...] = tuple(
-    (f"option_{letter}", f"choice_{letter}", f"opcion_{letter}", letter, f"option_{number}", f"choice_{number}",
-     f"opcion_{number}", f"option{number}", f"choice{number}")
-    for number, letter in enumerate("abcdefghij", start=1)
-)  # fmt: skip
-"""Options that have a column each: the spellings of the first, the second, …"""
-
-_FIELD_OF = {spelling: field for field, spellings in SPELLINGS.items() for spelling in spellings}
-_OPTION_OF = {spelling: number for number, spellings in enumerate(OPTION_FIELDS) for spelling in spellings}
-
-_KINDS: Mapping[str, Kind] = {
-    "mcqa": "mcqa", "mcq": "mcqa", "multiple_choice": "mcqa", "multiple_choice_question": "mcqa", "closed": "mcqa",
-    "opcion_multiple": "mcqa", "multiple_choice_qa": "mcqa",
-    "aif": "aif", "instruction_following": "aif", "audio_instruction_following": "aif", "if": "aif",
-}  # fmt: skip
-_AETIOLOGIES = {
-    "als": "als", "ela": "als", "amyotrophic_lateral_sclerosis": "als", "esclerosis_lateral_amiotrofica": "als",
-    "stroke": "stroke", "ictus": "stroke", "acv": "stroke",
-    "parkinson": "parkinson", "parkinson_s_disease": "parkinson", "pd": "parkinson",
-}  # fmt: skip
-_NORMATIVE = {"", "none", "no", "healthy", "control", "normative", "ninguna", "sano", "normativa", "n_a", "na"}
-_SEXES = {
-    "f": "female", "female": "female", "woman": "female", "mujer": "female", "femenino": "female",
-    "m": "male", "male": "male", "man": "male", "hombre": "male", "masculino": "male", "h": "male",
-}  # fmt: skip
-_INTELLIGIBILITY = {
-    "low": "low", "baja": "low",
-    "medium_low": "medium-low", "low_medium": "medium-low", "media_baja": "medium-low", "mid_low": "medium-low",
-    "medium": "medium", "media": "medium", "mid": "medium",
-    "high_medium": "high-medium", "medium_high": "high-medium", "media_alta": "high-medium",
-    "alta_media": "high-medium",
-    "high": "high", "alta": "high",
-}  # fmt: skip
-_TEXTS = ("id", "question", "answer")
-_NOTHING = {"", "nan", "null", "none", "n/a", "na", "-"}
-_MISSING = {"missing", "unknown", "desconocido", "desconocida", "not_available", "sin_dato"}
-_SOUND_ENDINGS = (".flac", ".wav", ".mp3", ".ogg", ".opus", ".m4a", ".webm", ".aac", ".mp4", ".aiff", ".aif")
+from .spellings import (
+    AETIOLOGIES,
+    FIELD_OF,
+    IGNORED,
+    INTELLIGIBILITY_OF,
+    KINDS_OF,
+    MISSING,
+    NORMATIVE,
+    NOTHING,
+    OPTION_OF,
+    SEXES_OF,
+    SOUND_ENDINGS,
+    SPELLINGS,
+    TEXTS,
+)
 
 
 def question_of(row: Mapping[str, Any], place: str, *, extra: Mapping[str, str] | None = None) -> Question:
@@ -156,8 +78,8 @@ def question_of(row: Mapping[str, Any], place: str, *, extra: Mapping[str, str] 
         question_audio=question_audio,
         question_voice=_text(fields.get("question_voice")),
         aetiology=aetiology,
-        intelligibility=_named(fields.get("intelligibility"), _INTELLIGIBILITY, "intelligibility", item),
-        sex=_named(fields.get("sex"), _SEXES, "sex", item),
+        intelligibility=_named(fields.get("intelligibility"), INTELLIGIBILITY_OF, "intelligibility", item),
+        sex=_named(fields.get("sex"), SEXES_OF, "sex", item),
         duration_s=duration_s,
         duration_bin=_text(fields.get("duration_bin")),
         source_urls=_urls(fields, len(audios), item),
@@ -186,28 +108,28 @@ def _by_field(row: Mapping[str, Any], place: str, extra: Mapping[str, str]) -> t
     written: dict[str, str] = {}
     item = place
     for key, value in row.items():
-        if _FIELD_OF.get(plain_name(str(key))) == "id" and _option(value):
+        if FIELD_OF.get(plain_name(str(key))) == "id" and _option(value):
             item = f"item {_option(value)!r}"
     for key, value in row.items():
         name = plain_name(str(key))
-        field = own.get(name) or _FIELD_OF.get(name)
+        field = own.get(name) or FIELD_OF.get(name)
         if name == "answer_index" and name not in own:
             field = name
         if field == IGNORED:
             continue
-        if field is None and name in _OPTION_OF:
+        if field is None and name in OPTION_OF:
             if not _is_blank(value) and (text := _option(value)):
-                columns[_OPTION_OF[name]] = text
+                columns[OPTION_OF[name]] = text
             continue
         if field is None:
-            guess = nearest(name, _FIELD_OF)
+            guess = nearest(name, FIELD_OF)
             raise DataError(
                 f"{item}: the field {key!r} is not known.",
                 hint=f"{f'Is it {guess!r}? ' if guess else ''}Teach it with --field {key}=FIELD (- leaves it out); "
                 f"fields: {', '.join(SPELLINGS)}.",
             )
         # "None" and "na" may be an answer; elsewhere they are how tables write nothing.
-        if _is_blank(value) if field in _TEXTS else _is_nothing(value):
+        if _is_blank(value) if field in TEXTS else _is_nothing(value):
             continue
         if field in fields and fields[field] != value:
             raise DataError(
@@ -222,7 +144,7 @@ def _is_nothing(value: Any) -> bool:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return True
     if isinstance(value, str):
-        return value.strip().casefold() in _NOTHING
+        return value.strip().casefold() in NOTHING
     return isinstance(value, list | tuple | dict) and not value
 
 
@@ -298,7 +220,7 @@ def _flag(value: Any, field: str, item: str) -> bool | None:
 
 def _named(value: Any, known: Mapping[str, str], field: str, item: str) -> str:
     name = plain_name(_text(value))
-    if not name or name in _MISSING:
+    if not name or name in MISSING:
         return ""
     if name not in known:
         raise DataError(
@@ -310,7 +232,7 @@ def _named(value: Any, known: Mapping[str, str], field: str, item: str) -> str:
 def _kind(value: Any, has_verifiers: bool, item: str) -> Kind:
     if _is_nothing(value):
         return "aif" if has_verifiers else "mcqa"
-    kind = _KINDS.get(plain_name(str(value)))
+    kind = KINDS_OF.get(plain_name(str(value)))
     if kind is None:
         raise DataError(f"{item}: kind is {value!r}.", hint="Known: mcqa, aif, and spellings of these.")
     return kind
@@ -439,7 +361,7 @@ def _audio_id(name: str) -> str:
     ('0001', 'v1.2')
     """
     file = PurePosixPath(name.replace("\\", "/")).name
-    ending = next((ending for ending in _SOUND_ENDINGS if file.lower().endswith(ending)), "")
+    ending = next((ending for ending in SOUND_ENDINGS if file.lower().endswith(ending)), "")
     return file[: len(file) - len(ending)]
 
 
@@ -455,14 +377,14 @@ def _urls(fields: Mapping[str, Any], audios: int, item: str) -> tuple[str, ...]:
 
 def _aetiology(fields: Mapping[str, Any], item: str) -> str:
     name = plain_name(_text(fields.get("aetiology")))
-    if name in _NORMATIVE:
+    if name in NORMATIVE:
         name = ""
     flag = _flag(fields.get("non_normative"), "non_normative", item)
     if flag is False and name:
         raise DataError(f"{item}: aetiology is {name!r} and non_normative is false.", hint="Mend one.")
     if flag and not name:
         return "unknown"
-    return _AETIOLOGIES.get(name, name)
+    return AETIOLOGIES.get(name, name)
 
 
 def _sounds(fields: Mapping[str, Any], item: str) -> tuple[tuple[str, ...], str]:

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, UnknownNameError, UsageError
-from squtr.loaders.escucha import fields, labels
-from squtr.loaders.escucha.fields import SPELLINGS, fields_of, question_of, row_of
+from squtr.loaders.escucha import labels
+from squtr.loaders.escucha.fields import fields_of, question_of, row_of
 from squtr.loaders.escucha.labels import PERCEPTION, REASONING
 from squtr.loaders.escucha.questions import INTELLIGIBILITY, SEXES, Question, check_question
 from squtr.loaders.escucha.reading import read_questions
+from squtr.loaders.escucha.spellings import OPTION_FIELDS, SPELLINGS
 
 from .escucha_for_tests import ALL, CHOICE, PUBLISHED, TASK, write_rows
 
@@ -219,7 +220,7 @@ def test_unknown_fields_can_be_taught_or_left_out() -> None:
 
 def test_no_spelling_has_two_meanings() -> None:
     spellings = [spelling for known in SPELLINGS.values() for spelling in known]
-    spellings += [spelling for known in fields.OPTION_FIELDS for spelling in known]
+    spellings += [spelling for known in OPTION_FIELDS for spelling in known]
     assert len(set(spellings)) == len(spellings)
     assert all(labels.plain_name(spelling) == spelling for spelling in spellings)
     assert not set(labels.PERCEPTION_SPELLINGS) & set(labels.REASONING_SPELLINGS)
