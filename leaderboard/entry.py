@@ -268,7 +268,7 @@ def from_document(
             config: Coverage(
                 n,
                 read.count(data, "data", "n_total") if "n_total" in data else n,
-                data.get("partial") is True,
+                data.get("partial") is True or limit_of(_mapping(data.get("recipe"))) > 0,
                 str(data.get("language", "")),
                 str(data.get("condition", "")),
                 tuple(map(str, data["subsets"])) if isinstance(data.get("subsets"), list) else (),
@@ -462,6 +462,10 @@ def _completed(own: Model, said: Model) -> Model:
         parameters=said.parameters if said.parameters is not None else own.parameters,
         open_weights=said.open_weights if said.open_weights is not None else own.open_weights,
     )
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _whole(value: object) -> bool:

@@ -5,20 +5,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ..errors import DataError
 from ..harness.comparable import aspects
+from ..harness.escucha.results import ASK_SCHEMA
+from ..harness.escucha.results import Result as EscuchaResult
 from ..harness.results import ITEM_SCHEMA, TEXT_CONDITION, Result
+from ..harness.rir_mega.results import PAIR_SCHEMA
+from ..harness.rir_mega.results import Result as RirMegaResult
 from .entry import Who, content_sha256
 from .findings import Finding, Findings, close, number
 from .invariants import check_result
+from .other_benchmarks import check_escucha, check_rir_mega, rescore_escucha, rescore_rir_mega
 from .records import file_sha256, read_items
 from .rescore import Items, check_items, compare_failures, compare_scores
 from .stored import (
@@ -43,7 +49,7 @@ _DEPTH = 4
 class Validation:
     """What was found about one file. `result` and `stored` are None where it could not be read so far.
 
-    `who` is `re-scored` if it has records and they give its scores.
+    `who` is `re-scored` if it has records, they give its scores, and nothing refuses it.
     """
 
     path: Path
@@ -81,15 +87,15 @@ class Validation:
 class Benchmark:
     """How results of a benchmark are checked: `read` notes what is of another form and returns the model or None.
 
-    `check` looks at the numbers, `rescore` at the numbers and the records. `nullable` are the columns that may hold
-    nulls.
+    `check` looks at the numbers, `rescore` at the numbers and the records. `rows` says how many records there
+    must be (None: it depends on how was asked), `nullable` which columns may hold nulls.
     """
 
     schema: pa.Schema
     read: Callable[[Mapping[str, Any], Findings], Any]
     check: Callable[[Any, Findings], None]
     rescore: Callable[[Any, Items, Findings], None]
-    rows: Callable[[Any], int]
+    rows: Callable[[Any], int | None]
     nullable: frozenset[str] = frozenset()
 
 
@@ -176,12 +182,12 @@ def _validate(
     try:
         items = Items(read_items(table, benchmark.schema, nullable=benchmark.nullable))
         rows = items.table.num_rows
-        if rows != benchmark.rows(found):
-            findings.error("items", f"{table.name} has {rows} rows, the result covers {benchmark.rows(found)}")
+        wanted = benchmark.rows(found)
+        if wanted is not None and rows != wanted:
+            findings.error("items", f"{table.name} has {rows} rows, the result covers {wanted}")
         else:
-            before = len(findings.errors)
             benchmark.rescore(found, items, findings)
-            if len(findings.errors) == before:
+            if not findings.errors:
                 return Validation(path, tuple(findings.found), "re-scored", document, result, items=table)
     except DataError as error:
         findings.error("items", str(error))
@@ -211,12 +217,17 @@ def _check_names(document: Mapping[str, Any], findings: Findings) -> None:
             findings.warn(where, f"{shown(name)} is a path of the submitter's machine, and tells others nothing")
 
 
-def _read_squtr(document: Mapping[str, Any], findings: Findings) -> Result | None:
-    try:
-        return Result.model_validate(document, strict=True)
-    except ValidationError as error:
-        findings.error("", f"this is no result of squtr: {first_problem(error)}")
-        return None
+def _reader(model: type[BaseModel], name: str) -> Callable[[Mapping[str, Any], Findings], Any]:
+    """What reads a result with the model that wrote it, strictly: a number in quotes is no number."""
+
+    def read(document: Mapping[str, Any], findings: Findings) -> Any:
+        try:
+            return model.model_validate_json(json.dumps(document), strict=True)
+        except ValidationError as error:
+            findings.error("", f"this is no result of {name}: {first_problem(error)}")
+            return None
+
+    return read
 
 
 def _rescore_squtr(result: Result, items: Items, findings: Findings) -> None:
@@ -226,7 +237,24 @@ def _rescore_squtr(result: Result, items: Items, findings: Findings) -> None:
 
 
 BENCHMARK_CHECKS: dict[str, Benchmark] = {
-    "squtr": Benchmark(ITEM_SCHEMA, _read_squtr, check_result, _rescore_squtr, lambda result: int(result.data.n)),
+    "squtr": Benchmark(
+        ITEM_SCHEMA, _reader(Result, "squtr"), check_result, _rescore_squtr, lambda result: int(result.data.n)
+    ),
+    "rir_mega": Benchmark(
+        PAIR_SCHEMA,
+        _reader(RirMegaResult, "rir_mega"),
+        check_rir_mega,
+        rescore_rir_mega,
+        lambda result: int(result.data.n),
+    ),
+    "escucha": Benchmark(
+        ASK_SCHEMA,
+        _reader(EscuchaResult, "escucha"),
+        check_escucha,
+        rescore_escucha,
+        lambda _: None,
+        nullable=frozenset(ASK_SCHEMA.names),
+    ),
 }
 """What can be validated."""
 

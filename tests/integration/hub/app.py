@@ -1,4 +1,4 @@
-"""The Hub's HTTP interface as an ASGI application, as far as the clients use it for data sets."""
+"""The Hub's HTTP interface as an ASGI application, as far as clients use it: data sets, small files of models."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ class HubApp:
             raise Refused(401, "Invalid username or password.")
         lines = [json.loads(line) for line in request.body.splitlines()]
         done, number = self.storage.commit(there, revision, lines, author=request.user, create_pr=create_pr)
-        url = f"{self.address}/datasets/{repo}"
+        url = f"{self.address}/{'' if request.path.startswith('/api/models/') else 'datasets/'}{repo}"
         told = {"success": True, "commitOid": done.oid, "commitUrl": f"{url}/commit/{done.oid}", "hookOutput": ""}
         if number:
             told["pullRequestUrl"] = f"{url}/discussions/{number}"
@@ -314,6 +314,37 @@ class HubApp:
             if about["status"] == request.query.get("status", [about["status"]])[0]
         ]
         return as_json({"count": len(found), "start": 0, "discussions": found})
+
+    def commits(self, request: Request, repo: str, revision: str) -> Answer:
+        there = self.repo(request, repo)
+        found, oid = [], there.resolve(revision).oid
+        while oid:
+            commit = there.commits[oid]
+            found.append(
+                {"id": oid, "authors": [], "date": "2026-01-01T00:00:00.000Z", "title": commit.message, "message": ""}
+            )
+            oid = commit.parent
+        return as_json(found)
+
+    def comment(self, request: Request, repo: str, number: str) -> Answer:
+        there = self.repo(request, repo)
+        if not request.user:
+            raise Refused(401, "Invalid username or password.")
+        text = json.loads(request.body)["comment"]
+        there.requests[int(number)].setdefault("comments", []).append((request.user.name, text))
+        message = {
+            "id": "1",
+            "type": "comment",
+            "createdAt": "2026-01-01T00:00:00.000Z",
+            "author": {"name": request.user.name},
+            "data": {"edited": False, "hidden": False, "latest": {"raw": text}},
+        }
+        return as_json({"newMessage": message})
+
+    def merge(self, request: Request, repo: str, number: str) -> Answer:
+        self.repo(request, repo, write=True)
+        self.storage.merge(repo, int(number))
+        return as_json({"newStatus": "merged"})
 
     def tag(self, request: Request, repo: str, revision: str) -> Answer:
         there = self.repo(request, repo, write=True)
@@ -382,7 +413,10 @@ ROUTES: list[tuple[str, str, Callable[..., Answer]]] = [
     ("POST", rf"/api/datasets/{REPO}/paths-info/{REVISION}", HubApp.paths_info),
     ("POST", rf"/api/datasets/{REPO}/preupload/{REVISION}", HubApp.preupload),
     ("POST", rf"/api/datasets/{REPO}/commit/{REVISION}", HubApp.commit),
+    ("GET", rf"/api/datasets/{REPO}/commits/{REVISION}", HubApp.commits),
     ("GET", rf"/api/datasets/{REPO}/discussions", HubApp.discussions),
+    ("POST", rf"/api/datasets/{REPO}/discussions/(?P<number>\d+)/comment", HubApp.comment),
+    ("POST", rf"/api/datasets/{REPO}/discussions/(?P<number>\d+)/merge", HubApp.merge),
     ("POST", rf"/api/datasets/{REPO}/tag/{REVISION}", HubApp.tag),
     ("POST", rf"/api/datasets/{REPO}/branch/(?P<branch>[^/]+)", HubApp.branch),
     ("POST", rf"/datasets/{REPO}\.git/info/lfs/objects/batch", HubApp.lfs_batch),
@@ -391,3 +425,9 @@ ROUTES: list[tuple[str, str, Callable[..., Answer]]] = [
     ("PUT", r"/large/(?P<sha256>[0-9a-f]{64})", HubApp.put_large),
     ("GET", r"/large/(?P<sha256>[0-9a-f]{64})", HubApp.get_large),
 ]
+ROUTES += [
+    (verb, pattern.replace("/api/datasets/", "/api/models/"), handler)
+    for verb, pattern, handler in ROUTES
+    if pattern.startswith("/api/datasets/")
+]
+ROUTES.append(("GET", rf"/{REPO}/resolve/{REVISION}/(?P<path>.+)", HubApp.resolve))
