@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...harness.results import Score
-from ..entry import ROLES, Entry
+from ..entry import ROLES, Entry, content_sha256
 from ..ranking import lower_is_better
 from .order import Ranker, RecordRanker, Standing
 from .tables import Group, Row, Table, condition_order, plain
@@ -132,6 +132,8 @@ def _first(values: Iterable[Any]) -> list[Any]:
 
 def _group(group: Group) -> dict[str, Any]:
     return {
+        # In addresses: links stay good when groups come and go.
+        "id": content_sha256([group.benchmark, group.version, sorted(group.aspects.items())])[:8],
         "benchmark": plain(group.benchmark),
         "version": plain(group.version),
         "source": plain(group.source),

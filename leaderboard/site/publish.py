@@ -81,7 +81,7 @@ def build_from(results: str, out: Path, options: Options | None = None) -> Built
         title=chosen.title,
         progress=chosen.progress,
     )
-    write_atomically(out / STATE, _state_bytes(results, state))
+    write_atomically(out / STATE, _state_bytes(results, state, chosen))
     return Built(site, state, store.problems)
 
 
@@ -106,10 +106,16 @@ def state_of(results: str, options: Options | None = None) -> str:
     return digest.hexdigest()
 
 
-def _state_bytes(results: str, state: str) -> bytes:
-    # The path of a folder is its owner's business.
-    name = "" if is_folder(results) else results
-    content = {"results": name, "state": state, "squtr": __version__}
+def _state_bytes(results: str, state: str, options: Options) -> bytes:
+    content = {
+        # The path of a folder is its owner's business.
+        "results": "" if is_folder(results) else results,
+        "state": state,
+        "squtr": __version__,
+        "title": options.title,
+        "published": options.published,
+        "compared": options.first,
+    }
     return (json.dumps(content, ensure_ascii=False, sort_keys=True) + "\n").encode("utf-8")
 
 
@@ -166,7 +172,7 @@ def watch(
 def _look(results: str, to: str, options: Options) -> bool:
     """Rebuild if the page was built from something else; says whether it did."""
     state = state_of(results, options)
-    if _built_from(to, options) == _state_bytes(results, state):
+    if _built_from(to, options) == _state_bytes(results, state, options):
         _tell(options, f"{to} is up to date ({state[:12]}).")
         return False
     if is_folder(to):

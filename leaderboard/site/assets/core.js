@@ -170,7 +170,7 @@ const inOrder = (row) => row.system.ranked && !row.partial;
 // The choice of a table: what the address says where that exists, else the nearest that does.
 function chosen() {
   const q = state.query;
-  const group = Math.min(Math.max(0, Number.parseInt(q.b || "0", 10) || 0), data.groups.length - 1);
+  const group = Math.max(0, data.groups.findIndex((one) => one.id === q.b));
   const all = data.tables.filter((table) => table.group === group);
   const pick = (values, wanted, preferred) => (values.includes(wanted) ? wanted : preferred.find((v) => values.includes(v)) ?? values[0]);
   const languages = unique(all.map((table) => table.language));

@@ -14,7 +14,7 @@ function choiceBar(c) {
   const field = (label, key, values, current, naming, changes) => el("label", { class: "field" }, t(label), el("select", { "data-focus": "choice-" + key, "data-choice": key, disabled: values.length < 2,
     on: { change: (event) => change({ [key]: event.target.value, p: "", ...(changes || {}) }) } }, values.map((value) => el("option", { value, selected: value === current }, naming(value)))));
   return el("form", { class: "choices", "aria-label": t("choose"), on: { submit: (event) => event.preventDefault() } },
-    field("benchmark", "b", data.groups.map((_, at) => at), c.group, (at) => groupName(data.groups[at])),
+    field("benchmark", "b", data.groups.map((one) => one.id), data.groups[c.group].id, (id) => groupName(data.groups.find((one) => one.id === id))),
     field("lang", "lang", c.languages, c.language, languageName, { sub: "" }),
     c.subsets.length > 1 && field("subset", "sub", c.subsets, c.subset, (one) => one || t("subset.all")),
     !["curves"].includes(state.view) && field("condition", "cond", c.conditions, c.condition, conditionName),

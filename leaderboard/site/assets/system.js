@@ -17,6 +17,7 @@ function configTable(system, kind, heading, noteText, naming, format) {
     el("tbody", {}, configs.map(([config, own]) => el("tr", {}, el("th", { scope: "row" }, name(config)), columns.map((column) => el("td", { class: "num" + (own[kind][column] ? "" : " none") }, own[kind][column] === undefined ? blank : format(own[kind][column], column)))))))));
 }
 function systemScores(system) {
+  const group = data.groups[system.group];
   const own = data.tables.filter((table) => table.group === system.group && table.systems.includes(systemAt.get(system.id)));
   const metrics = data.groups[system.group].metrics.filter((metric) => own.some((table) => table.metric === metric));
   const places = unique(own.map((table) => [table.language, table.subset, table.condition].join("\u0000")));
@@ -28,7 +29,7 @@ function systemScores(system) {
       const row = rowsOf(table).find((one) => one.system === system);
       if (!row || !row.score) return el("td", { class: "num none" }, blank);
       const ranked = inOrder(row) && row.score.position !== null;
-      return el("td", { class: "num" }, number(row.score.value), row.erratum && el("abbr", { title: row.erratum, class: "erratum" }, " †"), within(row.score), ranked && el("small", {}, el("a", { href: address("table", [], { b: system.group, lang: language, sub: subset, cond: condition, m: metric }) }, "#" + (row.score.rank ?? row.score.position))));
+      return el("td", { class: "num" }, number(row.score.value), row.erratum && el("abbr", { title: row.erratum, class: "erratum" }, " †"), within(row.score), ranked && el("small", {}, el("a", { href: address("table", [], { b: group.id, lang: language, sub: subset, cond: condition, m: metric }) }, "#" + (row.score.rank ?? row.score.position))));
     });
     return el("tr", {}, el("th", { scope: "row" }, subset ? name(subset) : languageName(language), el("small", {}, conditionName(condition))), cells);
   });
@@ -51,7 +52,7 @@ function systemView(id) {
     system.partial && el("p", { class: "warning" }, t("partial.note")), !system.ranked && el("p", { class: "warning" }, t("outside.note")),
     (system.notes || []).map((text) => el("p", { class: "warning" }, text)),
     facts,
-    el("p", {}, el("a", { href: address("compare", [system.id]) }, t("view.compare")), " · ", el("a", { href: address("curves", [], { pick: system.id, b: system.group || "" }) }, t("view.curves"))),
+    el("p", {}, el("a", { href: address("compare", [system.id]) }, t("view.compare")), " · ", el("a", { href: address("curves", [], { pick: system.id, b: group.id }) }, t("view.curves"))),
     Object.keys(system.errata || {}).length > 0 && el("section", {}, el("h2", {}, t("errata")), el("dl", { class: "settings" }, Object.entries(system.errata).map(([key, text]) => pair(key, text)))),
     systemScores(system),
     configTable(system, "failures", t("failures"), t("failures.note"), (key) => known("fail." + key, key), String),
