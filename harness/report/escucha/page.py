@@ -53,15 +53,24 @@ _READING = (
     (
         "Map",
         "Accuracy of items with a label of perception (rows) and one of reasoning (columns); the colour says how far "
-        "it is above or below chance. Cells of fewer than 10 items are pale: point at one to see its interval.",
+        "it is above or below chance. Cells of fewer than 10 items are in italics: point at one to see its interval.",
     ),
 )
 
+_CONFIGS = {
+    "all": "All questions",
+    "mcqa": "Multiple choice",
+    "aif": "Instructions",
+    "comparative": "Two sounds compared",
+    "spoken": "Spoken questions",
+    "non_normative": "Non-normative speech",
+}
+_WRONG = {"parsed": "another option", "ambiguous": "several options", "absent": "no option"}
+"""What is said of a reply that is not right, by its status."""
 
-def write_report(
-    folder: Path, out: Path, *, title: str = DEFAULT_TITLE, max_audio_bytes: int = MOST_AUDIO_BYTES
-) -> Path:
-    """Write the report on all results below `folder` to the file `out` and return `out`.
+
+def write_report(folder: Path, out: Path, *, title: str = "", max_audio_bytes: int = MOST_AUDIO_BYTES) -> Path:
+    """Write the report on all results below `folder` to the file `out` and return `out`; `title` "" is `DEFAULT_TITLE`.
 
     Where `folder` holds no full results, the report is on the partial ones in its one `partial-…` folder. `out` is one
     HTML file without links to anything outside it; the same results give the same bytes. Raises `DataError` if there
@@ -75,7 +84,7 @@ def write_report(
     records = read_records(place)
     refuse_mixture(records)
     aside = [] if place != folder else [path.name for path in partial_folders(folder)]
-    write_atomically(out, _page(records, place, aside, title, max_audio_bytes).encode("utf-8"))
+    write_atomically(out, _page(records, place, aside, title or DEFAULT_TITLE, max_audio_bytes).encode("utf-8"))
     return out
 
 
@@ -86,7 +95,7 @@ def _page(records: Sequence[AskRecord], place: Path, aside: Sequence[str], title
     configs = list(dict.fromkeys(record.result.data.config for record in records))
     by_config = {name: [record for record in records if record.result.data.config == name] for name in configs}
     body = "".join(_section(name, own) for name, own in by_config.items())
-    links = "".join(f'<a href="#{escape(name)}">{escape(name.replace("_", " "))}</a>' for name in configs)
+    links = "".join(f'<a href="#{escape(name)}">{escape(_CONFIGS.get(name, name))}</a>' for name in configs)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -130,7 +139,7 @@ def _section(config: str, records: Sequence[AskRecord]) -> str:
     )
     mapped = f'<h3 id="{config}-map">Perception × reasoning</h3><p class="note">{key}</p>{maps}' if maps else ""
     return (
-        f'<section id="{config}" class="language"><h2>{escape(config.replace("_", " "))}</h2>'
+        f'<section id="{config}" class="language"><h2>{escape(_CONFIGS.get(config, config))}</h2>'
         f'<p class="facts">{" · ".join(facts)}</p>'
         f'<h3 id="{config}-scores">Scores</h3>{score_table(results)}'
         f'<h3 id="{config}-controls">Controls</h3>{control_table(results)}'

@@ -12,7 +12,7 @@ from ..tables import scrollable
 from .data import signed_points
 
 FEW = 10
-"""A slice with fewer items is shown pale: its interval is wider than what it could say."""
+"""A cell of the map with fewer items is in italics: its interval is wider than what it could say."""
 _BREAKDOWNS: Mapping[str, str] = {
     "perception": "By what must be heard",
     "reasoning": "By what must be thought",
@@ -151,9 +151,9 @@ def _map_cell(found: Slice | None) -> str:
     if found is None or not found.n:
         return f'<td class="none">{UNDEFINED}</td>'
     score, above = found.scores["accuracy_wilson"], found.scores["accuracy_corrected"].value
-    pale = " few" if found.n < FEW else ""
+    rare = " few" if found.n < FEW else ""
     return (
-        f'<td class="{heat(above)}{pale}" title="{escape(interval(score, 0, as_percent=True))} %">'
+        f'<td class="{heat(above)}{rare}" title="{escape(interval(score, 0, as_percent=True))} %">'
         f"{percent(score.value, 0)}<small>n = {found.n}</small></td>"
     )
 
