@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 EXAMPLE = """example:
   squtr demo
   squtr demo --languages zh --queries 68 --out full-zh
+  squtr demo --benchmark rir_mega
+  squtr demo --benchmark escucha
 """
 
 CONDITIONS = ("clean", "medium_noise", "high_noise", "snr_-5", "reverb", "reverb_high_noise")
@@ -39,10 +41,20 @@ SETUP_SECONDS = 60.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
+    parser.add_argument(
+        "--benchmark",
+        choices=("squtr", "rir_mega", "escucha"),
+        default="squtr",
+        help="spoken queries, the same speech clean and in rooms, or questions about speech",
+    )
     parser.add_argument("--out", type=Path, default=Path("squtr-demo"), metavar="DIR", help="folder (squtr-demo)")
     parser.add_argument("--languages", nargs="+", default=list(LANGUAGES), metavar="LANG", help="en zh es (all three)")
     parser.add_argument(
-        "--queries", type=int, default=0, metavar="N", help="queries per language (what the time allows)"
+        "--queries",
+        type=int,
+        default=0,
+        metavar="N",
+        help="queries per language (what the time allows), pairs, or questions",
     )
     parser.add_argument("--minutes", type=float, default=4.5, metavar="M", help="minutes to fill with queries (4.5)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of every keyed draw (0)")
@@ -50,6 +62,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo."""
+    if arguments.benchmark == "rir_mega":
+        from . import demo_rir_mega
+
+        return demo_rir_mega.run_demo(
+            arguments.out / "rir_mega", pairs=arguments.queries, minutes=arguments.minutes, seed=arguments.seed
+        )
+    if arguments.benchmark == "escucha":
+        from .demo_escucha import run_demo
+
+        return run_demo(arguments.out / "escucha", limit=arguments.queries, seed=arguments.seed)
     from ...loaders.build import build, count_clips
     from ...loaders.home import squtr_home
     from ...loaders.manifest import MANIFEST_NAME, read_manifest
