@@ -112,15 +112,18 @@ def _damaged(error: Exception) -> IntegrityError:
 
 
 class Store:
-    """The store below `folder`, for process `rank`. Raises `StorageError` if the disk refuses."""
+    """The store below `folder`, for process `rank`, which writes to the file `own`.
+
+    Raises `StorageError` if the disk refuses.
+    """
 
     def __init__(self, folder: Path, *, rank: int = 0) -> None:
         self.folder = folder
         self.path = folder / f"{NAME}.sqlite"
-        self._own = self.path if rank == 0 else folder / f"{NAME}.{socket.gethostname()}.{rank}.{os.getpid()}.sqlite"
+        self.own = self.path if rank == 0 else folder / f"{NAME}.{socket.gethostname()}.{rank}.{os.getpid()}.sqlite"
         with _named(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        with self._open(self._own) as connection:
+        with self._open(self.own) as connection:
             connection.executescript(_SCHEMA)
 
     @staticmethod
@@ -136,7 +139,7 @@ class Store:
     @contextlib.contextmanager
     def _readers(self) -> Iterator[list[sqlite3.Connection]]:
         """Connections to the files that this process reads: its own and the main one, whose word is the last."""
-        paths = dict.fromkeys((self._own, self.path))
+        paths = dict.fromkeys((self.own, self.path))
         with contextlib.ExitStack() as stack:
             yield [stack.enter_context(self._open(path)) for path in paths if path.exists()]
 
@@ -194,7 +197,7 @@ class Store:
             for digest, (t, audio_s) in transcripts.items()
             if not t.error
         ]  # fmt: skip
-        with self._open(self._own) as connection:
+        with self._open(self.own) as connection:
             connection.executemany("INSERT OR IGNORE INTO sounds VALUES (?, ?)", list(sounds.items()))
             connection.executemany("INSERT OR IGNORE INTO transcripts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
@@ -221,7 +224,7 @@ class Store:
             (corner.retriever, corner.corpus, corner.language, corner.depth, query, r.packed, r.seconds)
             for query, r in rankings.items()
         ]
-        with self._open(self._own) as connection:
+        with self._open(self.own) as connection:
             connection.executemany("INSERT OR IGNORE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def indexing_s(self, corner: Corner) -> float | None:
@@ -234,15 +237,18 @@ class Store:
 
     def keep_indexing_s(self, corner: Corner, seconds: float) -> None:
         """Keep the seconds that indexing took; what is already known stays."""
-        with self._open(self._own) as connection:
+        with self._open(self.own) as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO indexing VALUES (?, ?, ?, ?)",
                 (corner.retriever, corner.corpus, corner.language, seconds),
             )
 
-    def merge(self) -> None:
-        """Take in what other processes wrote, and remove the files of those that are gone."""
-        for path in sorted(self.folder.glob(f"{NAME}.*.*.sqlite")):
+    def merge(self, others: Iterable[Path] = ()) -> None:
+        """Take in what other processes wrote, and remove the files of those that are gone.
+
+        `others` are files that are known to be there: a network file system may list new ones late.
+        """
+        for path in sorted({*self.folder.glob(f"{NAME}.*.*.sqlite"), *others}):
             with self._open(path) as theirs, self._open(self.path) as ours:
                 for table in _TABLES:
                     for rows in _rows_of(theirs, table, path):
@@ -251,10 +257,17 @@ class Store:
             if _is_gone(path):
                 _remove(path)
 
+    def clear(self) -> None:
+        """Empty this process's own file. Call it after the main process has merged, which then has less to read."""
+        if self.own != self.path:
+            with self._open(self.own) as connection:
+                for table in _TABLES:
+                    connection.execute(f"DELETE FROM {table}")  # noqa: S608
+
     def close(self) -> None:
         """Remove this process's own file. Call it after the main process has merged."""
-        if self._own != self.path:
-            _remove(self._own)
+        if self.own != self.path:
+            _remove(self.own)
 
 
 @contextlib.contextmanager

@@ -277,9 +277,7 @@ def _listen(audible: Audible, ear: Ear, cells: Sequence[Cell], tools: Tools) -> 
         counter.settle(len(expected))
     if ear.encoder is not None:
         _share_vectors(found, ear, tools)
-    if tools.store is not None and tools.processes.rank == 0:
-        tools.store.merge()
-    tools.processes.gather(None)
+    take_in(tools)
     if busy:
         found.seconds, found.waiting_s = time.perf_counter() - started, waiting.waited_s
     return found
@@ -302,6 +300,24 @@ def _heard_of(
     with closing(shards), closing(loaded):
         for shard in waiting.over(loaded):
             yield list(zip(shard.shard.positions, hearing.hear(shard), strict=True))
+
+
+def take_in(tools: Tools) -> None:
+    """Bring what every process kept into the main file. All processes must call it; all fail if the disk refuses."""
+    store, processes = tools.store, tools.processes
+    if store is None or processes.size == 1:
+        return
+    files = processes.gather(store.own)
+    failure: StorageError | None = None
+    try:
+        if processes.rank == 0:
+            store.merge(files[1:])
+    except StorageError as error:
+        failure = error
+    for refused in processes.gather(failure):
+        if refused is not None:
+            raise refused
+    store.clear()
 
 
 def _share_vectors(found: Listened, ear: Ear, tools: Tools) -> None:

@@ -25,7 +25,7 @@ from ..results import TEXT_CONDITION
 from ..store import Corner, Ranking, Store
 from ..systems.system import Cascade, EndToEnd, System
 from .asking import search_texts
-from .listening import Failure, Listened, Tools, Vector, listener_of, sentences, text_sha256
+from .listening import Failure, Listened, Tools, Vector, listener_of, sentences, take_in, text_sha256
 from .plan import Cell, Plan
 
 LEAST_UNIT, LARGEST_UNIT = 256, 4096
@@ -331,8 +331,8 @@ def _search(search: _Search, tools: Tools, counter: _Counter) -> _Outcome:
         _together(processes, work)
     new = complete(gather_long(processes, made), missing, "searches")
     known.update(zip((asked.key for unit in units for asked in unit), new, strict=True))
-    if store is not None and main:
-        store.merge()
+    if missing:
+        take_in(tools)
     rankings = {item: known[key] for item, key in zip(search.items, search.keys, strict=True)}
     return _Outcome(rankings, taken[0] if taken else 0.0)
 

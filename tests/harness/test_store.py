@@ -104,8 +104,15 @@ def test_other_processes_write_beside_and_are_taken_in(tmp_path: Path) -> None:
     keep(other, "b")
     assert held(other, "a", "b") == 2
     assert held(main, "a", "b") == 1
-    main.merge()
+    main.merge([other.own])
     assert held(main, "a", "b") == 2
+    # What was taken in need not be read again; what comes later is.
+    other.clear()
+    main.clear()
+    keep(other, "c")
+    assert held(other, "a", "b", "c") == 3
+    main.merge()
+    assert held(main, "a", "b", "c") == 3
     # This process lives, so its file stays until it closes it.
     assert len(list(tmp_path.glob("*.sqlite"))) == 2
     other.close()
@@ -130,7 +137,7 @@ KEEP_RANKING = (
     "store.keep_rankings(Corner('retriever', 'corpus', 'en', 10), {'text-k': Ranking.of([Hit('d-k', 1.5)], 0.1)})"
 )
 HALF = """
-with sqlite3.connect(store._own) as connection:
+with sqlite3.connect(store.own) as connection:
     connection.execute("PRAGMA cache_size = 1")
     rows = [(f"file-{i}", "never to be seen " * 50) for i in range(2000)]
     connection.executemany("INSERT INTO sounds VALUES (?, ?)", rows)
