@@ -26,7 +26,9 @@ from squtr.harness.report.escucha.terminal import summary_tables
 from squtr.loaders.escucha.data import EscuchaData
 from squtr.loaders.escucha.questions import Question
 
+from .audio_models_for_tests import save_qwen2_audio
 from .escucha_for_tests import Broken, Knows, Marks, reset, write_questions
+from .server_for_tests import Fault, model_server
 
 
 @pytest.fixture
@@ -318,3 +320,30 @@ def test_two_processes_give_what_one_gives(folder: Path, tmp_path: Path) -> None
     # As text, because NaN equals nothing.
     assert str(results[1].asks.to_pylist()) == str(results[2].asks.to_pylist())
     assert results[2].result.timing.processes == 2
+
+
+def test_a_judge_behind_a_url(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    mark = json.dumps({"puntuacion": 5, "motivo": "Bien."})
+    body = json.dumps({"choices": [{"message": {"content": mark}, "finish_reason": "stop"}]}).encode()
+    name = "class:tests.harness.escucha_for_tests:Knows"
+    with model_server() as server:
+        server.fault = Fault(status=200, body=body, path="chat/completions")
+        given = ["--data", str(folder), "--out", str(tmp_path), "--resamples", "50", "--no-cache", "--json"]
+        judge = ["--judges", "chat-server:tiny", "--url", server.url, "--key-variable", "SQUTR_NO_SUCH_KEY"]
+        assert main(["evaluate", "escucha", name, *given, *judge]) == 0
+        asked = [call.fields for call in server.calls if call.path.endswith("completions")]
+    found = json.loads(capsys.readouterr().out)[0]["open_ended"]
+    assert found["judges"][0]["mark"]["value"] == 5.0 and found["judges"][0]["marks"]["5"] == 1
+    assert len(asked) == 1 and "Respuesta de referencia" in asked[0]["messages"][0]["content"]
+    assert isinstance(asked[0]["messages"][0]["content"], str)
+
+
+def test_a_model_of_transformers_from_the_command_line(folder: Path, tmp_path: Path) -> None:
+    model = save_qwen2_audio(tmp_path / "model")
+    given = ["evaluate", "escucha", f"chat:{model}", "--data", str(folder), "--out", str(tmp_path / "runs")]
+    more = ["--max-new-tokens", "3", "--device", "cpu", "--long-audio", "chunks", "--no-cache", "--resamples", "50"]
+    assert main([*given, *more, "--controls", "text-only"]) == 0
+    results = {record.result.answerer.role: record.result for record in read_records(tmp_path / "runs")}
+    assert results["answerer"].failures.failed == 0 and results["answerer"].failures.truncated > 0
+    assert results["answerer"].answerer.spec["settings"]["long_audio"] == "chunks"
+    assert results["control"].answerer.spec["settings"]["reader"] == results["answerer"].answerer.spec
