@@ -36,7 +36,7 @@ COMMANDS = {
         CommandSpec("evaluate", ".evaluate", "evaluate systems on a data set"),
         CommandSpec("report", ".report", "write one self-contained HTML page from results"),
         CommandSpec("compare", ".compare", "compare two systems on the same items: tests, intervals, n"),
-        CommandSpec("score", ".score", "score transcripts or rankings that lie in files"),
+        CommandSpec("score", ".score", "score transcripts, rankings or answers that lie in files"),
         CommandSpec("export", ".export", "write results as another tool reads them (mteb)"),
         CommandSpec("import", ".import_", "read results that another tool wrote (mteb)"),
         CommandSpec("submit", ".submit", "check results, and offer them to a leaderboard or a public table (mteb)"),
