@@ -169,6 +169,14 @@ class Repository:
 
         return self._patiently(f"reading {path} of {self.name}", attempt)
 
+    def head(self, revision: str = MAIN) -> str:
+        """The commit that a revision names now."""
+        return self._patiently(
+            f"reading {self.name}",
+            lambda: self._api().repo_info(self.name, repo_type=self.type, revision=revision).sha or "",
+            needs_token=False,
+        )
+
     def tree(self, revision: str = MAIN) -> dict[str, Listed]:
         """The files of a revision by their paths."""
         from huggingface_hub.hf_api import RepoFile

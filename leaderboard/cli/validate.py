@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ...errors import EXIT_FAILED, UsageError
@@ -82,12 +83,17 @@ def _requests(arguments: argparse.Namespace, *, records: bool) -> int:
     told = []
     all_ok = True
     for request in requests:
-        found = validate_request(repository, request, records=records)
+        # The author may push more while this runs: one commit is checked, and merged only if it is still the last.
+        checked = repository.head(request.revision)
+        found = validate_request(repository, replace(request, revision=checked), records=records)
         ok = all(validation.ok for validation in found)
         merged = arguments.merge and ok and not any(validation.findings for validation in found)
         all_ok = all_ok and ok
         if arguments.comment:
             repository.comment(request.number, answer(found))
+        if merged and repository.head(request.revision) != checked:
+            note(f"#{request.number} was changed while it was checked: not merged.")
+            merged = False
         if merged:
             repository.merge(request.number)
         told.append(

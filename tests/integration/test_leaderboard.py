@@ -190,6 +190,28 @@ def test_what_a_request_may_not_do(
     assert first in paths(hub)
 
 
+def test_what_is_clean_is_merged_unless_it_changes_meanwhile(
+    as_default: LocalHub, store: LocalHub, home: None, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    hub = as_default
+    for name in ("words", "other"):
+        offer(hub, runs[name] / "en_text.json")
+    monkeypatch.setenv("HF_TOKEN", OWNER)
+    path = "results/squtr/x/20260101T000000Z-0123456789abcdef.json"
+    comment = r"^POST /api/datasets/org/squtr-results/discussions/2/comment"
+    hub.inject(Fault(comment, before=lambda: hub.storage.write(REPO, path, b"{}", "refs/pr/2")))
+    assert main(["validate", "--requests", REPO, "--merge", "--comment"]) == 0
+    shown = capsys.readouterr()
+    assert "#1 of stranger: Add 1 result of garbler + words" in shown.out
+    assert "(merged)" in shown.out
+    assert "#2 was changed while it was checked: not merged." in shown.err
+    assert [request["status"] for request in hub.storage.repos[REPO].requests.values()] == ["merged", "open"]
+    assert len(paths(hub)) == 2
+    assert main(["validate", "--requests", REPO, "--merge", "--number", "2"]) == 1
+    assert path not in paths(hub)
+
+
 def test_a_forged_result_is_refused(
     as_default: LocalHub, store: LocalHub, home: None, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
