@@ -316,7 +316,8 @@ class _Table:
     def columns(self) -> list[str]:
         """The names of its columns."""
         if isinstance(self._rows, list):
-            return list(self._rows[0]) if self._rows else []
+            # Optional fields may be absent from any row.
+            return list(dict.fromkeys(name for row in self._rows for name in row))
         return list(self._rows.column_names)
 
     def __len__(self) -> int:

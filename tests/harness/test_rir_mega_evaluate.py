@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +16,16 @@ from squtr.harness.metrics.change_point import change_point
 from squtr.harness.metrics.error_counts import count_errors
 from squtr.harness.pipeline.evaluate import EvaluationFailed
 from squtr.harness.protocols import Transcript
+from squtr.harness.report.rir_mega import summary_table, write_report
 from squtr.harness.rir_mega.arms import PairArms
 from squtr.harness.rir_mega.evaluate import Options, evaluate_rir_mega, run_evaluation
 from squtr.harness.rir_mega.recognisers import Recogniser, check_recognisers, load_recognisers
-from squtr.harness.rir_mega.results import PairRecord, is_rir_mega, read_records, result_path
+from squtr.harness.rir_mega.results import PairRecord, is_rir_mega, read_records, result_path, write_record
 from squtr.loaders.audio import decode_audio
-from squtr.loaders.rir_mega.data import RirMegaData
+from squtr.loaders.records import SpokenQuery
+from squtr.loaders.rir_mega.data import Arm, RirMegaData, spoken_arm
+from squtr.loaders.rir_mega.opening import open_pairs
+from squtr.loaders.rir_mega.rows import PairRow
 
 from .groups_for_tests import Crew
 from .rir_mega_runs_for_tests import (
@@ -402,3 +407,85 @@ def test_a_class_of_ones_own_is_timed_alone(data: RirMegaData, lossy: dict[str, 
     assert result.timing.latency.n == 3
     assert result.measured is not None
     assert result.measured.peak_memory_mb > 10
+
+
+class TwoLanguages:
+    """The same pairs, every third utterance in Chinese."""
+
+    manifest_sha256, revision = "", "two"
+
+    def __init__(self, data: RirMegaData) -> None:
+        self._data, self.splits, self.edges, self.strata = data, data.splits, data.edges, data.strata
+        self.recipe = {**data.recipe, "subsets": {"a": "en", "b": "zh"}}
+
+    @staticmethod
+    def _language(utterance_id: str) -> str:
+        return "zh" if int(utterance_id[-2:]) % 3 == 0 else "en"
+
+    def pairs(self, split: str, start: int = 0, stop: int | None = None) -> Iterator[PairRow]:
+        for pair in self._data.pairs(split, start, stop):
+            chinese = self._language(pair.utterance_id) == "zh"
+            yield replace(pair, language="zh", text="银行利率四十") if chinese else pair
+
+    def arm(self, split: str, arm: Arm, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
+        return (spoken_arm(pair, arm) for pair in self.pairs(split, start, stop))
+
+
+def test_languages_are_apart_and_chinese_is_counted_by_character(data: RirMegaData) -> None:
+    both = TwoLanguages(data)
+
+    class Bilingual(TableTranscriber):
+        def supports(self, language: str) -> bool:
+            return True
+
+    table: dict[str, str | Transcript] = {}
+    for pair in both.pairs("test"):
+        table[key_of(decode_audio(pair.clean_audio, "c")[0])] = pair.text
+        table[key_of(decode_audio(pair.reverb_audio, "r")[0])] = pair.text[:-1] if pair.language == "zh" else pair.text
+    done = run_evaluation([Recogniser(Bilingual(table)), recogniser(table, "english")], both, options=QUICK)
+    found = {(r.result.system.name, r.result.data.config): r for r in done.records}
+    assert set(found) == {("table", "en_test"), ("table", "zh_test"), ("english", "en_test")}
+    english, chinese = (found["table", config].result for config in ("en_test", "zh_test"))
+    assert english.data.n + chinese.data.n == data.splits["test"]
+    assert (english.main_metric, chinese.main_metric) == ("wer", "cer")
+    assert "wer" not in chinese.rates
+    assert set(chinese.kinds) == {"char"}
+    assert english.rates["wer"].delta.absolute.value == 0
+    assert chinese.rates["cer"].delta.absolute.value == pytest.approx(1 / 6)
+    assert chinese.kinds["char"]["deletions"].change.value == pytest.approx(1 / 6)
+    row = found["table", "zh_test"].pairs.to_pylist()[0]
+    assert math.isnan(row["word_reference_length"])
+    assert row["char_reference_length"] == 6
+    # The whisper normaliser is for English: elsewhere it is the standard one.
+    auto = run_evaluation([Recogniser(Bilingual(table))], both, options=replace(QUICK, normalizer="auto")).records
+    assert {r.result.data.language: r.result.system.normalizer for r in auto} == {"en": "whisper", "zh": "default"}
+    assert len(summary_table(done.records).split("\n\n")) == 2
+
+
+def test_the_published_set_has_bins_of_the_publishers_values(data: RirMegaData, tmp_path: Path) -> None:
+    rows = []
+    for i, pair in enumerate(data.pairs("test")):
+        for arm, content in (("clean", pair.clean_audio), ("reverb", pair.reverb_audio)):
+            (tmp_path / f"{arm}-{i}.flac").write_bytes(content)
+        known = {"rir_RT60_T30_s": 0.2 + 0.02 * i, "rir_DRR_dB": -float(i)} if i else {}
+        row = {"sample_id": f"s{i:03d}", "text_ref": pair.text, "utterance_id": pair.utterance_id, "split": "test"}
+        rows.append({**row, "clean": f"clean-{i}.flac", "reverb": f"reverb-{i}.flac", **known})
+    (tmp_path / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    clean, reverb = truth(data)
+    wrong = {key: f"{text} more" for key, text in reverb.items()}
+    record = only(run_evaluation([recogniser({**clean, **wrong})], open_pairs(str(tmp_path)), options=QUICK).records)
+    result = record.result
+    assert set(result.data.edges) == {"source_rt60_s", "source_drr_db"}
+    assert result.by_rt60[-1].known is False
+    assert result.by_rt60[-1].pairs == 1
+    assert sum(b.pairs for b in result.by_rt60) == len(rows)
+    assert result.kinds["word"]["insertions"].change.value == pytest.approx(result.main.delta.absolute.value)
+    assert record.pairs.to_pylist()[1]["source_rt60_s"] == pytest.approx(0.22)
+    page = write_report(_written(tmp_path / "run", record), tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "RT60 and DRR are the publisher" in page
+    assert "not known" in page
+
+
+def _written(folder: Path, record: PairRecord) -> Path:
+    write_record(folder, record)
+    return folder
