@@ -35,7 +35,8 @@ import soxr
 from squtr.harness.backends.asr_faster_whisper import FasterWhisperTranscriber
 from squtr.harness.backends.dense import DenseRetriever
 from squtr.harness.pipeline.evaluate import evaluate_runs
-from squtr.harness.pipeline.listening import Tools, listen_all
+from squtr.harness.pipeline.listeners import Tools
+from squtr.harness.pipeline.listening import listen_all
 from squtr.harness.pipeline.plan import make_plan
 from squtr.harness.pipeline.shards import DECODERS, load_shards, read_shards
 from squtr.harness.processes import Alone

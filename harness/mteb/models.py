@@ -18,9 +18,9 @@ from ...loaders.audio import to_pcm16
 from ...loaders.records import Document, Samples
 from ..backends.fusion import Method, fuse_hypotheses
 from ..pipeline.asking import Asked, search_texts
+from ..pipeline.demands import is_composite
 from ..pipeline.evaluate import Options
-from ..pipeline.listening import Ear
-from ..pipeline.searching import is_composite
+from ..pipeline.listeners import Ear
 from ..protocols import AudioTextEncoder, FrontEnd, Hit, Retriever, TextEncoder, Transcriber, Transcript
 from ..store import Store
 from .encoder_models import AudioTextModel, TextModel

@@ -27,9 +27,11 @@ from ..systems.reading import load_systems
 from ..systems.system import Cascade, EndToEnd, RunOnly, System
 from .environment import environment
 from .latency import with_latency
-from .listening import Tools, keep_samples, listen_all
+from .listeners import Tools
+from .listening import listen_all
 from .plan import expand_configs, make_plan
 from .recording import Cost, Made, Recorded, Settings, record_system
+from .samples import keep_samples
 from .searching import search_all
 
 LEAST_DEPTH = 10

@@ -20,21 +20,13 @@ from ..protocols import Retriever
 from ..results import TEXT_CONDITION
 from ..store import Corner, Store
 from ..systems.system import System
+from .demands import Need, all_needs, is_composite, searcher_of, sound_demands, text_demands, text_sha256
 from .evaluate import Options, silent
-from .listening import (
-    Ear,
-    Heard,
-    Hearing,
-    Listened,
-    Tools,
-    keep_nothing,
-    listener_of,
-    listeners,
-    read_ready,
-    text_sha256,
-)
+from .hearing import Hearing
+from .listeners import Ear, Heard, Listened, Tools, listener_of
+from .listening import listeners, read_ready
 from .plan import Cell, Plan, make_plan
-from .searching import Need, all_needs, is_composite, searcher_of, sound_demands, text_demands
+from .samples import keep_nothing
 from .shards import read_shards, without_sound
 
 TIMED_CLIPS = 8

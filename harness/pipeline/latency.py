@@ -16,10 +16,10 @@ from ..protocols import Retriever
 from ..results import TEXT_CONDITION, Latency, RunRecord
 from ..systems.system import Cascade, EndToEnd, System
 from .asking import search_texts
-from .listening import sentences
+from .demands import Need, all_needs, searcher_of
+from .hearing import sentences
 from .plan import Plan
 from .recording import Made
-from .searching import Need, all_needs, searcher_of
 
 
 def with_latency(

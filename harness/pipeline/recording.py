@@ -34,10 +34,12 @@ from ..store import Ranking
 from ..systems.system import Cascade, EndToEnd, RunOnly, System
 from ..text.normalizers import load_normalizer
 from .asking import ranking_of, search_texts
-from .listening import Heard, Listened, Tools, listener_of, sentences
+from .demands import Need, all_needs, end_to_end_key, searcher_of
+from .hearing import sentences
+from .listeners import Heard, Listened, Tools, listener_of
 from .plan import Cell, Plan
 from .scoring import Answered, SubsetScores, losses, score_subset, summarise
-from .searching import Need, Searched, all_needs, check_hits, end_to_end_key, searcher_of
+from .searching import Searched, check_hits
 
 BASELINES = ("clean", TEXT_CONDITION)
 NOTHING = Ranking.of((), 0.0)

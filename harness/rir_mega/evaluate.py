@@ -17,8 +17,10 @@ from ..metering import Meter
 from ..metrics.paired_arms import Draws
 from ..pipeline.environment import environment
 from ..pipeline.evaluate import ConfigFailure, EvaluationFailed, counted, open_store
-from ..pipeline.listening import Ear, Ready, Tools, hear_all, keep_nothing
+from ..pipeline.listeners import Ear, Ready, Tools
+from ..pipeline.listening import hear_all
 from ..pipeline.plan import Cell
+from ..pipeline.samples import keep_nothing
 from ..processes import Alone, Processes
 from ..progress import Progress
 from ..protocols import FrontEnd

@@ -19,7 +19,7 @@ from ...loaders.audio import decode_audio, resample
 from ...loaders.keyed import keyed_seed
 from ...loaders.records import Samples
 from ..metering import gpu_memory_mb, peak_memory_mb, percentiles
-from ..pipeline.listening import sentences
+from ..pipeline.hearing import sentences
 from ..protocols import FrontEnd, Transcriber
 from ..results import Latency
 from ..systems.building import Builder, Overrides

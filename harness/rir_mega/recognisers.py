@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ...errors import UsageError
-from ..pipeline.listening import Ear, Ready
+from ..pipeline.listeners import Ear, Ready
 from ..protocols import FrontEnd, ReadyTranscripts, Transcriber
 from ..results import file_name
 from ..systems.building import Builder, Overrides

@@ -17,7 +17,7 @@ from ...loaders.keyed import RECIPE_VERSION
 from ...loaders.rir_mega.recipe import RIR_MEGA_VERSION
 from ..backends.parameter_count import parameter_count
 from ..metrics.paired_arms import Draws
-from ..pipeline.listening import Heard, Listened
+from ..pipeline.listeners import Heard, Listened
 from ..results import Environment, Timing
 from ..text.normalizers import Normalizer, load_normalizer
 from . import scoring

@@ -15,7 +15,7 @@ from ...loaders.audio import decode_audio, encode_flac, resample
 from ...loaders.keyed import keyed_seed
 from ...loaders.rir_mega.data import RirMegaData
 from ...loaders.rir_mega.rooms import DECAY_STEP_S
-from ..pipeline.listening import sentences
+from ..pipeline.hearing import sentences
 from ..protocols import FrontEnd
 from ..results import file_name, write_atomically
 from .arms import CLEAN, REVERB, PairArms, PairInfo

@@ -17,7 +17,7 @@ from ..metrics.change_point import METHOD, change_point
 from ..metrics.error_counts import Unit, count_texts_array, default_unit, tokens
 from ..metrics.flags import UtteranceFlags, flag_utterance
 from ..metrics.paired_arms import KINDS, ArmRates, Arms, Delta, Draws, arm_rates, significant_from
-from ..pipeline.listening import Heard
+from ..pipeline.listeners import Heard
 from ..protocols import Transcript
 from ..text.languages import is_written_without_spaces
 from ..text.normalizers import Normalizer

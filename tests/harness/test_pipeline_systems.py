@@ -23,7 +23,7 @@ from squtr.harness.backends.fusion import reciprocal_rank_fusion, score_fusion, 
 from squtr.harness.backends.hybrid import HybridRetriever
 from squtr.harness.backends.trec_run import TrecRun
 from squtr.harness.metrics.ranking import score_ranking
-from squtr.harness.pipeline import searching, shards
+from squtr.harness.pipeline import demands, searching, shards
 from squtr.harness.pipeline.evaluate import Evaluation, EvaluationFailed, Options, evaluate_runs, run_evaluation
 from squtr.harness.pipeline.plan import Plan
 from squtr.harness.protocols import ComponentSpec, Hit, Transcript
@@ -598,7 +598,7 @@ def test_units_grow_with_the_corpus_they_go_through() -> None:
 
     for documents, unit in ((12, 256), (1_000_000, 976), (5_233_329, 4096)):
         plan = Plan([], None, {}, {}, {}, {}, {"s": Long(documents)})  # type: ignore[arg-type,dict-item]
-        assert searching.Place(plan, "s", searching.Need(WordRetriever(), 10), searching.Searched()).unit == unit
+        assert searching.Place(plan, "s", demands.Need(WordRetriever(), 10), searching.Searched()).unit == unit
 
 
 def test_parts_of_data_lie_apart_by_what_they_are() -> None:
