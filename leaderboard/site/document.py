@@ -133,7 +133,7 @@ def _first(values: Iterable[Any]) -> list[Any]:
 def _group(group: Group) -> dict[str, Any]:
     return {
         # In addresses: links stay good when groups come and go.
-        "id": content_sha256([group.benchmark, group.version, sorted(group.aspects.items())])[:8],
+        "id": content_sha256([group.benchmark, group.version, group.published, sorted(group.aspects.items())])[:8],
         "benchmark": plain(group.benchmark),
         "version": plain(group.version),
         "source": plain(group.source),

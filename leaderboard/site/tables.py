@@ -111,6 +111,11 @@ class Group:
     entries: tuple[Entry, ...]
     metrics: tuple[str, ...]
 
+    @property
+    def published(self) -> bool:
+        """Whether its numbers come from papers."""
+        return self.entries[0].who == "published"
+
 
 def groups(entries: Iterable[Entry]) -> list[Group]:
     """The groups, those with most entries first within a version; `squtr` before others, published numbers last."""
@@ -123,7 +128,7 @@ def groups(entries: Iterable[Entry]) -> list[Group]:
     return sorted(
         made,
         key=lambda g: (
-            all(entry.who == "published" for entry in g.entries),
+            g.published,
             g.benchmark != "squtr",
             g.benchmark,
             _descending(g.version),
@@ -141,7 +146,9 @@ def _group(entries: Sequence[Entry]) -> Group:
     first = entries[0]
     known = {metric for entry in entries for scores in entry.scores.values() for metric in scores}
     metrics = sorted(known, key=lambda name: (_MAIN.index(name) if name in _MAIN else len(_MAIN), name))
-    source = " ".join(part for part in (first.source, first.source_version) if part)
+    # The version of published numbers names the paper, and so does their source.
+    parts = () if first.who == "published" else (first.source, first.source_version)
+    source = " ".join(part for part in parts if part)
     return Group(first.benchmark, first.benchmark_version, source, dict(first.aspects), tuple(entries), tuple(metrics))
 
 

@@ -15,6 +15,7 @@ LANGUAGES = {"en": ("fiqa", "nq"), "zh": ("duretrieval",)}
 CONDITIONS = ("text", "clean", "low_noise", "medium_noise", "high_noise", "reverb")
 RECOGNISERS = ("whisper-tiny", "whisper-base", "whisper-small", "paraformer", "sensevoice", "qwen3-asr")
 RETRIEVERS = ("BM25", "bge-m3", "e5-large", "qwen3-embedding-0.6b")
+ERRATUM = "The table says 0.5, the text 0.4."
 HOSTILE = (
     "<script>document.title='owned'</script>",
     '"><img src=x onerror="document.title=\'owned\'">',
@@ -106,9 +107,7 @@ def make_board(systems: int = 24) -> list[Entry]:
         *entries,
         make_entry("in part + BM25", coverage=part),
         make_entry("contradictory + BM25", ranked=False, notes=("Two papers give two numbers.",)),
-        make_entry(
-            "whisper-large-v3 + BM25", who="published", errata={"en_clean/ndcg_at_10": "The table says 0.5, the text 0.4."}
-        ),
+        make_entry("whisper-large-v3 + BM25", who="published", errata={"en_clean/ndcg_at_10": ERRATUM}),
         make_entry("older + BM25", benchmark_version="0"),
     ]  # fmt: skip
 

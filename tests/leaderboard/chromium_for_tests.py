@@ -81,7 +81,7 @@ class Browser:
             if self.run(f"Boolean({condition})"):
                 return
             time.sleep(0.02)
-        raise AssertionError(f"never true: {condition}")
+        raise AssertionError(f"never true: {condition}; {self.problems}")
 
     def go(self, address: str) -> None:
         """Follow a link within the page."""
@@ -89,10 +89,10 @@ class Browser:
         self.run("new Promise(done => setTimeout(done, 0))")
 
     def click(self, selector: str) -> None:
-        """Press and release the mouse in the middle of an element."""
+        """Press and release the mouse in the middle of an element (of its first line)."""
         place = self.run(
             f"(() => {{ const one = document.querySelector({json.dumps(selector)}); if (!one) return null;"
-            " one.scrollIntoView({block: 'center', inline: 'center'}); const box = one.getBoundingClientRect();"
+            " one.scrollIntoView({block: 'center', inline: 'center'}); const box = one.getClientRects()[0];"
             " return [box.left + box.width / 2, box.top + box.height / 2]; })()"
         )
         assert place, f"no {selector}"

@@ -60,7 +60,7 @@ function filterBar(rows) {
   const select = (key, label, values, naming) => el("label", {}, t(label),
     el("select", { "data-focus": key, on: { change: (event) => change({ [key]: event.target.value, p: "" }) } },
       option("", t("any"), state.query[key]), values.map((value) => option(value, naming(value), state.query[key]))));
-  const typed = (key, label, more) => el("label", {}, t(label), el("input", { value: state.query[key] || "", "data-focus": key, autocomplete: "off", ...more,
+  const typed = (key, label, more) => el("label", {}, t(label), el("input", { value: more.type === "number" && !isFinite(state.query[key]) ? "" : state.query[key] || "", "data-focus": key, autocomplete: "off", ...more,
     on: { input: (event) => change({ [key]: event.target.value, p: "" }, true) } }));
   const active = ["q", "kind", "who", "open", "max"].some((key) => state.query[key]);
   return el("form", { class: "filters", role: "search", "aria-label": t("filters"), on: { submit: (event) => event.preventDefault() } },
@@ -119,6 +119,11 @@ function tableView(c) {
   const heading = caption(el("b", {}, words), " (" + t(c.lower ? "caption.down" : "caption.up") + "). ", t("caption.note"), positions && [" ", t("caption.position")]);
   const apart = own.filter((row) => row.partial && row.system.ranked);
   const outsideRows = own.filter((row) => !row.system.ranked);
+  const side = [
+    apart.length > 0 && el("section", { id: "partial" }, el("h2", {}, t("partial")), el("p", { class: "note" }, t("partial.note")), sideTable(apart, c, t("partial"))),
+    outsideRows.length > 0 && el("section", { id: "outside" }, el("h2", {}, t("outside")), el("p", { class: "note" }, t("outside.note")), sideTable(outsideRows, c, t("outside"))),
+  ];
+  if (!inTable.length) return side;
   return [
     filterBar(own),
     el("p", { role: "status", class: "note" }, t("status", { shown: found.length, n: inTable.length }) + ", " + t("status.sorted", { column: sorted.column.label })),
@@ -127,9 +132,8 @@ function tableView(c) {
       el("thead", {}, el("tr", {}, columns.map((column) => headCell(column, sorted)), el("th", { scope: "col" }, t("pick")))),
       el("tbody", {}, visible.map((row) => bodyRow(row, columns))))) : el("p", {}, t("nothing")),
     pager(page, pages),
-    downloads(sorted.rows, columns, c),
-    apart.length > 0 && el("section", { id: "partial" }, el("h2", {}, t("partial")), el("p", { class: "note" }, t("partial.note")), sideTable(apart, c, t("partial"))),
-    outsideRows.length > 0 && el("section", { id: "outside" }, el("h2", {}, t("outside")), el("p", { class: "note" }, t("outside.note")), sideTable(outsideRows, c, t("outside"))),
+    downloads(sorted.rows, c),
+    side,
   ];
 }
 function sideTable(rows, c, label) {
@@ -176,7 +180,7 @@ function save(fileName, content, type) {
   link.remove();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
-function downloads(rows, columns, c) {
+function downloads(rows, c) {
   const stem = ["leaderboard", c.subset || c.language, c.condition, c.metric].map((part) => part.replace(/[^\w.-]+/g, "-")).join("_");
   const button = (label, run) => el("button", { type: "button", "data-focus": label, on: { click: run } }, t(label));
   return el("p", { class: "downloads" }, el("span", {}, t("download") + ": "),
