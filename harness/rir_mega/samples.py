@@ -38,13 +38,19 @@ class SampleRoom:
 
 
 def chosen_pairs(arms: PairArms, language: str, count: int, seed: int) -> list[PairInfo]:
-    """`count` pairs from dry to reverberant: one drawn from each of as many groups of equal size by RT60."""
+    """At most `count` pairs from dry to reverberant, each of another utterance: one drawn from each of as many groups of
+    equal size by RT60."""
     pairs = arms.pairs(language)
     known = sorted((p for p in pairs if math.isfinite(arms.rt60.value(p))), key=arms.rt60.value) or list(pairs)
     number = min(count, len(known))
     cuts = [len(known) * k // number for k in range(number + 1)] if number else []
     groups = [known[first:last] for first, last in itertools.pairwise(cuts)]
-    return [min(group, key=lambda p: keyed_seed(seed, "sample", p.sample_id)) for group in groups]
+    chosen: dict[str, PairInfo] = {}
+    for group in groups:
+        # Another utterance each time, where there is one.
+        drawn = sorted(group, key=lambda p: (p.utterance_id in chosen, keyed_seed(seed, "sample", p.sample_id)))
+        chosen.setdefault(drawn[0].utterance_id, drawn[0])
+    return list(chosen.values())
 
 
 def sample_folder(folder: Path, sample_id: str) -> Path:

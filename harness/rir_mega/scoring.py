@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -88,9 +88,11 @@ class ScoredPairs:
         self.heard = heard
         self.pairs = heard.pairs
         self.normalizer = normalizer
-        self.references = [normalizer(pair.text) for pair in heard.pairs]
+        # An utterance's text and clean transcript stand in every pair: each distinct text is normalised once.
+        normalised = cache(normalizer)
+        self.references = [normalised(pair.text) for pair in heard.pairs]
         self.transcripts = {
-            name: [normalizer(h.transcript.text) if not h.transcript.error else "" for h in side]
+            name: [normalised(h.transcript.text) if not h.transcript.error else "" for h in side]
             for name, side in heard.arms.items()
         }
         self.decoded = {

@@ -12,7 +12,7 @@ from ...results import file_name
 from ...rir_mega.samples import ROOM_FILE, SampleRoom, read_room
 from ..differences import marked
 from ..formats import escape, number
-from .data import Section, swatch
+from .data import NARROW_SPACE, Section, swatch
 from .plots import decay_plot
 
 CLEAN, REVERB = "clean", "reverb"
@@ -79,9 +79,9 @@ def _sample(section: Section, sample: Sample, identity: str) -> str:
     clips = "".join(_clip(section, sample, name, text) for name in sample.clips)
     about = [f"room {escape(room.rir_id)}"]
     if room.rt60_s is not None:
-        about.append(f"RT60 {number(room.rt60_s, 2)} s")
+        about.append(f"RT60 {number(room.rt60_s, 2)}{NARROW_SPACE}s")
     if room.drr_db is not None:
-        about.append(f"DRR {number(room.drr_db, 1)} dB")
+        about.append(f"DRR {number(room.drr_db, 1)}{NARROW_SPACE}dB")
     drawing = decay_plot(identity, room)
     figure = (
         f'<li><figure class="decay"><figcaption>Energy decay</figcaption>{drawing}</figure></li>' if drawing else ""
