@@ -69,10 +69,11 @@ def read_store(
     """
     if not isinstance(place, Path) and not is_folder(place):
         folder = (repository or Repository(place)).download(revision=revision, only=[f"{FOLDER}/**"])
+        # A data set without results yet leaves no folder: it holds none.
     else:
         folder = Path(place).expanduser()
-    if not folder.is_dir():
-        raise DataError(f"{folder} does not exist.", hint="Name a folder, or a data set on the Hub as ORG/NAME.")
+        if not folder.is_dir():
+            raise DataError(f"{folder} does not exist.", hint="Name a folder, or a data set on the Hub as ORG/NAME.")
     problems: list[str] = []
     singles: list[Entry] = []
     tables: dict[str, Path] = {}

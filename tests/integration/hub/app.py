@@ -160,7 +160,10 @@ class HubApp:
         if not request.user:
             raise Refused(401, "Invalid username or password.")
         repo_id = f"{asked.get('organization') or request.user.name}/{asked['name']}"
-        url = f"{self.address}/datasets/{repo_id}"
+        space = asked.get("type") == "space"
+        url = f"{self.address}/{'spaces' if space else 'datasets'}/{repo_id}"
+        if space and asked.get("sdk") not in ("static", "docker", "gradio"):
+            raise Refused(400, "a Space needs an SDK")
         if not request.user.may_write(repo_id):
             raise Refused(403, f"You don't have the rights to create the dataset {repo_id}")
         if repo_id in self.storage.repos:
@@ -292,7 +295,8 @@ class HubApp:
             raise Refused(401, "Invalid username or password.")
         lines = [json.loads(line) for line in request.body.splitlines()]
         done, number = self.storage.commit(there, revision, lines, author=request.user, create_pr=create_pr)
-        url = f"{self.address}/{'' if request.path.startswith('/api/models/') else 'datasets/'}{repo}"
+        kind = request.path.split("/")[2]
+        url = f"{self.address}/{'' if kind == 'models' else f'{kind}/'}{repo}"
         told = {"success": True, "commitOid": done.oid, "commitUrl": f"{url}/commit/{done.oid}", "hookOutput": ""}
         if number:
             told["pullRequestUrl"] = f"{url}/discussions/{number}"
@@ -431,3 +435,8 @@ ROUTES += [
     if pattern.startswith("/api/datasets/")
 ]
 ROUTES.append(("GET", rf"/{REPO}/resolve/{REVISION}/(?P<path>.+)", HubApp.resolve))
+ROUTES += [
+    (verb, pattern.replace("/datasets/", "/spaces/"), handler)
+    for verb, pattern, handler in ROUTES
+    if "/datasets/" in pattern
+]
