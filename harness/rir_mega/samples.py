@@ -38,7 +38,7 @@ class SampleRoom:
 
 
 def chosen_pairs(arms: PairArms, language: str, count: int, seed: int) -> list[PairInfo]:
-    """At most `count` pairs from dry to reverberant, each of another utterance: one from each of equal groups by RT60."""
+    """At most `count` pairs from dry to reverberant, each of another utterance: one of each of equal groups by RT60."""
     pairs = arms.pairs(language)
     known = sorted((p for p in pairs if math.isfinite(arms.rt60.value(p))), key=arms.rt60.value) or list(pairs)
     number = min(count, len(known))
