@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ... import __version__
-from ...errors import DataError, ModelError
+from ...errors import DataError, ModelError, SqutrError
 from ...loaders.keyed import RECIPE_VERSION
 from ...loaders.rir_mega.recipe import RIR_MEGA_VERSION
 from ..backends.parameter_count import parameter_count
@@ -111,7 +111,7 @@ def record(
     heard = made.heard(recogniser, language)
     config = config_of(language, arms.split)
     normalizer = normalizer_for(settings.normalizer, language)
-    baseline = made.heard(recogniser.plain, language) if plain else None
+    baseline = _heard_without_front_end(made, recogniser, language) if plain else None
     digest = inputs_sha256(made, recogniser, normalizer, heard, baseline)
     kept = kept_record(out, recogniser.name, config, digest)
     if kept is not None:
@@ -168,6 +168,14 @@ def record(
     )
     rows = scoring.pair_rows(scored, arms.rt60, arms.drr)
     return PairRecord(result, pairs_table(rows), seconds_of(recogniser, heard)), False
+
+
+def _heard_without_front_end(made: Made, recogniser: Recogniser, language: str) -> HeardPairs | None:
+    """What the same transcriber heard without the front end; None where that failed, which is said of it alone."""
+    try:
+        return made.heard(recogniser.plain, language)
+    except SqutrError:
+        return None
 
 
 def kept_record(out: Path | None, system: str, config: str, digest: str) -> PairRecord | None:

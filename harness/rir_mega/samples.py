@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ...errors import AudioError, DataError
+from ...errors import AudioError, DataError, ModelError
 from ...loaders.audio import decode_audio, encode_flac, resample
 from ...loaders.keyed import keyed_seed
 from ...loaders.rir_mega.data import RirMegaData
@@ -74,9 +74,8 @@ def write_samples(
             (query,) = arms.spoken(language, arm, start=at, stop=at + 1)
             write_atomically(place / f"{arm}.flac", query.audio)
         for name, front_end in front_ends.items():
-            target = place / f"{file_name(name)}.flac"
-            if not target.exists() and (content := _enhanced(query.audio, front_end)):
-                write_atomically(target, content)
+            if content := _enhanced(query.audio, front_end):
+                write_atomically(place / f"{file_name(name)}.flac", content)
         room = SampleRoom(
             pair.sample_id,
             language,
@@ -122,5 +121,6 @@ def _enhanced(audio: bytes, front_end: FrontEnd) -> bytes | None:
         with sentences(f"{front_end.spec.name} on a sample clip"):
             (clip,) = front_end.enhance([resample(samples, rate, front_end.sample_rate)])
         return encode_flac(clip, "a sample clip", front_end.sample_rate)
-    except AudioError:
+    except (AudioError, ModelError):
+        # A front end that does not work has failed its recognisers already.
         return None

@@ -286,6 +286,38 @@ def test_one_recogniser_that_fails_does_not_lose_the_other(
         evaluate_rir_mega(Recogniser(Broken({}, "broken")), data=data, resamples=10)
 
 
+def test_a_front_end_that_fails_loses_nothing_else(
+    data: RirMegaData, lossy: dict[str, str | Transcript], tmp_path: Path
+) -> None:
+    class Torn(Halver):
+        def enhance(self, clips: object) -> list[np.ndarray]:
+            raise RuntimeError("torn")
+
+    ear = TableTranscriber(lossy)
+    done = run_evaluation([Recogniser(ear), Recogniser(ear, Torn())], data, out=tmp_path, options=QUICK)
+    assert [r.result.system.name for r in done.records] == ["table"]
+    assert "torn" in str(done.failures[0].error)
+    assert list((tmp_path / "samples").rglob("reverb.flac"))
+    assert not list((tmp_path / "samples").rglob("halver.flac"))
+
+
+def test_a_front_end_is_scored_where_its_plain_recogniser_fails(data: RirMegaData) -> None:
+    clean, reverb = truth(data)
+
+    class Picky(TableTranscriber):
+        def transcribe(self, clips: list[np.ndarray], *, language: str) -> list[Transcript]:
+            if any(key_of(clip) in reverb for clip in clips):
+                raise ValueError("too loud")
+            return super().transcribe(clips, language=language)
+
+    ear = Picky(halved(data, {**clean, **reverb}))
+    done = run_evaluation([Recogniser(ear), Recogniser(ear, Halver())], data, options=QUICK)
+    assert [f.system for f in done.failures] == ["table"]
+    (record,) = done.records
+    assert record.result.system.name == "halver | table"
+    assert record.result.effect is None
+
+
 def test_a_part_takes_whole_utterances_and_lies_apart(
     data: RirMegaData, lossy: dict[str, str | Transcript], tmp_path: Path
 ) -> None:
