@@ -21,7 +21,7 @@ from .entry import Entry, difference
 RESAMPLES = 1000
 LEVEL = 0.95
 _CHUNK = 50
-_LOWER_IS_BETTER = ("wer", "cer", "delta_")
+_LOWER_IS_BETTER = ("wer", "cer", "delta_", "unparsed")
 
 Items = Mapping[str, Mapping[str, Mapping[str, float]]]
 """Values by entry id, subset and query id, of one config and metric."""

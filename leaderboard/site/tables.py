@@ -22,6 +22,8 @@ _CONDITIONS = (
     "text", "clean", "low_noise", "medium_noise", "high_noise",
     "reverb", "reverb_low_noise", "reverb_medium_noise", "reverb_high_noise",
 )  # fmt: skip
+_NO_MERIT = ("chance", "accuracy_wilson", "prompt_strict_wilson")
+"""What is no merit of a system, or the same value again with another interval."""
 _LONGEST = 300
 
 
@@ -144,7 +146,7 @@ def _descending(version: str) -> tuple[int, ...]:
 
 def _group(entries: Sequence[Entry]) -> Group:
     first = entries[0]
-    known = {metric for entry in entries for scores in entry.scores.values() for metric in scores}
+    known = {metric for entry in entries for scores in entry.scores.values() for metric in scores} - set(_NO_MERIT)
     metrics = sorted(known, key=lambda name: (_MAIN.index(name) if name in _MAIN else len(_MAIN), name))
     # The version of published numbers names the paper, and so does their source.
     parts = () if first.who == "published" else (first.source, first.source_version)
@@ -173,19 +175,19 @@ def tables(found: Sequence[Group]) -> list[Table]:
     """Every table of the groups, in the order in which the page offers them."""
     made: list[Table] = []
     for number, group in enumerate(found):
+        order = {metric: at for at, metric in enumerate(group.metrics)}
         rows: dict[tuple[Place, str], dict[str, Row]] = {}
         for entry in group.entries:
             for place, metric, row in _rows(entry):
-                rows.setdefault((place, metric), {}).setdefault(entry.id, row)
-        order = {metric: at for at, metric in enumerate(group.metrics)}
+                if metric in order:
+                    rows.setdefault((place, metric), {}).setdefault(entry.id, row)
         for place, metric in sorted(
             rows,
             key=lambda key: (
                 key[0].language,
                 key[0].subset,
                 condition_order(key[0].condition),
-                order.get(key[1], len(order)),
-                key[1],
+                order[key[1]],
             ),
         ):
             own = rows[place, metric]

@@ -328,3 +328,17 @@ def test_a_score_without_a_value_is_shown_as_none() -> None:
     table = next(t for t in made if (t["language"], t["subset"], t["condition"], t["metric"]) == place)
     assert table["value"] == [None]
     assert "position" not in table
+
+
+def test_what_is_no_merit_has_no_table() -> None:
+    scores = {"es_all": {name: score(0.4) for name in ("accuracy", "accuracy_wilson", "chance", "unparsed")}}
+    entry = make_entry(
+        benchmark="escucha",
+        scores=scores,
+        coverage={"es_all": Coverage(9, 9, False, "es", "")},
+        by_subset={},
+        losses={},
+    )
+    found = board([entry])
+    assert [table["metric"] for table in found["tables"]] == ["accuracy", "unparsed"]
+    assert found["lower"] == ["unparsed"]

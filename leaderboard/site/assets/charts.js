@@ -44,14 +44,14 @@ function axisY(ticks, y, left, right) {
 }
 // Labels that would cover a point or another label are left out: the table below has them.
 function labels(points, left, right, boxes) {
-  const taken = boxes || points.map((p) => [p.x - 5, p.y - 5, p.x + 5, p.y + 5]);
+  const taken = [...boxes];
   const overlaps = (a) => taken.some((b) => a[0] < b[2] && a[2] > b[0] && a[1] < b[3] && a[3] > b[1]);
   const made = [];
   for (const point of points) {
     const text = cut(point.label, 190, 11), wide = widthOf(text, 11);
     for (const [dx, dy, anchor] of [[8, 4, "start"], [-8, 4, "end"], [0, -9, "middle"], [0, 17, "middle"]]) {
-      const left = point.x + dx - (anchor === "end" ? wide : anchor === "middle" ? wide / 2 : 0);
-      const box = [left, point.y + dy - 10, left + wide, point.y + dy + 3];
+      const start = point.x + dx - (anchor === "end" ? wide : anchor === "middle" ? wide / 2 : 0);
+      const box = [start, point.y + dy - 10, start + wide, point.y + dy + 3];
       if (box[0] < left || box[2] > right || box[1] < 4 || overlaps(box)) continue;
       taken.push(box);
       made.push(svg("text", { class: "halo direct", x: (point.x + dx).toFixed(1), y: (point.y + dy).toFixed(1), "text-anchor": anchor }, text));
@@ -138,8 +138,8 @@ function speedView(c) {
   const place = (row) => ({ x: x(row.rtfx), y: y(row.score.value), label: row.system.name });
   const dots = rows.map((row) => { const p = place(row); return svg("a", { href: address("system", [row.system.id]), "aria-label": row.system.name, tabindex: onFront.has(row) ? null : "-1", class: onFront.has(row) ? "s1" : "s0" },
     svg("title", {}, row.system.name + ": " + number(row.score.value) + ", RTFx " + short(row.rtfx)), marker(onFront.has(row) ? "diamond" : "circle", p.x, p.y, 4.5)); });
-  const points = front.map(place);
-  const drawn = frame(width, height, title, axisY(ticks, y, left, right), axis, svg("text", { class: "tick", x: right, y: bottom + 38, "text-anchor": "end" }, t("speed.axis")), svg("path", { class: "curve s1", d: line }), dots, labels(points, left, right));
+  const points = front.map(place), covered = rows.map(place).map((p) => [p.x - 5, p.y - 5, p.x + 5, p.y + 5]);
+  const drawn = frame(width, height, title, axisY(ticks, y, left, right), axis, svg("text", { class: "tick", x: right, y: bottom + 38, "text-anchor": "end" }, t("speed.axis")), svg("path", { class: "curve s1", d: line }), dots, labels(points, left, right, covered));
   drawn.removeAttribute("role");
   const listed = [...rows].sort((a, b) => better(c)(a.score.value, b.score.value)).slice(0, pageSize).map((row) => [systemLink(row.system), number(row.score.value), short(row.rtfx), onFront.has(row) ? t("yes") : "", ((row.system.configs || {})[row.config] || {}).hardware || blank]);
   return [head, el("figure", {}, drawn, el("figcaption", { class: "note" }, t("speed.note"))), missing, numbersTable(title, [t("system"), metricName(c.metric), t("rtfx"), t("frontier"), t("hardware")], listed)];
