@@ -18,8 +18,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-import squtr
-
+from ... import __version__
 from ...errors import DataError, ModelError, SqutrError, StorageError, UsageError
 from ...loaders.escucha.data import EscuchaData
 from ...loaders.escucha.questions import CONFIGS, Question
@@ -304,7 +303,7 @@ def _record(made: _Made, one: NamedAnswerer, config: str) -> AskRecord:
     judged = made.marked.get(one.name)
     rows = rows_of(every, plan.missing, replies, made.answered[one.name].sounds)
     result = Result(
-        squtr_version=squtr.__version__,
+        squtr_version=__version__,
         inputs_sha256=_inputs(found, info, asking, options, rows),
         data=found,
         answerer=info,
@@ -436,6 +435,6 @@ def _inputs(
     data: DataInfo, info: AnswererInfo, asking: Asking, options: Options, rows: Sequence[Mapping[str, Any]]
 ) -> str:
     said = [[row["id"], row["spoken"], row["order"], row["reply"], row["error"], row["audio_sha256"]] for row in rows]
-    content = [data.model_dump(), info.model_dump(), asking.model_dump(), asdict(options), said, squtr.__version__]
+    content = [data.model_dump(), info.model_dump(), asking.model_dump(), asdict(options), said, __version__]
     canonical = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
