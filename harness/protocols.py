@@ -322,8 +322,8 @@ class Reply:
     """What an answerer said.
 
     A failed request has `error` set and empty `text`: it is counted, and scored as no reply. `truncated`: the length
-    cap cut the reply; `cut_sound`: some sound was longer than what the answerer takes and was cut. `seconds` is the time it took (a
-    batch's time is shared equally).
+    cap cut the reply; `cut_sound`: some sound was longer than what the answerer takes and was cut. `seconds` is the
+    time it took (a batch's time is shared equally).
     """
 
     text: str
