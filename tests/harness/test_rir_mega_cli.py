@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from squtr.harness.cli import main
+from squtr.harness.cli import demo_rir_mega, main
 from squtr.harness.rir_mega.results import read_records
 
 from .rir_mega_runs_for_tests import build_data
@@ -191,3 +191,23 @@ def test_json_and_options(
     assert result["data"]["partial"] is True
     assert (tmp_path / "run" / "partial-first-6" / "results" / "slow" / "en_test.json").is_file()
     assert os.environ["SQUTR_HOME"]
+
+
+@pytest.mark.slow
+def test_the_demo_goes_the_whole_way(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(demo_rir_mega, "TRANSCRIBERS", (SLOW, f"other={SLOW}"))
+    asked = ["demo", "--benchmark", "rir_mega", "--out", str(tmp_path / "demo"), "--minutes", "0"]
+    assert main(asked) == 0
+    said = capsys.readouterr()
+    assert "40 pairs of clean and reverberant clips" in said.err
+    assert "English, test: WER of 32 pairs, 16 utterances" in said.out
+    assert "other" in said.out
+    folder = tmp_path / "demo" / "rir_mega"
+    assert "Speech recognition" not in (folder / "report.html").read_text(encoding="utf-8").partition("<h1>")[0]
+    assert len(read_records(folder)) == 2
+    # Again, it keeps the number of pairs, and what was done.
+    assert main(asked) == 0
+    assert "Timing the recognisers" not in capsys.readouterr().err
