@@ -43,6 +43,7 @@ from squtr.harness.processes import Alone
 from squtr.harness.protocols import ComponentSpec, Hit, Transcript
 from squtr.harness.store import Store
 from squtr.harness.systems.system import Cascade
+from squtr.loaders.audio import resample
 from squtr.loaders.build import build
 from squtr.loaders.paired import BuiltData
 from squtr.loaders.recipe import open_kitchen
@@ -106,7 +107,7 @@ def transcription(rounds: int, clips: int, folder: Path) -> None:
     sounds = []
     for row in rows:
         samples, rate = soundfile.read(io.BytesIO(row.audio), dtype="float32")
-        sounds.append(soxr.resample(samples, rate, RATE).astype(np.float32))
+        sounds.append(resample(samples, rate, RATE))
     said: dict[str, list[str]] = {}
 
     def bare() -> None:
