@@ -55,9 +55,9 @@ def _does(section: Section, difference: Difference) -> str:
         return "cannot be judged"
     verb = "lowers" if value < 0 else "raises"
     change = f"{verb} {section.metric} by {number(100 * abs(value), 1)} points {_turned(difference, value)}".strip()
-    if _clear(difference):
-        return change
-    return f"{change}, which is not distinguishable from no change" if value else f"leaves {section.metric} as it is"
+    if not value:
+        return f"leaves {section.metric} as it is"
+    return change if _clear(difference) else f"{change}, which may be chance (p {number(difference.p_value, 2)})"
 
 
 def _turned(difference: Difference, value: float) -> str:

@@ -227,7 +227,10 @@ def _scatter(
     for entry, value, delta in points:
         if delta.value is None:
             continue
-        spot = x(math.log10(value)), axis.clipped(delta.value)
+        # Recognisers at the same place (a model with and without front ends) stand side by side.
+        same = [other for other, at, _ in points if at == value]
+        shift = 6.0 * (same.index(entry) - (len(same) - 1) / 2)
+        spot = x(math.log10(value)) + shift, axis.clipped(delta.value)
         parts.append(_whisker(axis, spot[0], delta.low, delta.high, svg.series_class(entry.index)))
         text = f"{entry.name}: {tip(value)}, Δ{section.metric} {signed(delta.value)} {bounds(delta)}".strip()
         over.append(svg.marker(entry.index, *spot, hollow=bool(entry.front_end), title=text, radius=5.2))
