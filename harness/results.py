@@ -12,20 +12,26 @@ Numbers that do not apply are absent or null in the JSON and NaN in the table.
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import field_validator
 
-from ..errors import DataError, StorageError
+from .result_files import (  # noqa: F401 - the names of files stay importable from here
+    FileModel,
+    file_name,
+    read_model,
+    read_result_table,
+    result_path,
+    result_paths,
+    write_atomically,
+    write_model,
+    write_tables,
+)
 
 SCHEMA_VERSION: Final = "2"
 MAIN_METRIC = "ndcg_at_10"
@@ -75,11 +81,7 @@ SECONDS_SCHEMA = pa.schema(
 """What transcribing a query took, apart from the records: two runs give the same records, never the same seconds."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Score(_Model):
+class Score(FileModel):
     """A value with its 95 % interval over `n` queries."""
 
     value: float | None
@@ -95,14 +97,14 @@ class Score(_Model):
         return value
 
 
-class Loss(_Model):
+class Loss(FileModel):
     """What is lost on one metric against a baseline condition, paired by query; positive is worse than the baseline."""
 
     absolute: Score
     relative: Score
 
 
-class DataInfo(_Model):
+class DataInfo(FileModel):
     """What the run read. `partial`: only `n` of `n_total` queries, so it stands beside no full run."""
 
     source: str
@@ -120,7 +122,7 @@ class DataInfo(_Model):
     recipe: dict[str, Any]
 
 
-class SystemInfo(_Model):
+class SystemInfo(FileModel):
     """What was judged.
 
     A cascade has a transcriber (null under `text`) and a retriever, an end-to-end system an encoder, a ready run its
@@ -141,7 +143,7 @@ class SystemInfo(_Model):
     depth: int
 
 
-class Failures(_Model):
+class Failures(FileModel):
     """Counts of what went wrong; no failure is turned into text. `missing`: queries that found nothing, scored 0."""
 
     undecodable: int
@@ -154,7 +156,7 @@ class Failures(_Model):
     unjudged: int
 
 
-class Latency(_Model):
+class Latency(FileModel):
     """Seconds from a query's sound to its ranking, one query at a time, over `n` queries (linear interpolation)."""
 
     n: int
@@ -164,7 +166,7 @@ class Latency(_Model):
     p99_s: float
 
 
-class Timing(_Model):
+class Timing(FileModel):
     """Seconds per stage. Cached work counts with the seconds that it took when it was done.
 
     `rtfx` is seconds of sound per second of front end and transcriber. `waiting_share` is the part of this evaluation's
@@ -186,7 +188,7 @@ class Timing(_Model):
     processes: int = 1
 
 
-class Environment(_Model):
+class Environment(FileModel):
     """Where it ran."""
 
     hardware: str
@@ -195,7 +197,7 @@ class Environment(_Model):
     packages: dict[str, str]
 
 
-class Result(_Model):
+class Result(FileModel):
     """The versioned summary of a run.
 
     `origin` is `measured`, or `imported` for aggregates that another tool computed: they have no intervals and no
@@ -239,34 +241,6 @@ class RunRecord:
     seconds: pa.Table | None = None
 
 
-def file_name(name: str) -> str:
-    """`name` as a safe file name.
-
-    >>> file_name("whisper-base + BM25")
-    'whisper-base+BM25'
-    """
-    return re.sub(r"[^\w.+-]+", "-", name.replace(" + ", "+")).strip("-")
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write to a temporary name beside `path`, then rename. Raises `StorageError` if the disk refuses."""
-    temporary: str | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = file.name
-            file.write(content)
-        # Temporary files are private; a result is not.
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        raise StorageError(
-            f"cannot write {path}: {error.strerror or error}.", hint="Free space or choose another folder."
-        ) from error
-
-
 def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """The per-query table of these rows, all columns of `ITEM_SCHEMA` required."""
     return pa.Table.from_pylist([dict(row) for row in rows], schema=ITEM_SCHEMA)
@@ -274,62 +248,32 @@ def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 def run_path(folder: Path, system: str, config: str) -> Path:
     """Where the JSON of a run lies below `folder`."""
-    return folder / "results" / file_name(system) / f"{config}.json"
+    return result_path(folder, system, config)
 
 
 def write_run(folder: Path, record: RunRecord) -> Path:
     """Write a run below `folder` and return the path of its JSON, which is written last."""
-    path = run_path(folder, record.result.system.name, record.result.data.config)
-    tables = {"queries": record.items, "seconds": record.seconds}
-    for name, table in tables.items():
-        if table is not None:
-            sink = pa.BufferOutputStream()
-            pq.write_table(table, sink, compression="zstd")
-            write_atomically(path.with_suffix(f".{name}.parquet"), sink.getvalue().to_pybytes())
+    write_tables(run_path(folder, *record.result.key), {"queries": record.items, "seconds": record.seconds})
     return write_result(folder, record.result)
 
 
 def write_result(folder: Path, result: Result) -> Path:
     """Write the JSON of a run below `folder` and return its path. Its tables lie beside it already."""
-    path = run_path(folder, result.system.name, result.data.config)
-    content = json.dumps(result.model_dump(mode="json"), ensure_ascii=False, indent=2, allow_nan=False)
-    write_atomically(path, content.encode("utf-8") + b"\n")
-    return path
+    return write_model(run_path(folder, *result.key), result)
 
 
 def read_result(path: Path) -> Result:
     """The result in a JSON file. Raises `DataError` naming file and field."""
-    try:
-        return Result.model_validate_json(path.read_bytes())
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.", hint="Check the path.") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.", hint="Check the path.") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise DataError(
-            f"{path} is not a result: {place}: {first['msg']}.", hint="Run the evaluation again."
-        ) from error
+    return read_model(Result, path, otherwise="not a result")
 
 
 def read_runs(folder: Path) -> list[RunRecord]:
     """All runs below `folder`, in path order. Raises `DataError` if there are none or a table is missing."""
-    paths = sorted((folder / "results").glob("*/*.json")) if folder.is_dir() else []
-    if not paths:
-        raise DataError(f"{folder} holds no results.", hint="Run `squtr evaluate` with --out on that folder first.")
-    return [read_record(path) for path in paths]
+    return [read_record(path) for path in result_paths(folder, command="squtr evaluate")]
 
 
 def read_record(path: Path) -> RunRecord:
     """The result in a JSON file, with the per-query table beside it. Raises `DataError` naming the file."""
     result = read_result(path)
-    table_path = path.with_suffix(".queries.parquet")
-    try:
-        table = pq.read_table(table_path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
     rows = 0 if result.origin == "imported" else result.data.n
-    if table.schema.names != ITEM_SCHEMA.names or table.num_rows != rows:
-        raise DataError(f"{table_path} does not fit {path.name}.", hint="Run the evaluation again.")
-    return RunRecord(result, table)
+    return RunRecord(result, read_result_table(path, "queries", ITEM_SCHEMA, rows=rows))

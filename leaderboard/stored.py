@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import DataError
-from ..harness.results import file_name
+from ..harness.result_files import file_name
 from .entry import Model, content_sha256
 from .strict_json import is_hidden, read_object, shown, wrong_name
 

@@ -25,7 +25,7 @@ from ...errors import UsageError, unknown_name
 from ..backends import ANSWERERS, load_answerer
 from ..backends.answer_text_only import TextOnlyAnswerer
 from ..protocols import Answerer, Transcriber
-from ..results import file_name
+from ..result_files import file_name
 from ..systems.building import Builder, Overrides, imported_backend
 from ..systems.entries import ComponentEntry
 from ..systems.options import TRUST, accepts, checked_options, component_options

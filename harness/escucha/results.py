@@ -9,18 +9,24 @@ Numbers that do not apply are null in the JSON, NaN or null in the tables.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ...errors import DataError
-from ..results import Environment, Score, file_name, write_atomically
+from ..result_files import (
+    FileModel,
+    holds_benchmark,
+    read_model,
+    read_result_table,
+    result_path,
+    result_paths,
+    write_model,
+    write_tables,
+)
+from ..results import Environment, Score
 
 SCHEMA_VERSION: Final = "1"
 BENCHMARK: Final = "escucha"
@@ -67,11 +73,7 @@ SECONDS_SCHEMA = pa.schema(
 )
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DataInfo(_Model):
+class DataInfo(FileModel):
     """What was asked. `partial`: only `n` of `n_total` items, so it stands beside no full result.
 
     `missing_audio` counts items without their sound by why it is missing; they are in `n`, and in no score.
@@ -91,7 +93,7 @@ class DataInfo(_Model):
     manifest_sha256: str
 
 
-class AnswererInfo(_Model):
+class AnswererInfo(FileModel):
     """What answered. `role` is `control` for a text-only control, `ready` for replies that were made elsewhere."""
 
     name: str
@@ -99,7 +101,7 @@ class AnswererInfo(_Model):
     spec: dict[str, Any]
 
 
-class Asking(_Model):
+class Asking(FileModel):
     """How it was asked. `permutations` is the largest number of orders of an item's options."""
 
     prompts_version: str
@@ -109,7 +111,7 @@ class Asking(_Model):
     spoken: bool
 
 
-class Slice(_Model):
+class Slice(FileModel):
     """The scores of a part of the items; `missing_audio` items of it are not in them."""
 
     scores: dict[str, Score]
@@ -117,7 +119,7 @@ class Slice(_Model):
     missing_audio: int
 
 
-class Paired(_Model):
+class Paired(FileModel):
     """First minus second over the same `n` items."""
 
     first: float
@@ -128,7 +130,7 @@ class Paired(_Model):
     n: int
 
 
-class Control(_Model):
+class Control(FileModel):
     """The answerer (first) against a control (second): the text alone, or its own options in another order."""
 
     name: str
@@ -136,7 +138,7 @@ class Control(_Model):
     aif: Paired | None
 
 
-class Mcqa(_Model):
+class Mcqa(FileModel):
     """Multiple choice.
 
     `scores` has `accuracy` (of the mean over orders), `accuracy_wilson` (the same with Wilson's interval),
@@ -156,7 +158,7 @@ class Mcqa(_Model):
     parser_version: str
 
 
-class Aif(_Model):
+class Aif(FileModel):
     """Following instructions: `scores` has `accuracy` (prompt level, strict) and the four levels of IFEval.
 
     `verifiers` has the instruction level of each kind. `spoken` is spoken minus written.
@@ -174,7 +176,7 @@ class Aif(_Model):
     verifiers_version: str
 
 
-class Failures(_Model):
+class Failures(FileModel):
     """Of `n` asks: without a reply because of an error, cut by the length cap, with sound that was cut, empty.
 
     `errors` are the most frequent messages.
@@ -188,7 +190,7 @@ class Failures(_Model):
     errors: dict[str, int]
 
 
-class Judge(_Model):
+class Judge(FileModel):
     """One judge of open-ended replies: the mean of its marks (1 to 5) over the `n` that it gave.
 
     `failed`: replies that it did not mark as it should; they are in no score.
@@ -202,7 +204,7 @@ class Judge(_Model):
     marks: dict[str, int]
 
 
-class Agreement(_Model):
+class Agreement(FileModel):
     """Two judges on the `n` replies that both marked: the share of equal marks, quadratic weighted kappa."""
 
     first: str
@@ -212,7 +214,7 @@ class Agreement(_Model):
     kappa: float | None
 
 
-class OpenEnded(_Model):
+class OpenEnded(FileModel):
     """The items that are flagged as open-ended, as judges mark them. `rubric` is what they were told."""
 
     rubric_version: str
@@ -222,7 +224,7 @@ class OpenEnded(_Model):
     agreement: list[Agreement]
 
 
-class Timing(_Model):
+class Timing(FileModel):
     """Seconds of answering, kept replies with the seconds that they took; `rtfx` is sound per second of it."""
 
     answer_s: float
@@ -234,7 +236,7 @@ class Timing(_Model):
     processes: int
 
 
-class Result(_Model):
+class Result(FileModel):
     """The versioned summary of one answerer on one config.
 
     `overall` is the mean over all items of both kinds, no weighting. `controls` has `text_only` and `shuffled` where
@@ -281,73 +283,30 @@ def asks_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([dict(row) for row in rows], schema=ASK_SCHEMA)
 
 
-def result_path(folder: Path, answerer: str, config: str) -> Path:
-    """Where the JSON of a result lies below `folder`."""
-    return folder / "results" / file_name(answerer) / f"{config}.json"
-
-
 def write_record(folder: Path, record: AskRecord) -> Path:
     """Write a record below `folder` and return the path of its JSON, which is written last."""
     path = result_path(folder, *record.result.key)
-    for name, table in {"asks": record.asks, "seconds": record.seconds}.items():
-        if table is not None:
-            sink = pa.BufferOutputStream()
-            pq.write_table(table, sink, compression="zstd")
-            write_atomically(path.with_suffix(f".{name}.parquet"), sink.getvalue().to_pybytes())
-    content = json.dumps(record.result.model_dump(mode="json"), ensure_ascii=False, indent=2, allow_nan=False)
-    write_atomically(path, content.encode("utf-8") + b"\n")
-    return path
+    write_tables(path, {"asks": record.asks, "seconds": record.seconds})
+    return write_model(path, record.result)
 
 
 def read_result(path: Path) -> Result:
     """The result in a JSON file. Raises `DataError` naming file and field."""
-    try:
-        return Result.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.", hint="Check the path.") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise DataError(
-            f"{path} is no result of {BENCHMARK}: {place}: {first['msg']}.", hint="Run the evaluation again."
-        ) from error
+    return read_model(Result, path, otherwise=f"no result of {BENCHMARK}")
 
 
 def read_record(path: Path) -> AskRecord:
     """The result in a JSON file, with the table beside it. Raises `DataError` naming the file."""
     result = read_result(path)
-    table_path = path.with_suffix(".asks.parquet")
-    try:
-        table = pq.read_table(table_path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
-    if table.schema.names != ASK_SCHEMA.names:
-        raise DataError(f"{table_path} does not fit {path.name}.", hint="Run the evaluation again.")
-    return AskRecord(result, table)
+    # A question has a row for every order and way in which it was asked.
+    return AskRecord(result, read_result_table(path, "asks", ASK_SCHEMA, rows=None))
 
 
 def read_records(folder: Path) -> list[AskRecord]:
     """All records below `folder`, in path order. Raises `DataError` if there are none or a table is missing."""
-    paths = sorted((folder / "results").glob("*/*.json")) if folder.is_dir() else []
-    if not paths:
-        raise DataError(
-            f"{folder} holds no results.", hint=f"Run `squtr evaluate {BENCHMARK}` with --out on that folder first."
-        )
-    return [read_record(path) for path in paths]
+    return [read_record(path) for path in result_paths(folder, command=f"squtr evaluate {BENCHMARK}")]
 
 
 def holds_escucha(folder: Path) -> bool:
     """Whether the results below `folder` are this benchmark's, by what they say. Raises `DataError` for a mixture."""
-    kinds: dict[bool, Path] = {}
-    for path in sorted((folder / "results").glob("*/*.json")):
-        try:
-            content = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            content = None
-        kinds[isinstance(content, dict) and content.get("benchmark") == BENCHMARK] = path
-    if len(kinds) > 1:
-        raise DataError(
-            f"{kinds[True]} is a result of {BENCHMARK}, {kinds[False]} of another benchmark.",
-            hint="Keep the results of different benchmarks in folders of their own.",
-        )
-    return True in kinds
+    return holds_benchmark(folder, BENCHMARK)

@@ -20,6 +20,7 @@ from ... import __version__
 from ...errors import DataError, UsageError, unknown_name
 from ...loaders.evaluation_file import SPLIT, control_name, task_name
 from ...loaders.keyed import RECIPE_VERSION
+from ..result_files import write_atomically
 from ..results import (
     MAIN_METRIC,
     TEXT_CONDITION,
@@ -34,7 +35,6 @@ from ..results import (
     Timing,
     items_table,
     read_result,
-    write_atomically,
     write_run,
 )
 from .catalogue import language_of, language_tag

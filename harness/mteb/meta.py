@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ... import __version__
-from ..results import file_name
+from ..result_files import file_name
 from .catalogue import language_tag
 
 ORGANISATION = "squtr"

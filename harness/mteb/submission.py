@@ -18,7 +18,8 @@ from typing import Any
 
 from ... import __version__
 from ...errors import DataError, StorageError, UsageError, unknown_name
-from ..results import Result, read_result, write_atomically
+from ..result_files import write_atomically
+from ..results import Result, read_result
 from .exchange import META_NAME, export_mteb
 from .submission_checks import (
     SETTINGS_NAME,

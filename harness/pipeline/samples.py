@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...loaders.keyed import keyed_seed
 from ...loaders.records import Query, SpokenQuery
-from ..results import file_name, write_atomically
+from ..result_files import file_name, write_atomically
 
 
 def keep_nothing(_: SpokenQuery) -> None:

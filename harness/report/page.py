@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ...errors import UsageError
 from ..comparable import partial_folders, runs_folder
-from ..results import read_runs, write_atomically
+from ..result_files import write_atomically
+from ..results import read_runs
 from .attribution import RunAttribution, attribution_tables, attributions
 from .breakdown import breakdowns
 from .cards import sample_list, worst_list

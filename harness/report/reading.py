@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..results import Result, file_name
+from ..result_files import file_name
+from ..results import Result
 from .data import Section
 from .formats import UNDEFINED, escape
 from .tables import scrollable

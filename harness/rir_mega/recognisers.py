@@ -10,7 +10,7 @@ from typing import Any, cast
 from ...errors import UsageError
 from ..pipeline.listeners import Ear, Ready
 from ..protocols import FrontEnd, ReadyTranscripts, Transcriber
-from ..results import file_name
+from ..result_files import file_name
 from ..systems.building import Builder, Overrides
 from ..systems.entries import ComponentEntry
 from ..systems.short_form import parse_component

@@ -18,22 +18,13 @@ from ...loaders.rir_mega.recipe import RIR_MEGA_VERSION
 from ..backends.parameter_count import parameter_count
 from ..metrics.paired_arms import Draws
 from ..pipeline.listeners import Heard, Listened
+from ..result_files import result_path
 from ..results import Environment, Timing
 from ..text.normalizers import Normalizer, load_normalizer
 from . import scoring
 from .arms import CLEAN, REVERB, PairArms
 from .recognisers import Recogniser
-from .results import (
-    SECONDS_SCHEMA,
-    ArmTiming,
-    DataInfo,
-    PairRecord,
-    Result,
-    SystemInfo,
-    pairs_table,
-    read_record,
-    result_path,
-)
+from .results import SECONDS_SCHEMA, ArmTiming, DataInfo, PairRecord, Result, SystemInfo, pairs_table, read_record
 from .scoring import HeardPairs, ScoredPairs
 
 BENCHMARK_VERSION = f"{RECIPE_VERSION}-{RIR_MEGA_VERSION}"

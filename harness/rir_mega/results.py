@@ -11,7 +11,6 @@ the JSON and NaN in the table.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,12 +18,20 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ...errors import DataError
 from ..metrics.attribution import Estimate
-from ..results import Environment, Score, Timing, file_name, write_atomically
+from ..result_files import (
+    FileModel,
+    holds_benchmark,
+    is_of_benchmark,
+    read_model,
+    read_result_table,
+    result_path,
+    result_paths,
+    write_model,
+    write_tables,
+)
+from ..results import Environment, Score, Timing
 
 SCHEMA_VERSION: Final = "1"
 BENCHMARK: Final = "rir_mega"
@@ -81,10 +88,6 @@ SECONDS_SCHEMA = pa.schema(
 )
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 def score_of(estimate: Estimate) -> Score:
     """An estimate as it stands in a result: what is not finite is null."""
 
@@ -95,7 +98,7 @@ def score_of(estimate: Estimate) -> Score:
     return Score(value=finite(estimate.value), low=finite(interval.low), high=finite(interval.high), n=estimate.n)
 
 
-class Difference(_Model):
+class Difference(FileModel):
     """A difference of two rates (`absolute`), by the rate it is compared with (`relative`), and a test of 0.
 
     `p_value` is that of the two-sided sign-flip test over utterances (`exact`: all sign patterns were tried), null
@@ -108,7 +111,7 @@ class Difference(_Model):
     exact: bool
 
 
-class Rates(_Model):
+class Rates(FileModel):
     """One rate clean and in the room, and what the room costs: `delta` = reverberant − clean."""
 
     clean: Score
@@ -116,7 +119,7 @@ class Rates(_Model):
     delta: Difference
 
 
-class KindRates(_Model):
+class KindRates(FileModel):
     """One kind of error per reference token, clean and in the room, and the change."""
 
     clean: Score
@@ -124,7 +127,7 @@ class KindRates(_Model):
     change: Score
 
 
-class Spread(_Model):
+class Spread(FileModel):
     """Standard deviations over rooms (see `metrics.paired_arms.RoomSpread`)."""
 
     within_utterances: Score
@@ -132,7 +135,7 @@ class Spread(_Model):
     room_component: Score
 
 
-class Bin(_Model):
+class Bin(FileModel):
     """The pairs above `low` and at most `high` (null is open); both null with `known` false: the value is not known.
 
     `p_holm` belongs to the main metric's delta, corrected over the bins.
@@ -149,7 +152,7 @@ class Bin(_Model):
     p_holm: float | None
 
 
-class MapCell(_Model):
+class MapCell(FileModel):
     """The pairs of one bin of RT60 and one of DRR (numbers as in `Bin`), with the main metric."""
 
     rt60: int
@@ -160,7 +163,7 @@ class MapCell(_Model):
     rates: Rates
 
 
-class Onset(_Model):
+class Onset(FileModel):
     """From which RT60 on the main metric is lost.
 
     `threshold_s` with its interval and `slope_per_s` are the change point's (see `metrics.change_point`); null where no
@@ -179,7 +182,7 @@ class Onset(_Model):
     significant_from_s: float | None
 
 
-class ArmFailures(_Model):
+class ArmFailures(FileModel):
     """How many of `n` clips went wrong, and how; no failure is turned into text."""
 
     n: int
@@ -190,7 +193,7 @@ class ArmFailures(_Model):
     hallucinations: int
 
 
-class Effect(_Model):
+class Effect(FileModel):
     """What the front end changes against none, paired: with − without, so below 0 it helps.
 
     `clean`, `reverb` are differences of the arm's rates by metric, `delta` the difference of the two deltas. `by_rt60`
@@ -206,7 +209,7 @@ class Effect(_Model):
     seconds_per_second: float | None
 
 
-class DataInfo(_Model):
+class DataInfo(FileModel):
     """What was read. `partial`: only `n` of `n_total` pairs, so it stands beside no full result.
 
     `edges` are those of the bins, by the column that they belong to.
@@ -232,7 +235,7 @@ class DataInfo(_Model):
     recipe: dict[str, Any]
 
 
-class SystemInfo(_Model):
+class SystemInfo(FileModel):
     """What was judged. `parameters` are those of the transcriber, null where its weights do not tell."""
 
     name: str
@@ -244,7 +247,7 @@ class SystemInfo(_Model):
     normalizer_version: str
 
 
-class ArmTiming(_Model):
+class ArmTiming(FileModel):
     """Seconds of one arm; each sound counts once."""
 
     audio_s: float
@@ -253,7 +256,7 @@ class ArmTiming(_Model):
     rtfx: float | None
 
 
-class Measured(_Model):
+class Measured(FileModel):
     """One recogniser alone in a process of its own: memory at its peak; `load_s` until the first clip was heard."""
 
     load_s: float
@@ -262,7 +265,7 @@ class Measured(_Model):
     device: str
 
 
-class Result(_Model):
+class Result(FileModel):
     """The versioned summary of one recogniser on the pairs of one language.
 
     `rates` has `wer`, `wer_macro`, `cer`, `cer_macro` (as far as they apply to the language); `main_metric` is the one
@@ -323,82 +326,38 @@ def pairs_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([dict(row) for row in rows], schema=PAIR_SCHEMA)
 
 
-def result_path(folder: Path, system: str, config: str) -> Path:
-    """Where the JSON of a result lies below `folder`."""
-    return folder / "results" / file_name(system) / f"{config}.json"
-
-
 def write_record(folder: Path, record: PairRecord) -> Path:
     """Write a record below `folder` and return the path of its JSON, which is written last."""
-    path = result_path(folder, *record.result.key)
-    for name, table in {"pairs": record.pairs, "seconds": record.seconds}.items():
-        if table is not None:
-            sink = pa.BufferOutputStream()
-            pq.write_table(table, sink, compression="zstd")
-            write_atomically(path.with_suffix(f".{name}.parquet"), sink.getvalue().to_pybytes())
+    write_tables(result_path(folder, *record.result.key), {"pairs": record.pairs, "seconds": record.seconds})
     return write_result(folder, record.result)
 
 
 def write_result(folder: Path, result: Result) -> Path:
     """Write the JSON of a result below `folder` and return its path. Its tables lie beside it already."""
-    path = result_path(folder, *result.key)
-    content = json.dumps(result.model_dump(mode="json"), ensure_ascii=False, indent=2, allow_nan=False)
-    write_atomically(path, content.encode("utf-8") + b"\n")
-    return path
+    return write_model(result_path(folder, *result.key), result)
 
 
 def read_result(path: Path) -> Result:
     """The result in a JSON file. Raises `DataError` naming file and field."""
-    try:
-        return Result.model_validate_json(path.read_bytes())
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.", hint="Check the path.") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise DataError(
-            f"{path} is no result of {BENCHMARK}: {place}: {first['msg']}.", hint="Run the evaluation again."
-        ) from error
+    return read_model(Result, path, otherwise=f"no result of {BENCHMARK}")
 
 
 def read_record(path: Path) -> PairRecord:
     """The result in a JSON file, with the per-pair table beside it. Raises `DataError` naming the file."""
     result = read_result(path)
-    table_path = path.with_suffix(".pairs.parquet")
-    try:
-        table = pq.read_table(table_path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
-    if table.schema.names != PAIR_SCHEMA.names or table.num_rows != result.data.n:
-        raise DataError(f"{table_path} does not fit {path.name}.", hint="Run the evaluation again.")
-    return PairRecord(result, table)
+    return PairRecord(result, read_result_table(path, "pairs", PAIR_SCHEMA, rows=result.data.n))
 
 
 def read_records(folder: Path) -> list[PairRecord]:
     """All records below `folder`, in path order. Raises `DataError` if there are none or a table is missing."""
-    paths = sorted((folder / "results").glob("*/*.json")) if folder.is_dir() else []
-    if not paths:
-        raise DataError(
-            f"{folder} holds no results.", hint="Run `squtr evaluate rir_mega` with --out on that folder first."
-        )
-    return [read_record(path) for path in paths]
+    return [read_record(path) for path in result_paths(folder, command=f"squtr evaluate {BENCHMARK}")]
 
 
 def is_rir_mega(path: Path) -> bool:
     """Whether a JSON file is a result of this benchmark, by what it says itself; False for what cannot be read."""
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(content, dict) and content.get("benchmark") == BENCHMARK
+    return is_of_benchmark(path, BENCHMARK)
 
 
 def holds_rir_mega(folder: Path) -> bool:
     """Whether the results below `folder` are this benchmark's. Raises `DataError` where only some of them are."""
-    kinds = {is_rir_mega(path): path for path in sorted((folder / "results").glob("*/*.json"))}
-    if len(kinds) > 1:
-        raise DataError(
-            f"{kinds[True]} is a result of {BENCHMARK}, {kinds[False]} of another benchmark.",
-            hint="Keep the results of different benchmarks in folders of their own.",
-        )
-    return True in kinds
+    return holds_benchmark(folder, BENCHMARK)

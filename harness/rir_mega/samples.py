@@ -17,7 +17,7 @@ from ...loaders.rir_mega.data import RirMegaData
 from ...loaders.rir_mega.rooms import DECAY_STEP_S
 from ..pipeline.hearing import sentences
 from ..protocols import FrontEnd
-from ..results import file_name, write_atomically
+from ..result_files import file_name, write_atomically
 from .arms import CLEAN, REVERB, PairArms, PairInfo
 
 ROOM_FILE = "room.json"

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ...errors import UsageError, unknown_name
 from ..protocols import AudioTextEncoder, FrontEnd, RankedRun, ReadyTranscripts, Retriever, Transcriber
-from ..results import file_name
+from ..result_files import file_name
 from ..text.normalizers import NORMALIZERS
 from .entries import Origins
 

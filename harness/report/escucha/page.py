@@ -12,7 +12,7 @@ from ....errors import DataError, UsageError
 from ...comparable import partial_folders, runs_folder
 from ...escucha.results import AskRecord, Result, read_records
 from ...escucha.samples import FOLDER
-from ...results import write_atomically
+from ...result_files import write_atomically
 from ..formats import escape, number, percent, plural
 from ..page import asset, content_hash
 from .data import ordered, refuse_mixture

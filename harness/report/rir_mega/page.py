@@ -9,7 +9,7 @@ from typing import Any
 
 from ....errors import UsageError
 from ...comparable import partial_folders, runs_folder
-from ...results import write_atomically
+from ...result_files import write_atomically
 from ...rir_mega.results import Result, read_records
 from ..formats import escape, number, percent, plural
 from ..page import asset, content_hash
