@@ -21,7 +21,7 @@ from ...loaders.records import Samples
 from ..protocols import AnswerRequest, ComponentSpec, Reply, Setting
 from .answer_common import MAX_NEW_TOKENS, LongAudio, SoundLimit, in_pieces, request_fault
 from .asr_common import SAMPLE_RATE, primary_code, require_positive
-from .chat_client import Health, chat
+from .chat_client import chat
 from .server_client import (
     DEFAULT_KEY_VARIABLE,
     DEFAULT_URL,
@@ -30,6 +30,7 @@ from .server_client import (
     Patience,
     ServerClient,
 )
+from .server_health import Health
 
 _FULL_SCALE = 32767 / 32768
 _OWN_FIELDS = frozenset({"messages", "model", "temperature"})
@@ -83,7 +84,9 @@ class ServerAnswerer:
         self._client = client or ServerClient(
             url, key_variable=key_variable, patience=Patience(timeout_s, attempts), concurrency=concurrency
         )
-        self._health = Health(self._client.url)
+        self._health = Health(
+            self._client.url, what="request", check="Check the model's name, and whether it takes sound."
+        )
 
     @cached_property
     def spec(self) -> ComponentSpec:

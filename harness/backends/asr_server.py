@@ -6,7 +6,6 @@ https://platform.openai.com/docs/api-reference/audio/createTranscription
 from __future__ import annotations
 
 import io
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -15,7 +14,7 @@ from typing import Literal
 import numpy as np
 import soundfile
 
-from ...errors import ModelError, UsageError
+from ...errors import UsageError
 from ...loaders.audio import encode_flac, to_pcm16
 from ...loaders.records import Samples
 from ..protocols import ComponentSpec, Setting, Transcript
@@ -30,12 +29,11 @@ from .server_client import (
     ServerClient,
     Upload,
 )
+from .server_health import Health
 
 AudioFormat = Literal["flac", "wav"]
 ResponseFormat = Literal["json", "text", "verbose_json"]
 
-GONE_AFTER = 5
-"""So many clips in a row without an answer mean that the server is gone."""
 _FULL_SCALE = 32767 / 32768
 _OWN_FIELDS = frozenset({"file", "language", "model", "prompt", "response_format", "temperature"})
 
@@ -92,7 +90,11 @@ class ServerTranscriber:
         self._client = client or ServerClient(
             url, key_variable=key_variable, patience=Patience(timeout_s, attempts), concurrency=concurrency
         )
-        self._health = _Health(self._client.url)
+        self._health = Health(
+            self._client.url,
+            what="clip",
+            check="Check the model's name and the options (response_format, extra, language).",
+        )
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -186,39 +188,3 @@ class ServerTranscriber:
         buffer = io.BytesIO()
         soundfile.write(buffer, to_pcm16(sound, "the clip"), SAMPLE_RATE, format="WAV", subtype="PCM_16")
         return Upload("clip.wav", buffer.getvalue(), "audio/wav")
-
-
-class _Health:
-    """Whether it is worth to go on, told by all threads."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._lock = threading.Lock()
-        self._in_a_row = 0
-        self._refused = 0
-        self._ever = False
-
-    def answered(self) -> None:
-        with self._lock:
-            self._in_a_row, self._ever = 0, True
-
-    def refused(self, error: ContentRefusedError) -> None:
-        with self._lock:
-            self._in_a_row = 0
-            self._refused += 1
-            if not self._ever and self._refused >= GONE_AFTER:
-                self._refused = 0
-                raise ModelError(
-                    f"the server refuses every clip, the first {GONE_AFTER} of them: {error.message}",
-                    hint="Check the model's name and the options (response_format, extra, language).",
-                ) from error
-
-    def silent(self, error: NoAnswerError) -> None:
-        with self._lock:
-            self._in_a_row += 1
-            if self._in_a_row >= GONE_AFTER:
-                self._in_a_row = 0
-                raise ModelError(
-                    f"{GONE_AFTER} clips in a row had no answer from {self._url}, the last because {error.message}",
-                    hint="Start the server again and run again: what was done is kept.",
-                ) from error

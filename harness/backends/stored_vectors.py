@@ -7,9 +7,10 @@ import hashlib
 import os
 import secrets
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, BinaryIO, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,26 +113,11 @@ def restored(array: NDArray[Any]) -> NDArray[np.float32]:
 
 def write_block(path: Path, array: NDArray[Any]) -> None:
     """Write a block under a temporary name and rename it. Raises `StorageError` if the disk refuses."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.{secrets.token_hex(4)}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        remove_stale(path.parent)
-        try:
-            with temporary.open("xb") as stream:
-                hashed = _Hashing(stream)
-                np.lib.format.write_array_header_1_0(hashed, np.lib.format.header_data_from_array_1_0(array))
-                hashed.write(np.ascontiguousarray(array).data.cast("B"))
-                stream.write(hashed.sha256.digest())
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"embeddings cannot be written to {path.parent}: {error.strerror or error}.",
-            hint="Make room there; what is already in the folder will be used again.",
-        ) from error
+    with new_file(path, what="embeddings") as stream:
+        hashed = _Hashing(stream)
+        np.lib.format.write_array_header_1_0(hashed, np.lib.format.header_data_from_array_1_0(array))
+        hashed.write(np.ascontiguousarray(array).data.cast("B"))
+        stream.write(hashed.sha256.digest())
 
 
 class _Hashing:
@@ -172,6 +158,31 @@ def _damaged(path: Path, error: Exception) -> IntegrityError:
         f"the stored embeddings {path} cannot be read ({type(error).__name__}: {error}).",
         hint="Delete that file; its texts will be encoded again.",
     )
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, what: str) -> Iterator[BinaryIO]:
+    """A stream whose content is at `path` when the block ends without an error, whole or not at all.
+
+    Raises `StorageError` if the disk refuses; `what` says what is written.
+    """
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.{secrets.token_hex(4)}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_stale(path.parent)
+        try:
+            with temporary.open("xb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{what} cannot be written to {path.parent}: {error.strerror or error}.",
+            hint="Make room there; what is already in the folder will be used again.",
+        ) from error
 
 
 def remove_stale(folder: Path) -> None:
