@@ -11,29 +11,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ModelError, UsageError
-from ...loaders.corpus import Corpus, as_corpus
+from ...errors import ModelError
+from ...loaders.corpus import Corpus
 from ...loaders.records import Document
-from ..protocols import ComponentSpec, Hit
-from .corpus_blocks import Block, CorpusBlocks
+from ..protocols import ComponentSpec
+from .corpus_blocks import Block
 from .embedding_cache import EmbeddingCache
+from .encoded_corpus import EncodedCorpusRetriever, Role, query_names
 from .max_similarity import best_of_block, on_grid
-from .ranking import NOTHING, Best, checked_k, hits_of, merged
+from .ranking import NOTHING, Best, merged
 from .st_model import Dtype, STModel
 from .token_batches import in_token_batches
 
-BLOCK_DOCUMENTS = 1024
-_CPU_TOKENS, _GPU_TOKENS = 2048, 32768
 _LONGEST = 1.01
 """Vectors are of unit length, but for the rounding of half-precision models."""
 
 
-class ColBERTRetriever:
+class ColBERTRetriever(EncodedCorpusRetriever):
     """Exact MaxSim search with a multi-vector encoder of sentence-transformers.
 
     `model` is a path or a Hub repository. A prompt that is None is the model's own. `dtype` is the type of weights and
@@ -42,8 +41,13 @@ class ColBERTRetriever:
     32768 elsewhere) change speed, and vectors by rounding only.
 
     With a `cache`, a corpus is encoded once, by all processes that call `prepare`. The documents' vectors are kept in
-    float16; scores are those of the vectors as kept, and exact.
+    float16; scores are those of the vectors as kept, and exact. A document of which no token is scored is no hit.
     """
+
+    label = "ColBERT"
+    kept = "tokens"
+    block_documents = 1024
+    tokens = (2048, 32768)
 
     def __init__(
         self,
@@ -60,22 +64,21 @@ class ColBERTRetriever:
         trust_remote_code: bool = False,
         cache: EmbeddingCache | None = None,
     ) -> None:
-        if token_budget is not None and token_budget < 1:
-            raise UsageError(f"token_budget must be at least 1, not {token_budget}.")
-        self._model = STModel(
-            "MultiVectorEncoder",
-            model,
-            revision=revision,
-            device=device,
-            dtype=dtype,
-            max_tokens=max_tokens,
-            trust_remote_code=trust_remote_code,
+        super().__init__(
+            STModel(
+                "MultiVectorEncoder",
+                model,
+                revision=revision,
+                device=device,
+                dtype=dtype,
+                max_tokens=max_tokens,
+                trust_remote_code=trust_remote_code,
+            ),
+            prompts={"query": query_prompt, "document": document_prompt},
+            token_budget=token_budget,
+            languages=languages,
+            cache=cache,
         )
-        self._prompts = {"query": query_prompt, "document": document_prompt}
-        self._token_budget = token_budget
-        self._languages = None if languages is None else frozenset(languages)
-        self._cache = cache
-        self._corpus: Corpus | None = None
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -90,48 +93,12 @@ class ColBERTRetriever:
         found = self._model.found
         return ComponentSpec("retriever", "colbert", self._model.name, found.model, found.revision, settings)
 
-    def supports(self, language: str) -> bool:
-        """Whether the language is one of `languages`; True if none were given."""
-        return self._languages is None or language in self._languages
-
-    def prepare(self, documents: Sequence[Document], *, language: str, rank: int = 0, size: int = 1) -> None:
-        """Encode the share of process `rank` of `size` into the cache; without a cache, nothing.
-
-        Raises `UsageError` for a language that the model was not made for, `ModelError` for a vector that cannot be
-        used, `StorageError` if the disk refuses.
-        """
-        self._check(language)
-        self._blocks.prepare(as_corpus(documents), rank=rank, size=size, what="encoding (ColBERT)")
-
-    def index(self, documents: Sequence[Document], *, language: str) -> None:
-        """Replace the corpus; title and text are encoded together, unless `prepare` did.
-
-        Raises as `prepare`, and `DataError` for an empty corpus, a duplicate id or documents that are all empty.
-        """
-        self._corpus = None
-        self._check(language)
-        corpus = as_corpus(documents)
-        corpus.check_ids()
-        self._blocks.open(corpus, what="encoding (ColBERT)")
-        self._corpus = corpus
-
-    def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
-        """At most `k` hits per query, best first, ties by document id descending; none for an empty query.
-
-        A document of which no token is scored is no hit. Raises `UsageError` before `index` or for `k` below 1,
-        `ModelError` for a query with a vector that cannot be used, and `IntegrityError` that names a damaged file of
-        the cache.
-        """
-        checked_k(k)
-        if self._corpus is None:
-            raise UsageError("ColBERT was asked to search before a corpus was indexed.", hint="Call index() first.")
-        ids = self._corpus.ids
-        asked = {query: i for i, query in enumerate(dict.fromkeys(q for q in queries if q.strip()))}
-        names = [f"the query {query[:80]!r}" for query in asked]
-        vectors = [on_grid(own) for own in self._encoded(list(asked), "query", names)]
-        device = "cpu" if not asked or self._model.on_cpu else str(self._model.model.device)
-        found = [NOTHING for _ in asked]
-        for start, block in self._blocks if asked else ():
+    def _best(self, texts: list[str], corpus: Corpus, k: int) -> list[Best]:
+        ids = corpus.ids
+        vectors = [on_grid(own) for own in self._encoded(texts, "query", query_names(texts))]
+        device = "cpu" if self._model.on_cpu else str(self._model.model.device)
+        found = [NOTHING for _ in texts]
+        for start, block in self._blocks:
             ranks = ids.ranks[start : start + len(block["lengths"])]
             floors = [float(best.scores[-1]) if len(best.scores) == k else -np.inf for best in found]
             scored = best_of_block(
@@ -139,19 +106,7 @@ class ColBERTRetriever:
             )
             for i, best in enumerate(scored):
                 found[i] = merged(found[i], Best(best.positions + start, best.scores), ids.ranks, k)
-        hits = hits_of(found, ids)
-        return [list(hits[asked[query]]) if query.strip() else [] for query in queries]
-
-    @cached_property
-    def _blocks(self) -> CorpusBlocks:
-        folder = None if self._cache is None else self._cache.root / f"{self.spec.fingerprint}-tokens"
-        return CorpusBlocks(folder, self._block, documents=BLOCK_DOCUMENTS)
-
-    def _check(self, language: str) -> None:
-        if not self.supports(language):
-            raise UsageError(
-                f"{self._model.name} was not made for language {language!r}.", hint="Use another model for it."
-            )
+        return found
 
     def _block(self, documents: Sequence[Document]) -> Block:
         """`vectors` ((T, D) float16) of all documents' tokens, and how many each document has ((n,) `lengths`)."""
@@ -164,21 +119,16 @@ class ColBERTRetriever:
             "vectors": on_grid(np.concatenate([encoded[text] for text in texts])).astype(np.float16),
         }
 
-    def _encoded(
-        self, texts: list[str], role: Literal["query", "document"], names: Sequence[str]
-    ) -> list[NDArray[np.float32]]:
+    def _encoded(self, texts: list[str], role: Role, names: Sequence[str]) -> list[NDArray[np.float32]]:
         """(tokens, D) of each text."""
-        if not texts:
-            return []
         model = self._model.model
-        budget = self._token_budget or (_CPU_TOKENS if self._model.on_cpu else _GPU_TOKENS)
         encode = model.encode_query if role == "query" else model.encode_document
 
         def work(batch: list[str]) -> list[NDArray[np.float32]]:
             found: list[Any] = encode(batch, prompt=self._prompts[role], batch_size=len(batch), show_progress_bar=False)
             return [vectors.float().cpu().numpy() for vectors in found]
 
-        encoded = in_token_batches(texts, self._model.lengths(texts), budget, work, who=self._model.name)
+        encoded = in_token_batches(texts, self._model.lengths(texts), self._budget, work, who=self._model.name)
         for name, vectors in zip(names, encoded, strict=True):
             lengths = np.sqrt(np.sum(np.square(vectors, dtype=np.float64), axis=1))
             wrong = np.flatnonzero(~(lengths <= _LONGEST))

@@ -11,31 +11,28 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError, UsageError
-from ...loaders.corpus import Corpus, as_corpus
+from ...loaders.corpus import Corpus
 from ...loaders.records import Document
-from ..protocols import ComponentSpec, Hit
-from .corpus_blocks import Block, CorpusBlocks
+from ..protocols import ComponentSpec
+from .corpus_blocks import Block
 from .embedding_cache import EmbeddingCache
-from .ranking import NOTHING, Best, checked_k, hits_of, merged
+from .encoded_corpus import EncodedCorpusRetriever, Role, query_names
+from .ranking import NOTHING, Best, merged
 from .sparse_search import search_products
 from .st_model import Dtype, STModel
 from .token_batches import in_token_batches
-
-BLOCK_DOCUMENTS = 4096
-# A batch has a score for every token and every term of the vocabulary: 30,522 numbers per token for BERT.
-_CPU_TOKENS, _GPU_TOKENS = 2048, 16384
 
 _Row = tuple[NDArray[np.int32], NDArray[np.float32]]
 """The terms of a text and their weights."""
 
 
-class SpladeRetriever:
+class SpladeRetriever(EncodedCorpusRetriever):
     """Exact search with a sparse encoder of sentence-transformers.
 
     `model` is a path or a Hub repository. A prompt that is None is the model's own. `max_active_terms` keeps the
@@ -44,8 +41,14 @@ class SpladeRetriever:
     batch; None: 2048 on a CPU, 16384 elsewhere) and `threads` change speed, and weights by rounding only.
 
     With a `cache`, a corpus is encoded once, by all processes that call `prepare`. Weights are kept in float32, sums in
-    float64.
+    float64. A document whose score is not above 0 is no hit.
     """
+
+    label = "SPLADE"
+    kept = "sparse"
+    block_documents = 4096
+    # A batch has a score for every token and every term of the vocabulary: 30,522 numbers per token for BERT.
+    tokens = (2048, 16384)
 
     def __init__(
         self,
@@ -64,29 +67,26 @@ class SpladeRetriever:
         trust_remote_code: bool = False,
         cache: EmbeddingCache | None = None,
     ) -> None:
-        for name, value in (
-            ("max_active_terms", max_active_terms),
-            ("token_budget", token_budget),
-            ("threads", threads),
-        ):
+        for name, value in (("max_active_terms", max_active_terms), ("threads", threads)):
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}.")
-        self._model = STModel(
-            "SparseEncoder",
-            model,
-            revision=revision,
-            device=device,
-            dtype=dtype,
-            max_tokens=max_tokens,
-            trust_remote_code=trust_remote_code,
+        super().__init__(
+            STModel(
+                "SparseEncoder",
+                model,
+                revision=revision,
+                device=device,
+                dtype=dtype,
+                max_tokens=max_tokens,
+                trust_remote_code=trust_remote_code,
+            ),
+            prompts={"query": query_prompt, "document": document_prompt},
+            token_budget=token_budget,
+            languages=languages,
+            cache=cache,
         )
-        self._prompts = {"query": query_prompt, "document": document_prompt}
         self._max_active_terms = max_active_terms
-        self._token_budget = token_budget
-        self._languages = None if languages is None else frozenset(languages)
         self._threads = threads
-        self._cache = cache
-        self._corpus: Corpus | None = None
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -101,72 +101,24 @@ class SpladeRetriever:
         found = self._model.found
         return ComponentSpec("retriever", "splade", self._model.name, found.model, found.revision, settings)
 
-    def supports(self, language: str) -> bool:
-        """Whether the language is one of `languages`; True if none were given."""
-        return self._languages is None or language in self._languages
-
-    def prepare(self, documents: Sequence[Document], *, language: str, rank: int = 0, size: int = 1) -> None:
-        """Encode the share of process `rank` of `size` into the cache; without a cache, nothing.
-
-        Raises `UsageError` for a language that the model was not made for, `ModelError` for a weight that is not
-        finite, `StorageError` if the disk refuses.
-        """
-        self._check(language)
-        self._blocks.prepare(as_corpus(documents), rank=rank, size=size, what="encoding (SPLADE)")
-
-    def index(self, documents: Sequence[Document], *, language: str) -> None:
-        """Replace the corpus; title and text are encoded together, unless `prepare` did.
-
-        Raises as `prepare`, and `DataError` for an empty corpus, a duplicate id or documents that are all empty.
-        """
-        self._corpus = None
-        self._check(language)
-        corpus = as_corpus(documents)
-        corpus.check_ids()
-        self._blocks.open(corpus, what="encoding (SPLADE)")
-        self._corpus = corpus
-
-    def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
-        """At most `k` hits per query, best first, ties by document id descending.
-
-        A document whose score is not above 0 is no hit; an empty query has none. Raises `UsageError` before `index` or
-        for `k` below 1, `ModelError` for a query with a weight that is not finite, and `IntegrityError` that names a
-        damaged file of the cache.
-        """
+    def _best(self, texts: list[str], corpus: Corpus, k: int) -> list[Best]:
         from scipy import sparse
 
-        checked_k(k)
-        if self._corpus is None:
-            raise UsageError("SPLADE was asked to search before a corpus was indexed.", hint="Call index() first.")
-        ids = self._corpus.ids
-        asked = {query: i for i, query in enumerate(dict.fromkeys(q for q in queries if q.strip()))}
+        ids = corpus.ids
         rows: Any = None
-        found = [NOTHING for _ in asked]
-        for start, block in self._blocks if asked else ():
+        found = [NOTHING for _ in texts]
+        for start, block in self._blocks:
             shape = (len(block["starts"]) - 1, int(block["documents"]))
             # In float64: a product of two of float32 is exact then.
             by_term = sparse.csr_array(
                 (block["weights"].astype(np.float64), block["rows"], block["starts"]), shape=shape
             )
             if rows is None:
-                encoded = self._encoded(list(asked), "query", [f"the query {query[:80]!r}" for query in asked])
-                rows = _matrix(encoded, shape[0], np.float64)
+                rows = _matrix(self._encoded(texts, "query", query_names(texts)), shape[0], np.float64)
             ranks = ids.ranks[start : start + shape[1]]
             for i, best in enumerate(search_products(rows, by_term, ranks, k=k, threads=self._threads)):
                 found[i] = merged(found[i], Best(best.positions + start, best.scores), ids.ranks, k)
-        hits = hits_of(found, ids)
-        return [list(hits[asked[query]]) if query.strip() else [] for query in queries]
-
-    @cached_property
-    def _blocks(self) -> CorpusBlocks:
-        folder = None if self._cache is None else self._cache.root / f"{self.spec.fingerprint}-sparse"
-        return CorpusBlocks(folder, self._block, documents=BLOCK_DOCUMENTS)
-
-    def _check(self, language: str) -> None:
-        if not self.supports(language):
-            raise UsageError(
-                f"{self._model.name} was not made for language {language!r}.", hint="Use another model for it."
-            )
+        return found
 
     def _block(self, documents: Sequence[Document]) -> Block:
         """The weights by term: those of term t are `weights[starts[t]:starts[t + 1]]`, of the documents `rows`."""
@@ -191,10 +143,9 @@ class SpladeRetriever:
             raise ModelError(f"{self._model.name} does not say how many terms it has.")
         return int(width)
 
-    def _encoded(self, texts: list[str], role: Literal["query", "document"], names: Sequence[str]) -> list[_Row]:
+    def _encoded(self, texts: list[str], role: Role, names: Sequence[str]) -> list[_Row]:
         """The terms of each text, sorted, with their weights."""
         model = self._model.model
-        budget = self._token_budget or (_CPU_TOKENS if self._model.on_cpu else _GPU_TOKENS)
         encode = model.encode_query if role == "query" else model.encode_document
 
         def work(batch: list[str]) -> list[_Row]:
@@ -215,7 +166,7 @@ class SpladeRetriever:
             bounds = np.searchsorted(places[0], np.arange(len(batch) + 1))
             return [(places[1, start:end].astype(np.int32), values[start:end]) for start, end in pairwise(bounds)]
 
-        rows = in_token_batches(texts, self._model.lengths(texts), budget, work, who=self._model.name)
+        rows = in_token_batches(texts, self._model.lengths(texts), self._budget, work, who=self._model.name)
         for name, (terms, weights) in zip(names, rows, strict=True):
             wrong = np.flatnonzero(~np.isfinite(weights))
             if len(wrong):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, IntegrityError, ModelError, UsageError
-from squtr.harness.backends import colbert, load_retriever, max_similarity
+from squtr.harness.backends import load_retriever, max_similarity
 from squtr.harness.backends.colbert import ColBERTRetriever
 from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
 from squtr.harness.backends.max_similarity import best_of_block, on_grid
@@ -116,7 +116,7 @@ def test_groups_and_blocks_change_no_score(model: Path, monkeypatch: pytest.Monk
     whole = ColBERTRetriever(model, **options)
     whole.index(documents(), language="en")
     expected = whole.search(queries, k=7)
-    monkeypatch.setattr(colbert, "BLOCK_DOCUMENTS", 7)
+    monkeypatch.setattr(ColBERTRetriever, "block_documents", 7)
     monkeypatch.setattr(max_similarity, "_PRODUCTS", 200)
     parts = ColBERTRetriever(model, **options)
     parts.index(documents(), language="en")
@@ -124,7 +124,7 @@ def test_groups_and_blocks_change_no_score(model: Path, monkeypatch: pytest.Monk
 
 
 def test_equal_documents_tie_and_the_larger_id_wins_across_blocks(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(colbert, "BLOCK_DOCUMENTS", 4)
+    monkeypatch.setattr(ColBERTRetriever, "block_documents", 4)
     retriever = ColBERTRetriever(model, device="cpu", token_budget=1)
     retriever.index([Document(f"d{i}", "", "a b c") for i in range(9)], language="en")
     (hits,) = retriever.search(["a b"], k=3)
@@ -135,7 +135,7 @@ def test_equal_documents_tie_and_the_larger_id_wins_across_blocks(model: Path, m
 def test_processes_share_a_corpus_and_nothing_is_encoded_twice(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(colbert, "BLOCK_DOCUMENTS", 8)
+    monkeypatch.setattr(ColBERTRetriever, "block_documents", 8)
     cache = DirectoryEmbeddingCache(tmp_path)
     for rank in (1, 0):
         ColBERTRetriever(model, device="cpu", cache=cache).prepare(documents(), language="en", rank=rank, size=2)

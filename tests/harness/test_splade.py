@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from squtr.errors import DataError, IntegrityError, ModelError, UsageError
-from squtr.harness.backends import load_retriever, splade
+from squtr.harness.backends import load_retriever
 from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
 from squtr.harness.backends.splade import SpladeRetriever
 from squtr.loaders.records import Document
@@ -72,7 +72,7 @@ def test_blocks_and_threads_do_not_change_scores_beyond_rounding(model: Path, mo
     whole = SpladeRetriever(model, device="cpu")
     whole.index(documents(), language="en")
     expected = whole.search(queries, k=10)
-    monkeypatch.setattr(splade, "BLOCK_DOCUMENTS", 7)
+    monkeypatch.setattr(SpladeRetriever, "block_documents", 7)
     for threads in (1, 3):
         parts = SpladeRetriever(model, device="cpu", threads=threads)
         parts.index(documents(), language="en")
@@ -82,7 +82,7 @@ def test_blocks_and_threads_do_not_change_scores_beyond_rounding(model: Path, mo
 
 
 def test_equal_documents_tie_and_the_larger_id_wins_across_blocks(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splade, "BLOCK_DOCUMENTS", 4)
+    monkeypatch.setattr(SpladeRetriever, "block_documents", 4)
     retriever = SpladeRetriever(model, device="cpu", token_budget=1)  # one text per batch: no rounding by neighbours
     retriever.index([Document(f"d{i}", "", "a b c") for i in range(9)], language="en")
     (hits,) = retriever.search(["a b"], k=3)
@@ -93,7 +93,7 @@ def test_equal_documents_tie_and_the_larger_id_wins_across_blocks(model: Path, m
 def test_processes_share_a_corpus_and_nothing_is_encoded_twice(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(splade, "BLOCK_DOCUMENTS", 8)
+    monkeypatch.setattr(SpladeRetriever, "block_documents", 8)
     cache = DirectoryEmbeddingCache(tmp_path)
     for rank in (1, 0):
         SpladeRetriever(model, device="cpu", cache=cache).prepare(documents(), language="en", rank=rank, size=2)
@@ -104,7 +104,7 @@ def test_processes_share_a_corpus_and_nothing_is_encoded_twice(
     retriever.prepare(documents(), language="en", rank=0, size=1)
     retriever.index(documents(), language="en")
     monkeypatch.undo()
-    monkeypatch.setattr(splade, "BLOCK_DOCUMENTS", 8)
+    monkeypatch.setattr(SpladeRetriever, "block_documents", 8)
     alone = SpladeRetriever(model, device="cpu")
     alone.index(documents(), language="en")
     assert retriever.search(texts(4, 3), k=9) == alone.search(texts(4, 3), k=9)
