@@ -12,6 +12,27 @@ from .recipe import choose_queries
 from .records import Document, Query, SpokenQuery
 
 
+def check_part(limit: int, fraction: float) -> None:
+    """Raise `UsageError` for a limit below 0, or a fraction that is not above 0 and up to 1."""
+    if limit < 0 or not 0 < fraction <= 1:
+        raise UsageError(
+            f"limit {limit}, fraction {fraction}.",
+            hint="Give a limit of at least 0 and a fraction above 0, up to 1.",
+        )
+
+
+def part_name(limit: int, fraction: float, seed: int) -> str:
+    """A name for a part, which no other part has; "" for the whole.
+
+    >>> part_name(0, 1.0, 7), part_name(100, 1.0, 0), part_name(100, 0.05, 7)
+    ('', 'first-100', 'first-100-share-0.05-seed-7')
+    """
+    shares = [f"first-{limit}"] if limit else []
+    shares += [f"share-{fraction!r}"] if fraction < 1 else []
+    shares += [f"seed-{seed}"] if shares and seed else []
+    return "-".join(shares)
+
+
 class PartialData:
     """At most `limit` queries of every subset (0: all), or a `fraction` of them (rounded up), of `data`.
 
@@ -20,10 +41,7 @@ class PartialData:
     """
 
     def __init__(self, data: PairedData, *, limit: int = 0, fraction: float = 1.0, seed: int = 0) -> None:
-        if limit < 0 or not 0 < fraction <= 1:
-            raise UsageError(
-                f"limit {limit}, fraction {fraction}.", hint="Give a limit of at least 0 and a fraction in (0, 1]."
-            )
+        check_part(limit, fraction)
         self._data = data
         self.recipe: Mapping[str, Any] = data.recipe
         self.revision = data.revision

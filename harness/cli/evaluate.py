@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .common import note, say, say_json
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..pipeline.forecast import Forecast
     from ..processes import Processes
     from ..progress import Progress
+    from ..results import RunRecord
     from ..systems import Overrides
 
 EXAMPLE = """example:
@@ -94,7 +95,11 @@ def run(arguments: argparse.Namespace) -> int:
     evaluation = _evaluation(arguments, processes)
     # Not after an error: the others may be waiting, and whoever started the processes ends them.
     processes.close()
-    return _report(arguments, evaluation) if processes.rank == 0 else 0
+    if processes.rank != 0:
+        return 0
+    from ..report.terminal import summary_table
+
+    return tell(arguments, evaluation, summary_table)
 
 
 def without_launch(arguments: Sequence[str]) -> list[str]:
@@ -145,7 +150,7 @@ def _overrides(arguments: argparse.Namespace) -> Overrides:
     return Overrides(options=every, transcriber=transcriber, trust_remote_code=arguments.trust_remote_code)
 
 
-def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation:
+def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation[RunRecord]:
     from ..data import open_data
     from ..pipeline.evaluate import run_evaluation
     from ..systems import load_systems
@@ -178,17 +183,17 @@ def showing(log: Path | None) -> Iterator[Progress]:
             yield tee(shown, lines)
 
 
-def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
+def tell(arguments: argparse.Namespace, evaluation: Evaluation[Any], table: Callable[[Sequence[Any]], str]) -> int:
+    """Say what came of an evaluation, with the `table` of its records, and return the exit status."""
     from ...errors import EXIT_FAILED
     from ..pipeline.evaluate import counted
-    from ..report.terminal import summary_table
 
     for failure in evaluation.failures:
         note(f"squtr: {failure.system} on {failure.config} failed: {failure.error}")
     if arguments.json:
         say_json([record.result.model_dump(mode="json") for record in evaluation.records])
     elif evaluation.records:
-        say(summary_table(evaluation.records))
+        say(table(evaluation.records))
         out = evaluation.out or arguments.out
         say(f"Results: {out / 'results'}")
         say(f"Report: squtr report {out}")

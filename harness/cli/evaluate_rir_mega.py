@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import note, say, say_json
-from .evaluate import add_running_options, cache_folder, showing, without_launch
+from .evaluate import add_running_options, cache_folder, showing, tell, without_launch
 
 if TYPE_CHECKING:
+    from ..pipeline.evaluate import Evaluation
     from ..processes import Processes
-    from ..rir_mega.evaluate import Evaluation
+    from ..rir_mega.results import PairRecord
     from ..systems import Overrides
 
 EXAMPLE = """example:
@@ -95,7 +95,11 @@ def run(arguments: argparse.Namespace) -> int:
     evaluation = _evaluation(arguments, processes)
     # Not after an error: the others may be waiting, and whoever started the processes ends them.
     processes.close()
-    return _report(arguments, evaluation) if processes.rank == 0 else 0
+    if processes.rank != 0:
+        return 0
+    from ..report.rir_mega import summary_table
+
+    return tell(arguments, evaluation, summary_table)
 
 
 def options_from(written: list[str]) -> dict[str, Any]:
@@ -128,7 +132,7 @@ def _overrides(arguments: argparse.Namespace) -> Overrides:
     return Overrides(options=every, transcriber=transcriber, trust_remote_code=arguments.trust_remote_code)
 
 
-def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation:
+def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation[PairRecord]:
     from ...loaders.rir_mega.opening import open_pairs
     from ..rir_mega.evaluate import Options, run_evaluation
     from ..rir_mega.recognisers import load_recognisers
@@ -159,25 +163,3 @@ def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluati
             processes=processes,
             trust_remote_code=arguments.trust_remote_code,
         )
-
-
-def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
-    from ...errors import EXIT_FAILED
-    from ..pipeline.evaluate import counted
-    from ..report.rir_mega import summary_table
-
-    for failure in evaluation.failures:
-        note(f"squtr: {failure.system} on {failure.config} failed: {failure.error}")
-    if arguments.json:
-        say_json([record.result.model_dump(mode="json") for record in evaluation.records])
-    elif evaluation.records:
-        say(summary_table(evaluation.records))
-        out = evaluation.out or arguments.out
-        say(f"Results: {out / 'results'}")
-        say(f"Report: squtr report {out}")
-    if evaluation.failures:
-        note(
-            f"squtr: {counted(len(evaluation.failures), 'run')} failed, {len(evaluation.records)} did not. "
-            "Run the same command again to continue."
-        )
-    return EXIT_FAILED if evaluation.failures else 0

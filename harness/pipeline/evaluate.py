@@ -7,15 +7,15 @@ an evaluation that was killed continues; a config that fails does not lose the o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from ...errors import SqutrError, StorageError, UsageError
 from ...loaders.paired import PairedData
-from ...loaders.partial import PartialData
+from ...loaders.partial import PartialData, check_part, part_name
 from ..backends.embedding_cache import DirectoryEmbeddingCache, EmbeddingCache
 from ..data import open_data
 from ..metering import Meter
@@ -29,7 +29,7 @@ from .environment import environment
 from .latency import with_latency
 from .listeners import Tools
 from .listening import listen_all
-from .plan import expand_configs, make_plan
+from .plan import make_plan
 from .recording import Cost, Made, Recorded, Settings, record_system
 from .samples import keep_samples
 from .searching import search_all
@@ -64,11 +64,7 @@ class Options:
                 f"{self.resamples} resamples, {self.samples} samples, {self.latency} latencies.",
                 hint="Give at least 1, 0 and 0.",
             )
-        if self.limit < 0 or not 0 < self.fraction <= 1:
-            raise UsageError(
-                f"limit {self.limit}, fraction {self.fraction}.",
-                hint="Give a limit of at least 0 and a fraction above 0, up to 1.",
-            )
+        check_part(self.limit, self.fraction)
 
     @property
     def partial(self) -> bool:
@@ -78,10 +74,13 @@ class Options:
     @property
     def part(self) -> str:
         """The folder of partial runs below `out`: they stand beside no full ones, nor other parts. "" for full ones."""
-        shares = [f"first-{self.limit}"] if self.limit else []
-        shares += [f"share-{self.fraction!r}"] if self.fraction < 1 else []
-        shares += [f"seed-{self.seed}"] if shares and self.seed else []
-        return f"partial-{'-'.join(shares)}" if shares else ""
+        return part_folder(self.limit, self.fraction, self.seed)
+
+
+def part_folder(limit: int, fraction: float, seed: int) -> str:
+    """The folder of a part's results below `out`; "" for those of the whole."""
+    name = part_name(limit, fraction, seed)
+    return f"partial-{name}" if name else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +92,32 @@ class ConfigFailure:
     error: SqutrError
 
 
+class KeyedResult(Protocol):
+    """A result that says what it is of."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """System and config."""
+        ...
+
+
+class ResultRecord(Protocol):
+    """A result with its tables."""
+
+    @property
+    def result(self) -> KeyedResult:
+        """The result."""
+        ...
+
+
+Record = TypeVar("Record", bound=ResultRecord)
+
+
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Generic[Record]):
     """What an evaluation gave. Processes other than the main one hold no records. `out` is where runs were written."""
 
-    records: list[RunRecord]
+    records: list[Record]
     failures: list[ConfigFailure] = field(default_factory=list)
     out: Path | None = None
 
@@ -112,7 +132,7 @@ class EvaluationFailed(SqutrError):  # noqa: N818 - it says what happened
     """Some configs failed. `results` are those of the others, `failures` say why."""
 
     def __init__(
-        self, message: str, *, hint: str = "", results: Sequence[Result] = (), failures: Sequence[ConfigFailure] = ()
+        self, message: str, *, hint: str = "", results: Sequence[Any] = (), failures: Sequence[ConfigFailure] = ()
     ) -> None:
         super().__init__(message, hint=hint)
         self.results = list(results)
@@ -129,7 +149,7 @@ def run_evaluation(
     options: Options | None = None,
     progress: Progress | None = None,
     processes: Processes | None = None,
-) -> Evaluation:
+) -> Evaluation[RunRecord]:
     """Evaluate every system on every config that its parts were made for; `text` is added by itself.
 
     `configs` are names or patterns such as `zh_high_noise`, `zh_*`, `fiqa_clean` (None: every language under every
@@ -151,11 +171,11 @@ def run_evaluation(
     )
     plan = make_plan(systems, taken, configs)
     store = open_store(cache, group)
-    tools = Tools(group, store, _embeddings(cache), _keeper(target, chosen), _main_only(progress, group))
+    tools = Tools(group, store, _embeddings(cache), _keeper(target, chosen), main_only(progress, group))
     with Meter() as meter:
         listened = listen_all(plan, tools)
         searched = search_all(plan, listened, chosen.depth, tools)
-    evaluation = Evaluation([], out=target)
+    evaluation: Evaluation[RunRecord] = Evaluation([], out=target)
     if group.rank == 0:
         made = Made(plan, listened, searched, tools)
         cost = Cost(meter.peak_memory_mb, meter.peak_gpu_memory_mb, meter.energy_j)
@@ -222,7 +242,8 @@ def _keeper(target: Path | None, options: Options) -> Callable[..., Callable[...
     return keep_samples(target, options.samples, options.seed)
 
 
-def _main_only(progress: Progress | None, group: Processes) -> Progress:
+def main_only(progress: Progress | None, group: Processes) -> Progress:
+    """What tells the progress: only the main process does."""
     if progress is None or group.rank != 0:
         return silent
     return progress
@@ -247,21 +268,24 @@ def evaluate_runs(
 
     Raises `EvaluationFailed` if a config failed; what did not is written all the same.
     """
-    chosen = _options(options)
+    chosen = options_of(Options, options)
     done = run_evaluation(
         systems, data, configs=configs, out=out, cache=cache, options=chosen, progress=progress, processes=processes
     )
-    _raise_failures(done)
+    raise_failures(done)
     return done.records
 
 
-def _options(given: dict[str, int | float | bool]) -> Options:
+Kind = TypeVar("Kind")
+
+
+def options_of(kind: Callable[..., Kind], given: Mapping[str, Any]) -> Kind:
+    """The options of that class with these fields. Raises `UsageError` that lists the fields for another."""
     try:
-        return Options(**given)  # type: ignore[arg-type]
+        return kind(**given)
     except TypeError as error:
-        raise UsageError(
-            f"{error}.".replace("Options.__init__() ", ""), hint=f"Known: {', '.join(Options.__slots__)}."
-        ) from error
+        known = ", ".join(getattr(kind, "__slots__", ()))
+        raise UsageError(f"{error}.".replace("Options.__init__() ", ""), hint=f"Known: {known}.") from error
 
 
 def counted(number: int, noun: str) -> str:
@@ -273,7 +297,8 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _raise_failures(done: Evaluation) -> None:
+def raise_failures(done: Evaluation[Any]) -> None:
+    """Raise `EvaluationFailed` if something failed; the error itself if nothing else came of the evaluation."""
     if not done.failures:
         return
     first = done.failures[0]
@@ -336,6 +361,5 @@ __all__ = [
     "Options",
     "evaluate",
     "evaluate_runs",
-    "expand_configs",
     "run_evaluation",
 ]

@@ -20,6 +20,7 @@ from ...errors import ModelError, SqutrError, StorageError
 from ...loaders.corpus import Corpus
 from ..backends.dense import DenseRetriever
 from ..processes import Processes, complete, gather_long
+from ..progress import counting
 from ..protocols import Hit
 from ..store import Corner, Ranking, Store
 from .demands import Need, Sounds, bottom_up, is_composite, sound_demands, text_demands, text_sha256
@@ -62,25 +63,15 @@ def search_all(plan: Plan, listened: Mapping[str, Listened], depth: int, tools: 
         by_subset = texts[need.key][1]
         spoken = sounds.get(need.key, [])
         total = sum(map(len, by_subset.values())) + sum(len(s) for d in spoken for s in d.by_subset.values())
-        counter = _Counter(f"searching with {need.retriever.spec.name}", total, tools)
+        advance = counting(tools.tell, f"searching with {need.retriever.spec.name}", total)
         for subset, distinct in by_subset.items():
             place = Place(plan, subset, need, found)
-            _guarded(found, need.key, subset, search=_TextSearch(place, list(distinct)), tools=tools, counter=counter)
+            _guarded(found, need.key, subset, search=_TextSearch(place, list(distinct)), tools=tools, advance=advance)
             # While the corpus is indexed.
             for demand in spoken:
                 search = _SoundSearch(place, demand, list(demand.by_subset.get(subset, ())))
-                _guarded(found, demand.key, subset, search=search, tools=tools, counter=counter)
+                _guarded(found, demand.key, subset, search=search, tools=tools, advance=advance)
     return found
-
-
-class _Counter:
-    def __init__(self, stage: str, total: int, tools: Tools) -> None:
-        self._stage, self._total, self._tell, self._done = stage, total, tools.tell, 0
-        tools.tell(stage, 0, total)
-
-    def advance(self, n: int) -> None:
-        self._done += n
-        self._tell(self._stage, self._done, self._total)
 
 
 class _Search(Protocol):
@@ -117,13 +108,13 @@ class _Search(Protocol):
 
 
 def _guarded(
-    found: Searched, key: tuple[str, int], subset: str, *, search: _Search, tools: Tools, counter: _Counter
+    found: Searched, key: tuple[str, int], subset: str, *, search: _Search, tools: Tools, advance: Callable[[int], None]
 ) -> None:
     """Search, and note what came of it or why it failed; the same in every process."""
     outcome: _Outcome | None = None
     failure: Failure | None = None
     try:
-        outcome = _search(search, tools, counter)
+        outcome = _search(search, tools, advance)
     except SqutrError as error:
         failure = error
     except _ElsewhereError as error:
@@ -173,7 +164,7 @@ class _Asked:
     key: str
 
 
-def _search(search: _Search, tools: Tools, counter: _Counter) -> _Outcome:
+def _search(search: _Search, tools: Tools, advance: Callable[[int], None]) -> _Outcome:
     processes, store = tools.processes, tools.store
     main = processes.rank == 0
     known: dict[str, Ranking] = {}
@@ -190,7 +181,7 @@ def _search(search: _Search, tools: Tools, counter: _Counter) -> _Outcome:
         known = dict(gather_long(processes, list(known.items()))[0])
     units = _units(search, known)
     missing = sum(map(len, units))
-    counter.advance(len(search.items) - missing)
+    advance(len(search.items) - missing)
     made: list[tuple[int, Ranking]] = []
     if missing:
         began = time.perf_counter()
@@ -207,7 +198,7 @@ def _search(search: _Search, tools: Tools, counter: _Counter) -> _Outcome:
                     store.keep_indexing_s(search.corner, taken[0])
             for unit in mine:
                 made.extend(_searched(search, unit, store))
-                counter.advance(len(unit) * (processes.size if search.shared else 1))
+                advance(len(unit) * (processes.size if search.shared else 1))
 
         _together(processes, work)
     new = complete(gather_long(processes, made), missing, "searches")

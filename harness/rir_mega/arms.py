@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
-from ...errors import DataError, UsageError, unknown_name
+from ...errors import DataError, unknown_name
+from ...loaders.partial import check_part
 from ...loaders.recipe import choose_queries
 from ...loaders.records import Query, SpokenQuery
 from ...loaders.rir_mega.data import Arm, PairData, RirMegaData
@@ -88,10 +89,7 @@ class PairArms:
     def __init__(
         self, data: PairData, *, split: str = "test", limit: int = 0, fraction: float = 1.0, seed: int = 0
     ) -> None:
-        if limit < 0 or not 0 < fraction <= 1:
-            raise UsageError(
-                f"limit {limit}, fraction {fraction}.", hint="Give a limit of at least 0 and a fraction in (0, 1]."
-            )
+        check_part(limit, fraction)
         if split not in data.splits:
             raise unknown_name("split", split, data.splits)
         self.pair_data = data

@@ -7,7 +7,7 @@ what fails does not lose the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import DataError, SqutrError, StorageError, UsageError
@@ -16,7 +16,15 @@ from ...loaders.rir_mega.opening import open_pairs
 from ..metering import Meter
 from ..metrics.paired_arms import Draws
 from ..pipeline.environment import environment
-from ..pipeline.evaluate import ConfigFailure, EvaluationFailed, counted, open_store
+from ..pipeline.evaluate import (
+    ConfigFailure,
+    Evaluation,
+    main_only,
+    open_store,
+    options_of,
+    part_folder,
+    raise_failures,
+)
 from ..pipeline.listeners import Ear, Ready, Tools
 from ..pipeline.listening import hear_all
 from ..pipeline.plan import Cell
@@ -69,18 +77,7 @@ class Options:
     @property
     def part(self) -> str:
         """The folder of partial results below `out`; "" for full ones."""
-        shares = [f"first-{self.limit}"] if self.limit else []
-        shares += [f"share-{self.fraction:g}"] if self.fraction < 1 else []
-        return f"partial-{'-'.join(shares)}" if shares else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """What an evaluation gave. Processes other than the main one hold no records. `out` is where they were written."""
-
-    records: list[PairRecord]
-    failures: list[ConfigFailure] = field(default_factory=list)
-    out: Path | None = None
+        return part_folder(self.limit, self.fraction, self.seed)
 
 
 def run_evaluation(
@@ -94,7 +91,7 @@ def run_evaluation(
     progress: Progress | None = None,
     processes: Processes | None = None,
     trust_remote_code: bool = False,
-) -> Evaluation:
+) -> Evaluation[PairRecord]:
     """Evaluate every recogniser on every language of a split that it was made for.
 
     With `out`, records are written there; one that lies there already, made from the same inputs, is kept. With
@@ -115,15 +112,15 @@ def run_evaluation(
     target = out / chosen.part if out is not None and chosen.part else out
     jobs = _jobs(recognisers, arms)
     store = open_store(cache, group)
-    tools = Tools(group, store, None, lambda _: keep_nothing, _main_only(progress, group))
+    tools = Tools(group, store, None, lambda _: keep_nothing, main_only(progress, group))
     with Meter() as meter:
         listened = hear_all(arms, jobs, tools)
-    evaluation = Evaluation([], out=target)
+    evaluation: Evaluation[PairRecord] = Evaluation([], out=target)
     if group.rank == 0:
         cost = Cost(meter.peak_memory_mb, meter.peak_gpu_memory_mb, meter.energy_j)
         settings = Settings(chosen.draws, chosen.normalizer, environment(), group.size, chosen.strict)
         made = Made(arms, listened, settings, cost)
-        tell = _main_only(progress, group)
+        tell = main_only(progress, group)
         work = [(one, language) for one in recognisers for language in arms.languages if one.supports(language)]
         for done, (recogniser, language) in enumerate(work):
             tell("scoring", done, len(work))
@@ -191,14 +188,6 @@ def _keep_samples(target: Path, arms: PairArms, recognisers: Sequence[Recogniser
         write_samples(target, arms, language, chosen_pairs(arms, language, options.samples, options.seed), front_ends)
 
 
-def _main_only(progress: Progress | None, group: Processes) -> Progress:
-    return _silent if progress is None or group.rank != 0 else progress
-
-
-def _silent(stage: str, done: int, total: int, *, audio_s: float = 0.0) -> None:
-    pass
-
-
 def evaluate_rir_mega(
     transcribers: Recogniser | str | Sequence[Recogniser | str],
     *,
@@ -221,12 +210,7 @@ def evaluate_rir_mega(
     Raises `EvaluationFailed` if some failed; the results of the others are written.
     """
     given = [transcribers] if isinstance(transcribers, Recogniser | str) else list(transcribers)
-    try:
-        chosen = Options(**options)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise UsageError(
-            f"{error}.".replace("Options.__init__() ", ""), hint=f"Known: {', '.join(Options.__slots__)}."
-        ) from error
+    chosen = options_of(Options, options)
     written = [one for one in given if isinstance(one, str)]
     loaded = load_recognisers(written, front_ends, preset=preset) if written else []
     done = run_evaluation(
@@ -239,16 +223,7 @@ def evaluate_rir_mega(
         progress=progress,
         processes=processes,
     )
-    if done.failures:
-        first = done.failures[0]
-        if not done.records and len({str(failure.error) for failure in done.failures}) == 1:
-            raise first.error
-        raise EvaluationFailed(
-            f"{counted(len(done.failures), 'run')} failed, {len(done.records)} did not; the first is {first.system} on "
-            f"{first.config}: {first.error.message}",
-            hint=first.error.hint or "Run the same evaluation again to continue.",
-            failures=done.failures,
-        )
+    raise_failures(done)
     return [one.result for one in done.records]
 
 
