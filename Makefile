@@ -29,7 +29,7 @@ check: $(VENV)/.squtr-dev
 	scripts/check
 
 bench: $(VENV)/.squtr-bench
-	@set -e; for file in benchmarks/[a-z]*.py; do echo "$$file"; $(BIN)/python "$$file"; done
+	@set -e; for file in scripts/speed/[a-z]*.py; do echo "$$file"; $(BIN)/python "$$file"; done
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "squtr needs Python 3.11 or later. Run: make PYTHON=python3.11 ...")'
@@ -53,7 +53,7 @@ $(VENV)/.squtr-bench: pyproject.toml constraints.txt | $(BIN)/python
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find benchmarks dataset_cards harness leaderboard loaders scripts src tests -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find dataset_cards harness leaderboard loaders scripts src tests -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
 	rm -rf $(VENV)

@@ -61,7 +61,7 @@ class ComponentSpec:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One of the n best transcripts: `score` is its log-probability as the recogniser ranks it, higher is better."""
+    """One of the n best transcripts: `score` is its log-probability as the recognizer ranks it, higher is better."""
 
     text: str
     score: float
@@ -74,7 +74,7 @@ class Transcript:
     A failed utterance has `error` set and empty `text`: it is counted, never scored as words. `loop`: the text repeats
     itself; `truncated`: the length cap cut it. `seconds` is the decoding time (a batch's time is shared equally),
     `front_end_seconds` what a front end took before it. `hypotheses` are the n best, best first, with `text` as the
-    first; () from a recogniser that was not asked for several.
+    first; () from a recognizer that was not asked for several.
     """
 
     text: str

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import DataError
-from ..harness.results import Score
+from ..harness.results.envelope import Score
 from .entry import Entry
 from .markdown import plain
 
@@ -128,7 +128,7 @@ def _how(entry: Entry) -> list[str]:
         )
     normalizers = dict.fromkeys(name for name in entry.normalizers.values() if name)
     if normalizers:
-        lines.append(f"- text normaliser: {', '.join(map(plain, normalizers))}")
+        lines.append(f"- text normalizer: {', '.join(map(plain, normalizers))}")
     hardware = dict.fromkeys(entry.hardware.values())
     speeds = [times["rtfx"] for times in entry.timing.values() if times.get("rtfx")]
     if hardware:

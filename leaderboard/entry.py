@@ -21,9 +21,9 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import DataError
-from ..harness.comparable import aspects as aspects_of
-from ..harness.comparable import has_words
-from ..harness.results import Loss, Result, Score
+from ..harness.results.comparable import aspects as aspects_of
+from ..harness.results.comparable import has_words
+from ..harness.results.envelope import Loss, Result, Score
 
 Who = Literal["self-reported", "re-scored", "published"]
 """Who vouches for the numbers: the submitter; the submitter's own per-item records, scored again; a paper."""
@@ -118,7 +118,7 @@ class Entry:
 def difference(a: Entry, b: Entry) -> str:
     """Why two entries may not share a table, as a clause; "" if they may.
 
-    Error rates need equal normalisers too: see `same_words`.
+    Error rates need equal normalizers too: see `same_words`.
     """
     if a.benchmark != b.benchmark or a.benchmark_version != b.benchmark_version:
         return (
@@ -132,7 +132,7 @@ def difference(a: Entry, b: Entry) -> str:
 
 
 def same_words(a: Entry, b: Entry, config: str) -> bool:
-    """Whether the error rates of a config may be compared: both have words, normalised by the same version."""
+    """Whether the error rates of a config may be compared: both have words, normalized by the same version."""
     ours = a.normalizers.get(config, "")
     return bool(ours) and ours == b.normalizers.get(config, "")
 
@@ -261,7 +261,7 @@ def from_document(
         benchmark=read.text(document, "the result", "benchmark"),
         benchmark_version=read.text(document, "the result", "benchmark_version"),
         system=read.text(system, whose, "name"),
-        kind=str(system.get("kind") or system.get("role") or "recogniser"),
+        kind=str(system.get("kind") or system.get("role") or "recognizer"),
         who=who,
         scores={config: scores},
         coverage={

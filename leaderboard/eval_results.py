@@ -2,7 +2,7 @@
 
 Each entry names a data set whose `eval.yaml` makes it a benchmark, one of its tasks, and a value; the Hub shows it on
 the model's page and in the data set's ranking (https://huggingface.co/docs/hub/eval-results). It is about one model, so
-only systems with one are taken: an encoder of sound and text, or a recogniser with a lexical retriever.
+only systems with one are taken: an encoder of sound and text, or a recognizer with a lexical retriever.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, UsageError
-from ..harness.results import MAIN_METRIC, TEXT_CONDITION, Result, Score
+from ..harness.results.envelope import MAIN_METRIC, TEXT_CONDITION, Result, Score
 from .entry import from_result, hub_link
 from .findings import number
 from .hub import HUB_ADDRESS, Repository, Sent, is_repository

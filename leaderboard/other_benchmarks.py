@@ -10,7 +10,7 @@ import numpy as np
 
 from ..harness.escucha.results import Mcqa
 from ..harness.escucha.results import Result as EscuchaResult
-from ..harness.results import Loss, Score
+from ..harness.results.envelope import Loss, Score
 from ..harness.rir_mega.results import Rates
 from ..harness.rir_mega.results import Result as RirMegaResult
 from .findings import Findings, close, number
@@ -33,7 +33,7 @@ _HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def check_rir_mega(result: RirMegaResult, findings: Findings) -> None:
-    """Note whatever cannot be in the summary of a recogniser on pairs."""
+    """Note whatever cannot be in the summary of a recognizer on pairs."""
     check_version(result.benchmark, result.benchmark_version, VERSIONS, findings)
     data = result.data
     _check_common(result.inputs_sha256, data.n, data.n_total, partial=data.partial, findings=findings)

@@ -4,7 +4,7 @@
     results/<benchmark>/<system>/<time>-<hash>.parquet   one row per item, as the evaluation wrote it
 
 `<time>` is the second of the submission in UTC (`20260131T235959Z`), `<hash>` begins the sha256 of what was measured:
-two submitters never meet in one name, and the same result submitted twice is recognised.
+two submitters never meet in one name, and the same result submitted twice is recognized.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import DataError
-from ..harness.result_files import file_name
+from ..harness.results.files import file_name
 from .entry import Model, content_sha256
 from .strict_json import is_hidden, read_object, shown, wrong_name
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
 from ..errors import DataError
-from ..harness.comparable import aspects
 from ..harness.escucha.results import ASK_SCHEMA
 from ..harness.escucha.results import Result as EscuchaResult
-from ..harness.results import ITEM_SCHEMA, TEXT_CONDITION, Result
+from ..harness.results.comparable import aspects
+from ..harness.results.envelope import ITEM_SCHEMA, TEXT_CONDITION, Result
 from ..harness.rir_mega.results import PAIR_SCHEMA
 from ..harness.rir_mega.results import Result as RirMegaResult
 from .entry import Who, content_sha256
@@ -288,7 +288,7 @@ def cross_check(found: Sequence[Validation], others: Sequence[Validation] = ()) 
 
 
 def _system_key(result: Result) -> str:
-    """One system on one data set. The recogniser is not part of it: a typed query has none."""
+    """One system on one data set. The recognizer is not part of it: a typed query has none."""
     system = result.system
     return content_sha256(
         [aspects(result, words=False), system.name, system.kind, system.retriever, system.encoder, system.depth]

@@ -133,7 +133,7 @@ class _Group(Protocol):
 
 def _groups(kitchen: Kitchen) -> Iterator[_Group]:
     for subset, _ in kitchen.recipe.subsets:
-        # Recordings alone have neither corpus nor judgements: a file without rows would break `load_dataset`.
+        # Recordings alone have neither corpus nor judgments: a file without rows would break `load_dataset`.
         yield from _CorpusGroup.all_of(kitchen, subset)
         qrels = _QrelsGroup(kitchen, subset)
         if qrels.plans[0].rows:
@@ -167,7 +167,7 @@ class _CorpusGroup:
 
 
 class _QrelsGroup:
-    """The judgements of the queries that the recipe takes."""
+    """The judgments of the queries that the recipe takes."""
 
     def __init__(self, kitchen: Kitchen, subset: str) -> None:
         kept = {query.id for query in kitchen.queries(subset)}

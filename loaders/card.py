@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .conditions import TEXT
-from .licences import OTHER, merge_licences
+from .licenses import OTHER, merge_licenses
 from .manifest import Manifest
 
 REPOSITORY_PLACEHOLDER = "PATH OR ORG/NAME"
@@ -47,10 +47,10 @@ def dataset_card(manifest: Manifest, folder: Path) -> str:
         languages="\n".join(f"- {language}" for language in dict.fromkeys(subsets.values())),
         source=recipe["source"],
         source_version=recipe["source_version"],
-        licence="\n".join(_licence(recipe)),
+        license="\n".join(_license(recipe)),
         pretty_name=json.dumps(f"Paired spoken queries from {recipe['source']}", ensure_ascii=False),
         size=size_category(sum(table.num_rows for table in tables.values())),
-        licences="\n".join(_licences(recipe)),
+        licenses="\n".join(_licenses(recipe)),
         seed=recipe["seed"],
         level=recipe["level"],
         recipe_version=recipe["recipe_version"],
@@ -121,13 +121,13 @@ def _configs(manifest: Manifest) -> list[str]:
     return lines
 
 
-def _licence(recipe: dict[str, Any]) -> list[str]:
+def _license(recipe: dict[str, Any]) -> list[str]:
     """The `license:` of the metadata: the strictest of what the clips were made from."""
-    parts = [recipe["licence"], *(recipe[f"{part}_licence"] for part in ("noise", "rooms") if recipe[part])]
-    merged = merge_licences(parts)
+    parts = [recipe["license"], *(recipe[f"{part}_license"] for part in ("noise", "rooms") if recipe[part])]
+    merged = merge_licenses(parts)
     if merged != OTHER:
         return [f"license: {merged}"]
-    return [f"license: {OTHER}", "license_name: see-the-table-of-licences"]
+    return [f"license: {OTHER}", "license_name: see-the-table-of-licenses"]
 
 
 def size_category(clips: int) -> str:
@@ -139,12 +139,12 @@ def size_category(clips: int) -> str:
     return next((name for limit, name in _SIZES if clips < limit), "1M<n<10M")
 
 
-def _licences(recipe: dict[str, Any]) -> list[str]:
-    lines = [f"| source `{recipe['source']}` | {recipe['licence']} |"]
+def _licenses(recipe: dict[str, Any]) -> list[str]:
+    lines = [f"| source `{recipe['source']}` | {recipe['license']} |"]
     if recipe["noise"]:
-        lines.append(f"| noise `{recipe['noise']}` | {recipe['noise_licence']} |")
+        lines.append(f"| noise `{recipe['noise']}` | {recipe['noise_license']} |")
     if recipe["rooms"]:
-        lines.append(f"| rooms `{recipe['rooms']}` | {recipe['rooms_licence']} |")
+        lines.append(f"| rooms `{recipe['rooms']}` | {recipe['rooms_license']} |")
     return lines
 
 

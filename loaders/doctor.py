@@ -142,7 +142,7 @@ class _Tables:
             yield Finding("rows", path, f"{path} has a row group of {largest} rows, over {ROWS_PER_GROUP}")
 
     def corpus_and_qrels(self, subset: str, language: str) -> list[Finding]:
-        """Check the corpus and the judgements of a subset."""
+        """Check the corpus and the judgments of a subset."""
         corpus, findings = self.read(f"corpus/{subset}", self.corpus_schema, ["id"])
         qrels, more = self.read(f"qrels/{subset}", self.qrels_schema, self.qrels_schema.names)
         findings += more

@@ -83,7 +83,7 @@ class DocumentIds(Sequence[str]):
         order = self._order
         first: tuple[str, int, int] | None = None
         for start in range(0, len(self) - 1, _STEP):
-            # One more than a step, so that neighbours across steps meet.
+            # One more than a step, so that neighbors across steps meet.
             part = order[start : start + _STEP + 1]
             ids = self._encoded.take(pa.array(part))
             same = pc.equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False)

@@ -42,7 +42,7 @@ ROUNDING_RMS = PCM_STEP / math.sqrt(12.0)
 
 
 @dataclass(frozen=True, slots=True)
-class LevelledSpeech:
+class LeveledSpeech:
     """Speech with what mixing needs to know about it, measured once and used at every level.
 
     `samples` is (T,) float32; `start` and `stop` bound its active part (in samples, `stop`
@@ -57,7 +57,7 @@ class LevelledSpeech:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelledNoise:
+class LeveledNoise:
     """The noise samples that go with one piece of speech, (T,) float32, and their mean squares over it.
 
     `power` is the one over the whole clip, `active_power` the one over the active part of the speech.
@@ -160,21 +160,21 @@ def _span(squares: NDArray[np.float64], rate: int) -> tuple[int, int]:
     return int(active[0]) * frame, min(squares.size, (int(active[-1]) + 1) * frame)
 
 
-def level_speech(samples: Samples, rate: int = SAMPLE_RATE) -> LevelledSpeech:
+def level_speech(samples: Samples, rate: int = SAMPLE_RATE) -> LeveledSpeech:
     """Measure (T,) float32 speech for mixing; `remove_dc` comes first. It must not be silent or empty."""
-    return _levelled(samples, _squares(samples), rate)
+    return _leveled(samples, _squares(samples), rate)
 
 
-def level_recording(samples: Samples, rate: int = SAMPLE_RATE) -> LevelledSpeech:
+def level_recording(samples: Samples, rate: int = SAMPLE_RATE) -> LeveledSpeech:
     """`level_speech(remove_dc(samples))`, the squares taken once for both. It must not be silent or empty."""
     squares = _squares(samples)
-    centred = _without_dc(samples, float(squares.sum()) / samples.size)
-    return _levelled(samples, squares, rate) if centred is samples else level_speech(centred, rate)
+    centered = _without_dc(samples, float(squares.sum()) / samples.size)
+    return _leveled(samples, squares, rate) if centered is samples else level_speech(centered, rate)
 
 
-def _levelled(samples: Samples, squares: NDArray[np.float64], rate: int) -> LevelledSpeech:
+def _leveled(samples: Samples, squares: NDArray[np.float64], rate: int) -> LeveledSpeech:
     start, stop = _span(squares, rate)
-    return LevelledSpeech(
+    return LeveledSpeech(
         samples=samples,
         start=start,
         stop=stop,
@@ -183,12 +183,12 @@ def _levelled(samples: Samples, squares: NDArray[np.float64], rate: int) -> Leve
     )
 
 
-def level_noise(samples: Samples, speech: LevelledSpeech) -> LevelledNoise:
+def level_noise(samples: Samples, speech: LeveledSpeech) -> LeveledNoise:
     """Measure (T,) float32 noise for mixing with `speech`, which must be equally long."""
     if samples.shape != speech.samples.shape:
         raise UsageError(f"the noise has shape {samples.shape}, the speech {speech.samples.shape}.")
     squares = _squares(samples)
-    return LevelledNoise(
+    return LeveledNoise(
         samples=samples,
         power=float(squares.sum()) / squares.size,
         active_power=float(squares[speech.start : speech.stop].sum()) / (speech.stop - speech.start),
@@ -230,8 +230,8 @@ def limit_peak(samples: Samples, limit: float = PEAK_LIMIT) -> tuple[Samples, fl
 
 
 def mix(
-    speech: LevelledSpeech,
-    noise: LevelledNoise,
+    speech: LeveledSpeech,
+    noise: LeveledNoise,
     snr_db: float,
     *,
     level: Level = "whole",

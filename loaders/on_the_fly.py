@@ -241,7 +241,7 @@ class _KnownConfigs:
 
 
 class Squtr(datasets.ArrowBasedBuilder):
-    """Spoken queries under any condition, corpora and judgements."""
+    """Spoken queries under any condition, corpora and judgments."""
 
     VERSION = datasets.Version("1.0.0")
     BUILDER_CONFIG_CLASS = SqutrConfig
@@ -352,5 +352,5 @@ class Squtr(datasets.ArrowBasedBuilder):
         kept = {query.id for query in kitchen.queries(config.subset)}
         qrels = [qrel for qrel in kitchen.source.qrels(config.subset) if qrel.query_id in kept]
         if not qrels:
-            raise DataError(f"{config.subset!r} has no judgements.", hint="Recordings alone serve recognition only.")
+            raise DataError(f"{config.subset!r} has no judgments.", hint="Recordings alone serve recognition only.")
         yield (0, 0), qrels_table(qrels, schema)

@@ -107,20 +107,20 @@ def mix_sounds(
     if speech.rate != noise.rate:
         raise UsageError(f"the speech has {speech.rate} Hz, the noise {noise.rate} Hz.", hint="Read both at one rate.")
     noise_name = f"the noise {noise.path}"
-    levelled = level_speech(remove_dc(speech.samples), speech.rate)
+    leveled = level_speech(remove_dc(speech.samples), speech.rate)
     long = remove_dc(noise.samples)
     if offset_s is None:
-        offset = draw_offset(_NO_QUERY, long, mean_square(long), levelled, seed)
+        offset = draw_offset(_NO_QUERY, long, mean_square(long), leveled, seed)
     else:
         offset = round(offset_s * noise.rate)
         if not 0 <= offset < long.size:
             raise UsageError(
                 f"the offset {offset_s:g} s lies outside of {noise_name}, which lasts {long.size / noise.rate:.3f} s."
             )
-    size = levelled.samples.size
+    size = leveled.samples.size
     made = mix(
-        levelled,
-        level_noise(noise_segment(long, offset, size), levelled),
+        leveled,
+        level_noise(noise_segment(long, offset, size), leveled),
         snr_db,
         level=level,
         speech_name=f"the speech {speech.path}",
@@ -135,8 +135,8 @@ def mix_sounds(
         gain_db=made.gain_db,
         noise_offset_s=offset / noise.rate,
         noise_wraps=offset + size > long.size,
-        active_start_s=levelled.start / speech.rate,
-        active_stop_s=levelled.stop / speech.rate,
+        active_start_s=leveled.start / speech.rate,
+        active_stop_s=leveled.stop / speech.rate,
     )
 
 

@@ -25,7 +25,7 @@ from .rows import QUERY_COLUMNS, ROWS_PER_TABLE, render_rows
 
 
 class PairedData(Protocol):
-    """Queries under several conditions with their corpora and judgements."""
+    """Queries under several conditions with their corpora and judgments."""
 
     @property
     def recipe(self) -> Mapping[str, Any]:

@@ -30,15 +30,15 @@ class Recipe:
 
     source: str
     source_version: str
-    licence: str
+    license: str
     subsets: tuple[tuple[str, str], ...]
     conditions: tuple[str, ...]
     noise: str
     noise_version: str
-    noise_licence: str
+    noise_license: str
     rooms: str
     rooms_version: str
-    rooms_licence: str
+    rooms_license: str
     seed: int
     level: Level
     limit: int
@@ -143,15 +143,15 @@ def open_kitchen(
     recipe = Recipe(
         source=opened.name,
         source_version=opened.version,
-        licence=opened.licence,
+        license=opened.license,
         subsets=tuple(chosen.items()),
         conditions=tuple(condition.name for condition in chosen_conditions),
         noise=noise_bank.name if noise_bank else "",
         noise_version=noise_bank.version if noise_bank else "",
-        noise_licence=noise_bank.licence if noise_bank else "",
+        noise_license=noise_bank.license if noise_bank else "",
         rooms=room_bank.name if room_bank else "",
         rooms_version=room_bank.version if room_bank else "",
-        rooms_licence=room_bank.licence if room_bank else "",
+        rooms_license=room_bank.license if room_bank else "",
         seed=seed,
         level=level,
         limit=limit,

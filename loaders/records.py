@@ -1,4 +1,4 @@
-"""The values that the rooms exchange: queries, documents, judgements, clean speech, spoken queries."""
+"""The values that the rooms exchange: queries, documents, judgments, clean speech, spoken queries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Qrel:
-    """One relevance judgement; `score` is the grade (0 is judged not relevant)."""
+    """One relevance judgment; `score` is the grade (0 is judged not relevant)."""
 
     query_id: str
     document_id: str
@@ -57,7 +57,7 @@ class Qrel:
 class CleanSpeech:
     """A query spoken without noise or room.
 
-    `samples` is (T,) float32 at `SAMPLE_RATE`. `tts_error_rate` is the WER (CER for zh) of a named recogniser on this
+    `samples` is (T,) float32 at `SAMPLE_RATE`. `tts_error_rate` is the WER (CER for zh) of a named recognizer on this
     clip, NaN if not measured or not synthetic.
     """
 
@@ -119,7 +119,7 @@ class Source(Protocol):
         ...
 
     @property
-    def licence(self) -> str:
+    def license(self) -> str:
         """SPDX identifier(s) of text and speech."""
         ...
 
@@ -137,7 +137,7 @@ class Source(Protocol):
         ...
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """All judgements."""
+        """All judgments."""
         ...
 
     def speech(self, query: Query) -> CleanSpeech:

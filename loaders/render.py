@@ -10,7 +10,7 @@ What is drawn for a query depends on the seed, its subset and its id alone:
 
 Level policy, the same for all conditions: an audible DC offset is subtracted from the speech, a room's response has
 unit energy, noise is set against the speech as it is (reverberant, if there is a room), and one joint gain brings the
-peak down to 0.9 where it would pass it. Nothing is normalised beyond that.
+peak down to 0.9 where it would pass it. Nothing is normalized beyond that.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .keyed import keyed_index
 from .lru import LruCache
 from .mixing import (
     Level,
-    LevelledNoise,
-    LevelledSpeech,
+    LeveledNoise,
+    LeveledSpeech,
     check_level,
     level_noise,
     level_recording,
@@ -128,8 +128,8 @@ class _InTheAir:
     def __init__(self, query: Query, speech: CleanSpeech, air: Air) -> None:
         self._query, self._speech, self._air = query, speech, air
         self._name = f"the speech of query {query.id!r} ({query.subset})"
-        self._levelled: dict[str, LevelledSpeech] = {}
-        self._noises: dict[str, LevelledNoise] = {}
+        self._leveled: dict[str, LeveledSpeech] = {}
+        self._noises: dict[str, LeveledNoise] = {}
         self._drawn: _Drawn | None = None
 
     def row(self, condition: Condition) -> SpokenQuery:
@@ -176,15 +176,15 @@ class _InTheAir:
             seed=air.seed,
         )
 
-    def _heard(self, rir_id: str, room: _Room | None) -> LevelledSpeech:
+    def _heard(self, rir_id: str, room: _Room | None) -> LeveledSpeech:
         """The speech as it is mixed: dry, or in its room."""
-        if rir_id not in self._levelled:
+        if rir_id not in self._leveled:
             if room is None:
-                self._levelled[rir_id] = level_recording(check_samples(self._speech.samples, self._name))
+                self._leveled[rir_id] = level_recording(check_samples(self._speech.samples, self._name))
             else:
                 wet = reverberate(self._heard("", None).samples, room.prepared)
-                self._levelled[rir_id] = level_speech(check_samples(wet, f"{self._name} in the room {rir_id!r}"))
-        return self._levelled[rir_id]
+                self._leveled[rir_id] = level_speech(check_samples(wet, f"{self._name} in the room {rir_id!r}"))
+        return self._leveled[rir_id]
 
     def _draw(self) -> _Drawn:
         """The noise and where it begins: the dry speech decides, so that both are the same in and out of a room."""
@@ -200,7 +200,7 @@ class _InTheAir:
             self._drawn = _Drawn(info, noise, draw_offset(query, noise, power, self._heard("", None), air.seed))
         return self._drawn
 
-    def _noise(self, rir_id: str, heard: LevelledSpeech) -> LevelledNoise:
+    def _noise(self, rir_id: str, heard: LeveledSpeech) -> LeveledNoise:
         if rir_id not in self._noises:
             drawn = self._draw()
             self._noises[rir_id] = level_noise(noise_segment(drawn.samples, drawn.offset, heard.samples.size), heard)
@@ -218,7 +218,7 @@ def draw_noise(query: Query, bank: NoiseBank, seed: int) -> NoiseInfo:
     return members[keyed_index(len(members), seed, "noise", query.subset, query.id, "member")]
 
 
-def draw_offset(query: Query, noise: Samples, power: float, speech: LevelledSpeech, seed: int) -> int:
+def draw_offset(query: Query, noise: Samples, power: float, speech: LeveledSpeech, seed: int) -> int:
     """Where in (N,) `noise` of mean square `power` the segment for clean `speech` begins, in samples.
 
     Uniform over the places where the clip fits without wrapping (over all if the noise is shorter than the clip).

@@ -235,7 +235,7 @@ def _cut_at_floor(energy: NDArray[np.float64], rate: int) -> _Decay:
         # The tail is still decaying: there is no noise floor, the response just ends.
         cross, noise = energy.size / block, 0.0
     cut = min(energy.size, max(1, int(cross * block)))
-    # Block i is centred on i + 1/2; beyond the cut the line is an exponential with this integral.
+    # Block i is centered on i + 1/2; beyond the cut the line is an exponential with this integral.
     at_cut = 10.0 ** ((intercept + slope * (cut / block - 0.5)) / 10.0)
     missing = at_cut * block / (-slope * math.log(10.0) / 10.0)
     return _Decay(energy[:cut] - noise, missing, range_db)
@@ -254,9 +254,9 @@ def _late_line(levels: NDArray[np.float64], first: int, floor: float) -> tuple[f
     if stop - start < 3:
         return None
     index = np.arange(start, stop, dtype=np.float64)
-    centred = index - index.mean()
+    centered = index - index.mean()
     part = levels[start:stop]
-    slope = float((centred * part).sum() / np.square(centred).sum())
+    slope = float((centered * part).sum() / np.square(centered).sum())
     if slope >= -1e-9:
         return None
     return slope, float(part.mean() - slope * index.mean())

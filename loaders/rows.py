@@ -60,7 +60,7 @@ def corpus_features() -> datasets.Features:
 
 
 def qrels_features() -> datasets.Features:
-    """The features of relevance judgements."""
+    """The features of relevance judgments."""
     import datasets
 
     return datasets.Features(
@@ -90,7 +90,7 @@ def corpus_table(documents: Iterable[Document], schema: pa.Schema) -> pa.Table:
 
 
 def qrels_table(qrels: Iterable[Qrel], schema: pa.Schema) -> pa.Table:
-    """A table of judgements."""
+    """A table of judgments."""
     return pa.Table.from_pylist(
         [{"query-id": q.query_id, "corpus-id": q.document_id, "score": q.score} for q in qrels], schema=schema
     )

@@ -20,7 +20,7 @@ DICTIONARY_BYTES = 2**28
 class ShardPlan:
     """One parquet file to be: its path below the folder, its rows, its schema. `condition` is "" for plain tables.
 
-    Of the columns that hold `sounds`, those in `repeated` have the same sound in neighbouring rows, which is stored
+    Of the columns that hold `sounds`, those in `repeated` have the same sound in neighboring rows, which is stored
     once per row group.
     """
 

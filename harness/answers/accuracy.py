@@ -155,7 +155,7 @@ def _scores(table: Floats, clusters: Sequence[str] | None, options: Mapping[str,
     return {**values, "n": len(table), "intervals": intervals}
 
 
-def summarise_mcqa(
+def summarize_mcqa(
     items: Sequence[McqaItem],
     replies: Sequence[Reply],
     *,
@@ -176,7 +176,7 @@ def summarise_mcqa(
     Raises `DataError` as `join_replies` and `mark` do, and if there are no items.
 
     >>> items = [McqaItem("a", ("uno", "dos", "tres", "cuatro"), 1), McqaItem("b", ("sí", "no"), 0)]
-    >>> found = summarise_mcqa(items, [Reply("a", "La B"), Reply("b", "Quién sabe")]).scores
+    >>> found = summarize_mcqa(items, [Reply("a", "La B"), Reply("b", "Quién sabe")]).scores
     >>> found["accuracy"], found["accuracy_parsed"], found["chance"], found["unparsed"], found["n"]
     (0.5, 1.0, 0.375, 0.5, 2)
     >>> found["accuracy_corrected"]

@@ -91,7 +91,7 @@ def _scores(table: Floats, clusters: Sequence[str] | None, options: Mapping[str,
     return {**values, "n": len(table), "n_instructions": int(sums[5]), "intervals": intervals}
 
 
-def summarise_aif(
+def summarize_aif(
     items: Sequence[AifItem],
     replies: Sequence[Reply],
     *,
@@ -110,7 +110,7 @@ def summarise_aif(
 
     >>> from .verifiers.registry import load_verifier
     >>> item = AifItem("a", (load_verifier("uppercase"), load_verifier("no_commas")))
-    >>> found = summarise_aif([item], [Reply("a", "Hola")]).scores
+    >>> found = summarize_aif([item], [Reply("a", "Hola")]).scores
     >>> found["prompt_strict"], found["instruction_strict"], found["n"], found["n_instructions"]
     (0.0, 0.5, 1, 2)
     """

@@ -120,7 +120,7 @@ def _test_of_wrong_choices(replies: Sequence[Shown], places: int) -> tuple[float
         covariance += np.diag(chance) - np.outer(chance, chance)
     if not covariance.any():
         return math.nan, 0, math.nan, len(wrong)
-    # The counts of places add up, so that the covariance is singular: its generalised inverse, and its rank.
+    # The counts of places add up, so that the covariance is singular: its generalized inverse, and its rank.
     values, vectors = np.linalg.eigh(covariance)
     kept = values > 1e-9 * values[-1]
     degrees = int(kept.sum())

@@ -29,7 +29,7 @@ class CommandSpec:
 COMMANDS = {
     spec.name: spec
     for spec in (
-        CommandSpec("demo", ".demo", "the whole way once, on real speech: build, recognise, retrieve, report"),
+        CommandSpec("demo", ".demo", "the whole way once, on real speech: build, recognize, retrieve, report"),
         CommandSpec("build", ".build", "build a paired clean/noisy/reverberant data set into a folder"),
         CommandSpec("doctor", ".doctor", "check a built data set: files, ids, pairing, and SNR on a sample"),
         CommandSpec("push", ".push", "publish a built data set on the Hugging Face Hub"),
@@ -43,10 +43,10 @@ COMMANDS = {
         CommandSpec("validate", "...leaderboard.cli.validate", "check results as a leaderboard does"),
         CommandSpec("card", "...leaderboard.cli.card", "print the section of a model card about results"),
         CommandSpec("leaderboard", "...leaderboard.cli.board", "make, publish and update a page of ranked results"),
-        CommandSpec("normalize", ".normalize", "normalise lines of text as the scores do"),
+        CommandSpec("normalize", ".normalize", "normalize lines of text as the scores do"),
         CommandSpec("speak", ".speak", "speak one text into a sound file"),
         CommandSpec("synthesize", ".synthesize", "speak all queries of a source and check their quality"),
-        CommandSpec("review", ".review", "listen to synthesised queries on a page, and apply the marks"),
+        CommandSpec("review", ".review", "listen to synthesized queries on a page, and apply the marks"),
         CommandSpec("fetch", ".fetch", "fetch recorded noise or rooms, or say where to get them"),
         CommandSpec("mix", ".mix", "add noise to one recording at an exact level"),
         CommandSpec("reverb", ".reverb", "put one recording into a room"),

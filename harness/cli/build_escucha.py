@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ...loaders.escucha.sounds import SoundFolder
 
 EXAMPLE = """examples:
-  squtr build escucha --questions questions.jsonl --audio audio --licence CC-BY-4.0 --out my-set
+  squtr build escucha --questions questions.jsonl --audio audio --license CC-BY-4.0 --out my-set
   squtr build escucha --questions questions.jsonl --audio audio --check
   squtr build escucha --questions questions.tsv --audio audio --field notas=- --speak 100 --out my-set
 
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--audio", type=Path, required=True, metavar="DIR", help="the folder of sound, by id")
     parser.add_argument("--name", default="", metavar="NAME", help="the set's name (that of the table)")
     parser.add_argument(
-        "--licence", default="unknown", metavar="TEXT", help="licence of text and sound, SPDX identifiers (unknown)"
+        "--license", default="unknown", metavar="TEXT", help="license of text and sound, SPDX identifiers (unknown)"
     )
     parser.add_argument(
         "--field", action="append", default=[], metavar="SPELLING=FIELD", help="what a column means; - leaves it out"
@@ -111,7 +111,7 @@ def _build(arguments: argparse.Namespace, questions: list[Question], sounds: Sou
     table: Path = arguments.questions
     recipe = EscuchaRecipe(
         name=arguments.name or table.stem,
-        licence=arguments.licence,
+        license=arguments.license,
         questions=questions,
         sounds={id_: path for id_, path in paths.items() if id_ in wanted},
         statuses={id_: status.status for id_, status in read_statuses(sounds.folder.parent).items()},

@@ -2,7 +2,7 @@
 
 A and B are per-item files that `squtr score --per-item` wrote (or your own: a field `id` and one number per metric),
 results (.json), or folders of one system's results. A difference is A − B. Results of other data, of another number of
-queries, of a part of the queries against all of them, or with other normalisers are not compared. Of rir_mega, the
+queries, of a part of the queries against all of them, or with other normalizers are not compared. Of rir_mega, the
 rates in both arms and what the room costs are compared (delta_wer), utterances with all their rooms being drawn
 together.
 """

@@ -1,4 +1,4 @@
-"""The whole way once, on the embedded collection: build, recognise, retrieve, score, report.
+"""The whole way once, on the embedded collection: build, recognize, retrieve, score, report.
 
 It takes as many queries per language as its time allows; --queries fixes the number. A stopped demo continues.
 """
@@ -77,9 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.manifest import MANIFEST_NAME, read_manifest
     from ...loaders.paired import BuiltData
     from ...loaders.recipe import open_kitchen
-    from ..backends import load_transcriber
-    from ..pipeline.evaluate import evaluate_runs
-    from ..pipeline.system import Cascade, cached_retriever
+    from ..components import load_transcriber
+    from ..evaluation.evaluate import evaluate_runs
+    from ..evaluation.system import Cascade, cached_retriever
     from ..report import write_report
     from ..report.terminal import summary_table
 
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not limit and (data_folder / MANIFEST_NAME).exists():
         limit = int(read_manifest(data_folder).recipe["limit"])
     if not limit:
-        note("Timing the recogniser on a few clips …")
+        note("Timing the recognizer on a few clips …")
         limit = affordable_queries(
             seconds_per_clip(transcriber, probe), len(probe.recipe.subsets), arguments.minutes * 60
         )
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     note(f"{limit} queries per language, {total} clips: building them …")
     with bars() as show:
         build(kitchen, data_folder, progress=counting(show, "building clips", total))
-    note("Recognising and retrieving …")
+    note("Recognizing and retrieving …")
     with bars() as show:
         records = evaluate_runs(
             [

@@ -1,4 +1,4 @@
-"""The benchmark rir_mega once, on embedded speech in simulated rooms: build, recognise, score, report."""
+"""The benchmark rir_mega once, on embedded speech in simulated rooms: build, recognize, score, report."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def run_demo(out: Path, *, pairs: int, minutes: float, seed: int) -> int:
     from ...loaders.rir_mega.recipe import open_pair_kitchen
     from ..report.rir_mega import summary_table, write_report
     from ..rir_mega.evaluate import Options, run_evaluation
-    from ..rir_mega.recognisers import load_recognisers
+    from ..rir_mega.recognizers import load_recognizers
 
     started = time.perf_counter()
-    recognisers = load_recognisers(TRANSCRIBERS)
+    recognizers = load_recognizers(TRANSCRIBERS)
     folder = out / "data"
     if not pairs and (folder / MANIFEST_NAME).exists():
         pairs = int(read_pair_manifest(folder).recipe["pairs"])
     if not pairs:
-        note("Timing the recognisers on a few clips …")
-        listeners = [one.listener for one in recognisers if one.listener is not None]
+        note("Timing the recognizers on a few clips …")
+        listeners = [one.listener for one in recognizers if one.listener is not None]
         pairs = affordable_pairs(seconds_per_clip(listeners), minutes * 60, utterances())
     pairs = math.ceil(pairs / ROOMS_PER_UTTERANCE) * ROOMS_PER_UTTERANCE
     with bars() as show:
@@ -58,10 +58,10 @@ def run_demo(out: Path, *, pairs: int, minutes: float, seed: int) -> int:
         total = count_pairs(kitchen)
         note(f"{total} pairs of clean and reverberant clips: building them …")
         build_pairs(kitchen, folder, progress=counting(show, "building pairs", total))
-    note("Recognising the test split …")
+    note("Recognizing the test split …")
     with bars() as show:
         done = run_evaluation(
-            recognisers,
+            recognizers,
             RirMegaData(folder),
             out=out,
             cache=squtr_home(),
@@ -113,7 +113,7 @@ def seconds_per_clip(transcribers: Sequence[Transcriber]) -> float:
 
 
 def affordable_pairs(clip_s: float, budget_s: float, available: int) -> int:
-    """How many pairs fit into `budget_s`: of them the test split is recognised, each utterance clean once.
+    """How many pairs fit into `budget_s`: of them the test split is recognized, each utterance clean once.
 
     >>> affordable_pairs(0.8, 300.0, 68), affordable_pairs(30.0, 300.0, 68), affordable_pairs(2.0, 300.0, 68)
     (136, 40, 100)

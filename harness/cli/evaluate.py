@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from .common import note, say, say_json
 
 if TYPE_CHECKING:
-    from ..pipeline.evaluate import Evaluation, Options
-    from ..pipeline.forecast import Forecast
+    from ..evaluation.evaluate import Evaluation, Options
+    from ..evaluation.forecast import Forecast
     from ..processes import Processes
     from ..progress import Progress
-    from ..results import RunRecord
+    from ..results.envelope import RunRecord
     from ..systems import Overrides
 
 EXAMPLE = """example:
@@ -69,8 +69,8 @@ def add_running_options(how: argparse._ArgumentGroup) -> None:
     how.add_argument(
         "--num-processes", type=int, metavar="N", help="processes on this machine, a GPU each if it has any"
     )
-    how.add_argument("--threads", type=int, default=0, metavar="N", help="recogniser threads; 0: all cores (0)")
-    how.add_argument("--batch-size", type=int, metavar="N", help="clips that a recogniser hears together")
+    how.add_argument("--threads", type=int, default=0, metavar="N", help="recognizer threads; 0: all cores (0)")
+    how.add_argument("--batch-size", type=int, metavar="N", help="clips that a recognizer hears together")
     how.add_argument("--device", metavar="NAME", help="cpu, cuda, … (the best there is)")
     how.add_argument("--trust-remote-code", action="store_true", help="let a model's repository run its own code")
     how.add_argument("--cache", type=Path, metavar="DIR", help="where work is kept ($SQUTR_HOME)")
@@ -117,7 +117,7 @@ def without_launch(arguments: Sequence[str]) -> list[str]:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    from ..pipeline.evaluate import Options
+    from ..evaluation.evaluate import Options
 
     return Options(
         depth=arguments.depth,
@@ -152,7 +152,7 @@ def _overrides(arguments: argparse.Namespace) -> Overrides:
 
 def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation[RunRecord]:
     from ..data import open_data
-    from ..pipeline.evaluate import run_evaluation
+    from ..evaluation.evaluate import run_evaluation
     from ..systems import load_systems
 
     cache = cache_folder(arguments)
@@ -186,7 +186,7 @@ def showing(log: Path | None) -> Iterator[Progress]:
 def tell(arguments: argparse.Namespace, evaluation: Evaluation[Any], table: Callable[[Sequence[Any]], str]) -> int:
     """Say what came of an evaluation, with the `table` of its records, and return the exit status."""
     from ...errors import EXIT_FAILED
-    from ..pipeline.evaluate import counted
+    from ..evaluation.evaluate import counted
 
     for failure in evaluation.failures:
         note(f"squtr: {failure.system} on {failure.config} failed: {failure.error}")
@@ -207,7 +207,7 @@ def tell(arguments: argparse.Namespace, evaluation: Evaluation[Any], table: Call
 
 def _dry_run(arguments: argparse.Namespace) -> int:
     from ..data import open_data
-    from ..pipeline.forecast import forecast
+    from ..evaluation.forecast import forecast
     from ..systems import load_systems
 
     cache = cache_folder(arguments)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .evaluate import add_running_options, cache_folder, showing, tell, without_launch
 
 if TYPE_CHECKING:
-    from ..pipeline.evaluate import Evaluation
+    from ..evaluation.evaluate import Evaluation
     from ..processes import Processes
     from ..rir_mega.results import PairRecord
     from ..systems import Overrides
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--normalizer",
         default="auto",
         metavar="NAME",
-        help="text normaliser: whisper, default, raw, squtr-compat; auto: whisper for English, else default (auto)",
+        help="text normalizer: whisper, default, raw, squtr-compat; auto: whisper for English, else default (auto)",
     )
     parser.add_argument("--resamples", type=int, default=1000, metavar="N", help="bootstrap resamples (1000)")
     parser.add_argument(
@@ -73,13 +73,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     part.add_argument("--limit", type=int, default=0, metavar="N", help="pairs per language; 0: all (0)")
     part.add_argument("--fraction", type=float, default=1.0, metavar="F", help="share of every language, as 0.05 (1)")
     how = parser.add_argument_group("how to run")
-    how.add_argument("--strict", action="store_true", help="a clip that fails fails its recogniser (else: counted)")
+    how.add_argument("--strict", action="store_true", help="a clip that fails fails its recognizer (else: counted)")
     how.add_argument(
         "--latency",
         type=int,
         default=0,
         metavar="N",
-        help="time N clips one at a time, each recogniser in a process of its own, which also tells its memory (0)",
+        help="time N clips one at a time, each recognizer in a process of its own, which also tells its memory (0)",
     )
     add_running_options(how)
     parser.add_argument("--json", action="store_true", help="print the results as one JSON array")
@@ -135,9 +135,9 @@ def _overrides(arguments: argparse.Namespace) -> Overrides:
 def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation[PairRecord]:
     from ...loaders.rir_mega.opening import open_pairs
     from ..rir_mega.evaluate import Options, run_evaluation
-    from ..rir_mega.recognisers import load_recognisers
+    from ..rir_mega.recognizers import load_recognizers
 
-    recognisers = load_recognisers(
+    recognizers = load_recognizers(
         arguments.transcribers, arguments.front_end, preset=arguments.preset, options=_overrides(arguments)
     )
     options = Options(
@@ -153,7 +153,7 @@ def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluati
     )
     with showing(arguments.json_log if processes.rank == 0 else None) as progress:
         return run_evaluation(
-            recognisers,
+            recognizers,
             open_pairs(arguments.data),
             split=arguments.split,
             out=arguments.out,

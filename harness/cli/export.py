@@ -24,8 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Export, and say what was written."""
+    from ..evaluation.evaluate import counted
     from ..mteb.exchange import META_NAME, export_mteb
-    from ..pipeline.evaluate import counted
 
     written = export_mteb(arguments.folder, arguments.out)
     if arguments.json:

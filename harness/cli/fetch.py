@@ -1,4 +1,4 @@
-"""Fetch a bank of recorded noise or rooms, or say where to get it. Without NAME: list the banks and their licences.
+"""Fetch a bank of recorded noise or rooms, or say where to get it. Without NAME: list the banks and their licenses.
 
 A stopped download continues. Without a network the command says which files to get from where and where to put them.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .common import note, say, say_json
 
 if TYPE_CHECKING:
-    from ...loaders.banks.catalogue import BankSpec, Kind
+    from ...loaders.banks.catalog import BankSpec, Kind
 
 EXAMPLE = """example:
   squtr fetch noise
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Fetch, or list."""
     from ...errors import FetchError, HubError, UsageError, unknown_name
     from ...loaders.banks import NOISE_BANKS, ROOM_BANKS
-    from ...loaders.banks.catalogue import CATALOGUE, KINDS, bank_folder
+    from ...loaders.banks.catalog import CATALOGUE, KINDS, bank_folder
     from ...loaders.banks.fetch import fetch_bank, where_from
 
     kind = next((known for known in KINDS if known == arguments.kind), None)
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise unknown_name(f"bank of {kind}", arguments.name, specs)
     spec = specs[arguments.name]
     folder = arguments.to.expanduser() if arguments.to else bank_folder(spec.name)
-    note(f"{spec.title}. Licence: {spec.licence}. {spec.licence_note}")
+    note(f"{spec.title}. License: {spec.license}. {spec.license_note}")
     try:
         with _Bar() as bar:
             fetched = fetch_bank(spec, folder, variant=arguments.variant, base_url=arguments.url, progress=bar)
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "bank": name,
                 "kind": kind,
                 "folder": str(folder),
-                "licence": spec.licence,
+                "license": spec.license,
                 "version": version,
                 "sounds": number,
                 "families": families,
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             note(f"{file.name}: no checksum is published; its sha256 is {file.sha256}, recorded in {folder}.")
     of_families = f" in {len(families)} families" if len(families) > 1 else ""
     what = "noises" if kind == "noise" else "rooms"
-    say(f"{name}: {number} {what}{of_families} in {folder}, version {version}, licence {spec.licence}.")
+    say(f"{name}: {number} {what}{of_families} in {folder}, version {version}, license {spec.license}.")
     say(f"Use: squtr build --{kind} {name}")
     return 0
 
@@ -104,7 +104,7 @@ def _contents(kind: Kind, name: str) -> tuple[int, list[str], str]:
 
 
 def _list(specs: dict[str, BankSpec], *, as_json: bool) -> int:
-    from ...loaders.banks.catalogue import bank_folder
+    from ...loaders.banks.catalog import bank_folder
 
     if as_json:
         say_json(
@@ -112,8 +112,8 @@ def _list(specs: dict[str, BankSpec], *, as_json: bool) -> int:
                 {
                     "name": spec.name,
                     "title": spec.title,
-                    "licence": spec.licence,
-                    "licence_note": spec.licence_note,
+                    "license": spec.license,
+                    "license_note": spec.license_note,
                     "homepage": spec.homepage,
                     "folder": str(bank_folder(spec.name)),
                     "layout": spec.layout,
@@ -126,7 +126,7 @@ def _list(specs: dict[str, BankSpec], *, as_json: bool) -> int:
         return 0
     for spec in specs.values():
         say(f"{spec.name:<10} {spec.title}")
-        say(f"{'':<10} {spec.licence}. {spec.licence_note}")
+        say(f"{'':<10} {spec.license}. {spec.license_note}")
         say(f"{'':<10} {spec.homepage}")
         say(f"{'':<10} {'in' if bank_folder(spec.name).is_dir() else 'goes to'} {bank_folder(spec.name)}")
     return 0

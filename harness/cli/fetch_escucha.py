@@ -1,7 +1,7 @@
 """Fetch the questions of ESCUCHA and the sound that they are about, from its publishers' addresses. A stopped run
 continues; what cannot be had any more is recorded per sound and counted as coverage.
 
-ESCUCHA states no licence, and its sound belongs to those who published it. Fetch what you may use.
+ESCUCHA states no license, and its sound belongs to those who published it. Fetch what you may use.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Import, and say what was read."""
+    from ..evaluation.evaluate import counted
     from ..mteb.exchange import import_mteb
-    from ..pipeline.evaluate import counted
 
     found = import_mteb(arguments.folder, arguments.out)
     if arguments.json:

@@ -1,4 +1,4 @@
-"""Normalise text as the scores do: lines in on standard input, as many lines out. The text is UTF-8."""
+"""Normalize text as the scores do: lines in on standard input, as many lines out. The text is UTF-8."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .score import add_normalizer_options, normalizer_from
 
 EXAMPLE = """example:
   echo '¿Treinta y seis años?' | squtr normalize --language es
-  squtr normalize --language zh --script strict < hyps.txt > hyps.normalised.txt
+  squtr normalize --language zh --script strict < hyps.txt > hyps.normalized.txt
 """
 
 
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Normalise line by line."""
+    """Normalize line by line."""
     from ...errors import DataError
 
     normalizer = normalizer_from(arguments)
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
                 f"standard input, line {number}: byte 0x{raw[error.start]:02x} is not UTF-8.",
                 hint="Convert the text to UTF-8.",
             ) from error
-        # A normalised text is one line, whatever line separators it held.
+        # A normalized text is one line, whatever line separators it held.
         out.write(" ".join(normalizer(text.rstrip("\r\n")).splitlines()).encode("utf-8") + b"\n")
     out.flush()
     return 0

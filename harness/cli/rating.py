@@ -30,7 +30,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-spoken-form", action="store_true", help="give the engine the text as it is written")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of voices and takes (0)")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="recogniser threads; 0: all cores (0)")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="recognizer threads; 0: all cores (0)")
 
 
 def engine_from(arguments: argparse.Namespace) -> Synthesizer:
@@ -56,8 +56,8 @@ def _value(text: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class TranscribingRecogniser:
-    """A transcriber as the recogniser that rates takes."""
+class TranscribingRecognizer:
+    """A transcriber as the recognizer that rates takes."""
 
     transcriber: Transcriber
 
@@ -79,7 +79,7 @@ class TranscribingRecogniser:
 
 
 def rate_of(reference: str, heard: str, language: str) -> float:
-    """WER (CER for languages written without spaces) under the `default` normaliser; NaN for an empty reference."""
+    """WER (CER for languages written without spaces) under the `default` normalizer; NaN for an empty reference."""
     from ..metrics.error_counts import count_errors, default_unit, tokens
     from ..text.normalizers import load_normalizer
 
@@ -94,7 +94,7 @@ def rating_from(name: str, threads: int, languages: Sequence[str]) -> Rating | N
     """
     if name == NONE:
         return None
-    from ..backends import load_transcriber
+    from ..components import load_transcriber
 
     options = {"threads": threads} if threads else {}
     transcriber = load_transcriber(name, **options)
@@ -104,4 +104,4 @@ def rating_from(name: str, threads: int, languages: Sequence[str]) -> Rating | N
                 f"the transcriber {name!r} was not made for {language!r}.",
                 hint="Choose another, or --transcriber none.",
             )
-    return Rating(TranscribingRecogniser(transcriber), rate_of)
+    return Rating(TranscribingRecognizer(transcriber), rate_of)

@@ -1,4 +1,4 @@
-"""Write one HTML page to listen to synthesised queries and mark them, or apply the marks that it saved."""
+"""Write one HTML page to listen to synthesized queries and mark them, or apply the marks that it saved."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Score transcripts, rankings or answers that lie in files, with the scores that `squtr evaluate` uses.
 
-`squtr score wer` compares transcripts with references, `squtr score ranking` a ranking with judgements, `squtr score
+`squtr score wer` compares transcripts with references, `squtr score ranking` a ranking with judgments, `squtr score
 mcqa` replies with the right options, `squtr score aif` replies with instructions. Items are joined by id, never by
 line. `squtr score wer --help` and its like show their options.
 """
@@ -67,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--format", default="auto", metavar="NAME", help="auto, jsonl, tsv, kaldi, trn or parquet, of both files (auto)"
     )
     ranking = _subcommand(kinds, "ranking", "ranking metrics of a run", _RANKING_EXAMPLE)
-    ranking.add_argument("qrels", type=Path, metavar="QRELS", help="judgements")
+    ranking.add_argument("qrels", type=Path, metavar="QRELS", help="judgments")
     ranking.add_argument("run", type=Path, metavar="RUN", help="the ranking")
     ranking.add_argument(
         "--metrics", nargs="+", metavar="METRIC", help="metrics (ndcg_at_10 mrr_at_10 recall_at_10)"
@@ -102,7 +102,7 @@ def _subcommand(
 
 
 def add_normalizer_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the `default` normaliser."""
+    """Options of the `default` normalizer."""
     parser.add_argument(
         "--script", default="fold", metavar="HOW", help="Chinese: fold, or strict: traditional is not simplified (fold)"
     )
@@ -114,7 +114,7 @@ def add_normalizer_options(parser: argparse.ArgumentParser) -> None:
 
 
 def normalizer_from(arguments: argparse.Namespace) -> Any:
-    """The normaliser that the options describe. Raises `UsageError`."""
+    """The normalizer that the options describe. Raises `UsageError`."""
     from ..text.normalizers import load_normalizer
 
     return load_normalizer(
@@ -179,7 +179,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _wer(arguments: argparse.Namespace) -> tuple[Summary, str]:
     from ...errors import unknown_name
     from ..metrics.error_counts import UNITS
-    from ..metrics.summaries import summarise_recognition
+    from ..metrics.summaries import summarize_recognition
     from ..score_files import read_texts
 
     if arguments.unit is not None and arguments.unit not in UNITS:
@@ -187,7 +187,7 @@ def _wer(arguments: argparse.Namespace) -> tuple[Summary, str]:
     normalizer = normalizer_from(arguments)
     references = read_texts(arguments.references, arguments.format, remark=note)
     hypotheses = read_texts(arguments.hypotheses, arguments.format, remark=note)
-    found = summarise_recognition(
+    found = summarize_recognition(
         references,
         hypotheses,
         language=arguments.language,
@@ -196,18 +196,18 @@ def _wer(arguments: argparse.Namespace) -> tuple[Summary, str]:
         **statistics_from(arguments),
     )
     title = f"{len(references)} utterances, language {arguments.language}, unit {found.scores['unit']}, "
-    return found, title + f"normaliser {normalizer.name} {normalizer.version}"
+    return found, title + f"normalizer {normalizer.name} {normalizer.version}"
 
 
 def _ranking(arguments: argparse.Namespace) -> tuple[Summary, str]:
     from ..metrics.ranking import DEFAULT_METRICS, parse_metric
-    from ..metrics.summaries import summarise_ranking
+    from ..metrics.summaries import summarize_ranking
     from ..score_files import read_qrels, read_run
 
     metrics = list(dict.fromkeys(arguments.metrics or DEFAULT_METRICS))
     for name in metrics:
         parse_metric(name)
-    found = summarise_ranking(
+    found = summarize_ranking(
         read_qrels(arguments.qrels, arguments.format, remark=note),
         read_run(arguments.run, arguments.format, remark=note),
         metrics,
@@ -218,7 +218,7 @@ def _ranking(arguments: argparse.Namespace) -> tuple[Summary, str]:
 
 
 def _answers(arguments: argparse.Namespace) -> tuple[Summary, str]:
-    return score_answers.summarise(arguments, statistics_from(arguments))
+    return score_answers.summarize(arguments, statistics_from(arguments))
 
 
 _KINDS: dict[str, Callable[[argparse.Namespace], tuple[Summary, str]]] = {

@@ -65,20 +65,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def summarise(arguments: argparse.Namespace, statistics: dict[str, Any]) -> tuple[Summary, str]:
+def summarize(arguments: argparse.Namespace, statistics: dict[str, Any]) -> tuple[Summary, str]:
     """The scores, and a line that says what they are of. Raises `UsageError`, `DataError`."""
-    from ..answers.accuracy import summarise_mcqa
-    from ..answers.following import summarise_aif
+    from ..answers.accuracy import summarize_mcqa
+    from ..answers.following import summarize_aif
     from ..answers.labels import DURATION_EDGES_S
     from ..score_files.questions import read_aif_items, read_mcqa_items, read_replies
 
     options = {**statistics, "duration_edges_s": arguments.duration_edges or DURATION_EDGES_S}
     if arguments.kind == "mcqa":
         questions = read_mcqa_items(arguments.questions, by=arguments.by, remark=note)
-        found = summarise_mcqa(questions, read_replies(arguments.replies, questions, remark=note), **options)
+        found = summarize_mcqa(questions, read_replies(arguments.replies, questions, remark=note), **options)
         return found, f"{found.scores['n']} questions, parser {found.scores['parser_version']}"
     tasks = read_aif_items(arguments.questions, by=arguments.by, remark=note)
-    found = summarise_aif(tasks, read_replies(arguments.replies, tasks, remark=note), **options)
+    found = summarize_aif(tasks, read_replies(arguments.replies, tasks, remark=note), **options)
     return found, (
         f"{found.scores['n']} questions with {found.scores['n_instructions']} instructions, "
         f"verifiers {found.scores['verifiers_version']}"

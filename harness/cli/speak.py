@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.synthesis.candidates import RatedTake, best_take, plan_takes, rate_takes, speak_takes
     from ...loaders.synthesis.speech_folder import number_or_none, write_bytes
     from ...loaders.synthesis.spoken_form import spoken_text
-    from ...loaders.synthesis.synthesising import choose_voices
+    from ...loaders.synthesis.synthesizing import choose_voices
 
     language, out = arguments.language, arguments.out
     engine = engine_from(arguments)
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "engine": engine.spec.engine,
                 "model": engine.spec.model,
                 "revision": engine.spec.revision,
-                "licence": engine.spec.licence,
+                "license": engine.spec.license,
                 "voice": best.take.voice,
                 "seed": best.take.seed,
                 "duration_s": round(samples.size / SAMPLE_RATE, 3),
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "candidates": len(rated),
                 "tts_error_rate": number_or_none(best.error_rate),
                 "heard": best.heard,
-                "transcriber": rating.recogniser.name if rating else "",
+                "transcriber": rating.recognizer.name if rating else "",
                 "measures": measures.as_dict(),
                 "gate": list(broken),
             }

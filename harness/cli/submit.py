@@ -160,7 +160,7 @@ def _send(submission: Submission, repository: str) -> RequestReport:
 
 
 def _tell(submission: Submission) -> None:
-    from ..pipeline.evaluate import counted
+    from ..evaluation.evaluate import counted
 
     results = counted(submission.tasks, "task result")
     say(f"Prepared {results} of {', '.join(submission.models)} in {submission.folder}; every file was checked.")
@@ -173,7 +173,7 @@ def _tell(submission: Submission) -> None:
 
 
 def _tell_sent(sent: RequestReport) -> None:
-    from ..pipeline.evaluate import counted
+    from ..evaluation.evaluate import counted
 
     if not sent.pull_request:
         say(f"{sent.repository} has all these files already: no pull request was opened.")

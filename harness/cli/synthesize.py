@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.synthesis.backends import SYNTHESIZERS
     from ...loaders.synthesis.ray_speaking import load_speech_engine
     from ...loaders.synthesis.speech_folder import SpeechFolder, write_text
-    from ...loaders.synthesis.synthesising import Speaking, choose_voices, synthesise
+    from ...loaders.synthesis.synthesizing import Speaking, choose_voices, synthesize
 
     if arguments.limit < 0:
         raise UsageError(f"the limit is {arguments.limit}.", hint="Give the number of queries per subset, or 0.")
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
             spoken += n
             show("speaking", spoken, len(queries))
 
-        synthesise(queries, folder, speaking, tell_spoken, engine=place)
+        synthesize(queries, folder, speaking, tell_spoken, engine=place)
         # All that the folder holds, also from runs over other subsets: the index is of the folder.
         total, checked = len(folder.rows()), 0
 

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...errors import UsageError, unknown_name
-from ..backends import ANSWERERS, load_answerer
-from ..backends.answer_text_only import TextOnlyAnswerer
+from ..components import ANSWERERS, load_answerer
+from ..components.answerers.text_only import TextOnlyAnswerer
 from ..protocols import Answerer, Transcriber
-from ..result_files import file_name
+from ..results.files import file_name
 from ..systems.building import Builder, Overrides, imported_backend
 from ..systems.entries import ComponentEntry
 from ..systems.options import TRUST, accepts, checked_options, component_options

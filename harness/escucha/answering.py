@@ -14,7 +14,7 @@ from ...loaders.escucha.windows import excerpt
 from ...loaders.records import Samples
 from ...loaders.rows import in_order
 from ...loaders.sources.digests import KeptDigests, stream_sha256
-from ..backends.answer_ready import RepliesFile
+from ..components.answerers.files import RepliesFile
 from ..processes import Processes, complete, gather_long
 from ..progress import Progress
 from ..protocols import Answerer, AnswerRequest, Reply

@@ -25,12 +25,12 @@ from ...loaders.escucha.questions import CONFIGS, Question
 from ...loaders.escucha.statuses import coverage_of
 from ..answers.accuracy import check_edges
 from ..answers.labels import DURATION_EDGES_S
+from ..evaluation.environment import environment
 from ..metering import Meter
-from ..pipeline.environment import environment
 from ..processes import Alone, Processes
 from ..progress import Progress
 from ..protocols import Reply
-from ..results import Environment
+from ..results.envelope import Environment
 from .answerers import NamedAnswerer, check_answerers, with_controls
 from .answering import Answered, Sounds, Tools, answer_all
 from .asking import LANGUAGE, Ask, asks_of
@@ -349,7 +349,7 @@ def _data_info(plan: _Plan, config: str, options: Options) -> DataInfo:
     return DataInfo(
         name=data.name,
         revision=data.revision,
-        licence=data.licence,
+        license=data.license,
         config=config,
         language=LANGUAGE,
         n=len(questions),

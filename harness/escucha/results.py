@@ -16,7 +16,8 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from ..result_files import (
+from ..results.envelope import Environment, Score
+from ..results.files import (
     FileModel,
     holds_benchmark,
     read_model,
@@ -26,7 +27,6 @@ from ..result_files import (
     write_model,
     write_tables,
 )
-from ..results import Environment, Score
 
 SCHEMA_VERSION: Final = "1"
 BENCHMARK: Final = "escucha"
@@ -81,7 +81,7 @@ class DataInfo(FileModel):
 
     name: str
     revision: str
-    licence: str
+    license: str
     config: str
     language: str
     n: int

@@ -12,7 +12,7 @@ from ...loaders.audio import encode_flac
 from ...loaders.escucha.data import EscuchaData
 from ...loaders.escucha.questions import Question
 from ...loaders.escucha.windows import RATE, excerpt
-from ..result_files import write_atomically
+from ..results.files import write_atomically
 
 FOLDER = "samples"
 LONGEST_S = 30.0

@@ -11,8 +11,8 @@ import numpy as np
 
 from ...errors import DataError
 from ...loaders.escucha.questions import Question
-from ..answers.accuracy import McqaItem, mark, summarise_mcqa
-from ..answers.following import AifItem, follow, summarise_aif
+from ..answers.accuracy import McqaItem, mark, summarize_mcqa
+from ..answers.following import AifItem, follow, summarize_aif
 from ..answers.items import Reply as ScoredReply
 from ..answers.labels import DURATION_EDGES_S, ItemLabels
 from ..answers.option_text import LETTERS
@@ -20,7 +20,7 @@ from ..answers.verifiers.registry import Verifier, load_verifier
 from ..metrics.comparison import compare
 from ..metrics.statistics import mean_interval
 from ..protocols import Reply
-from ..results import Score
+from ..results.envelope import Score
 from .asking import SPOKEN, Ask, Order
 from .results import Aif, Mcqa, Paired, Slice
 
@@ -104,7 +104,7 @@ def _mcqa(
     asks: Sequence[Ask], missing: frozenset[str], replies: Replies, statistics: Statistics, options: dict[str, Any]
 ) -> tuple[Mcqa, dict[str, float]]:
     items = [mcqa_item(ask, missing) for ask in _items(asks)]
-    found = summarise_mcqa(
+    found = summarize_mcqa(
         items,
         [_said(ask, missing, replies) for ask in asks],
         duration_edges_s=statistics.duration_edges_s,
@@ -141,7 +141,7 @@ def _aif(
     written = [ask for ask in asks if not ask.spoken]
     items = [aif_item(ask, missing) for ask in written]
     said = [_said(ask, missing, replies) for ask in written]
-    found = summarise_aif(items, said, duration_edges_s=statistics.duration_edges_s, **options)
+    found = summarize_aif(items, said, duration_edges_s=statistics.duration_edges_s, **options)
     scores = found.scores
     verifiers = {item.id: item.verifiers for item in items}
     own = {

@@ -1,7 +1,7 @@
 """How recognition errors become retrieval loss, and whose fault what is lost is.
 
 The shortfall of a spoken query from a perfect ranking splits exactly in two: what the typed query already fails to find
-(the retriever's part, 1 − score with text) and what is lost on the way from text to transcript (the recogniser's part,
+(the retriever's part, 1 − score with text) and what is lost on the way from text to transcript (the recognizer's part,
 score with text − score with transcript; negative where an error happens to help).
 """
 
@@ -35,8 +35,8 @@ class Estimate:
 class Attribution:
     """From recognition errors to retrieval loss, for one system and condition.
 
-    `shortfall` = 1 − mean score with transcripts = `retriever` (1 − mean score with text) + `recogniser` (mean loss).
-    `recogniser_share` = recogniser / shortfall, NaN without shortfall.
+    `shortfall` = 1 − mean score with transcripts = `retriever` (1 − mean score with text) + `recognizer` (mean loss).
+    `recognizer_share` = recognizer / shortfall, NaN without shortfall.
 
     Over queries with a reference: `slope` is the retrieval loss per unit of error rate (least squares with intercept),
     `rank_correlation` Spearman's rho of error rate and loss (ties averaged). `perfect` and `imperfect` are the mean
@@ -47,8 +47,8 @@ class Attribution:
     n: int
     shortfall: Estimate
     retriever: Estimate
-    recogniser: Estimate
-    recogniser_share: float
+    recognizer: Estimate
+    recognizer_share: float
     slope: Estimate
     rank_correlation: float
     perfect: Estimate
@@ -130,7 +130,7 @@ def attribute(
 
     >>> found = attribute(
     ...     {"a": ErrorCounts(0, 0, 0, 4), "b": ErrorCounts(2, 0, 0, 4)}, {"a": 0.5, "b": 0.1}, {"a": 0.5, "b": 0.9})
-    >>> round(found.retriever.value, 4), round(found.recogniser.value, 4), round(found.recogniser_share, 4)
+    >>> round(found.retriever.value, 4), round(found.recognizer.value, 4), round(found.recognizer_share, 4)
     (0.3, 0.4, 0.5714)
     >>> round(found.slope.value, 4)
     1.6
@@ -167,13 +167,13 @@ def attribute_rates(
     right = scored & (rates == 0)
     wrong = scored & (rates > 0)
     shortfall = _mean_of_means(ids, 1 - spoken, subsets, seed, resamples)
-    recogniser = _mean_of_means(ids, lost, subsets, seed, resamples)
+    recognizer = _mean_of_means(ids, lost, subsets, seed, resamples)
     return Attribution(
         n=len(ids),
         shortfall=shortfall,
         retriever=_mean_of_means(ids, 1 - typed, subsets, seed, resamples),
-        recogniser=recogniser,
-        recogniser_share=recogniser.value / shortfall.value if shortfall.value else math.nan,
+        recognizer=recognizer,
+        recognizer_share=recognizer.value / shortfall.value if shortfall.value else math.nan,
         slope=_slope_estimate(rates[scored], lost[scored], seed, resamples),
         rank_correlation=rank_correlation(rates[scored], lost[scored]),
         perfect=_mean(spoken[right], seed, resamples),
@@ -185,7 +185,7 @@ def attribute_rates(
 
 @dataclass(frozen=True, slots=True)
 class TokenClassLoss:
-    """Mean retrieval loss by which reference tokens were misrecognised.
+    """Mean retrieval loss by which reference tokens were misrecognized.
 
     `key`: at least one key token (a number, a name) is wrong; `other`: errors in other tokens only; `none`: no error.
     """

@@ -218,7 +218,7 @@ def _compare_rate(name: str, a: Items, b: Items, setup: _Setup) -> MetricCompari
         raise DataError(
             f"{name}: the reference of {ids[odd]!r} has {lengths[odd]:g} tokens on one side and "
             f"{other[odd]:g} on the other.",
-            hint="Score both with the same references, normaliser and unit.",
+            hint="Score both with the same references, normalizer and unit.",
         )
     total = float(lengths.sum())
     if not total:

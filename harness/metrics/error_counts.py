@@ -221,7 +221,7 @@ def _count(pairs: Iterable[tuple[int, Iterable[str], Iterable[str]]]) -> NDArray
 def count_texts(
     references: Sequence[str], hypotheses: Sequence[str], *, unit: Unit, language: str
 ) -> list[ErrorCounts]:
-    """`count_errors` of the `tokens` of normalised texts, paired by position.
+    """`count_errors` of the `tokens` of normalized texts, paired by position.
 
     Raises `DataError` if there are not as many hypotheses as references, `UsageError` as `tokens` does.
 
@@ -277,7 +277,7 @@ def score_transcripts(
 ) -> dict[str, ErrorCounts]:
     """Counts per utterance, joined by id, in the order of `references`.
 
-    Both sides are normalised by `normalizer`. A missing or extra id raises `DataError` naming it. An utterance that
+    Both sides are normalized by `normalizer`. A missing or extra id raises `DataError` naming it. An utterance that
     could not be decoded has no transcript: leave its id out of both sides and count it, rather than score "" for it.
 
     >>> from squtr.harness.text.normalizers import load_normalizer
@@ -324,7 +324,7 @@ def macro_rate(counts: Iterable[ErrorCounts]) -> MacroRate:
 def squtr_compat_rate(counts: Iterable[ErrorCounts]) -> float:
     """The published mean of SQuTR (arXiv 2602.12783): as `macro_rate`, but an empty reference counts, as 0.0 or 1.0.
 
-    To be used with the normaliser `squtr-compat`. NaN without utterances.
+    To be used with the normalizer `squtr-compat`. NaN without utterances.
 
     >>> squtr_compat_rate([ErrorCounts(1, 0, 0, 2), ErrorCounts(0, 0, 3, 0), ErrorCounts(0, 0, 0, 0)])
     0.5

@@ -82,7 +82,7 @@ def flag_utterance(
     loop: bool = False,
     truncated: bool = False,
 ) -> UtteranceFlags:
-    """Flags from normalised tokens and what the transcriber reported (`loop`, `truncated`).
+    """Flags from normalized tokens and what the transcriber reported (`loop`, `truncated`).
 
     `hallucination`: words where nothing was said (an empty reference, or `silent` audio). `empty`: no words where
     something was said.

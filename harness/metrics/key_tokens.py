@@ -12,7 +12,7 @@ _SENTENCE_END = re.compile(r"[.?!…]\s*[\"'”’)\]]*\s*$|^\W*$")
 
 
 def is_number(token: str) -> bool:
-    """Whether a normalised token holds a digit; the default normaliser writes number words with digits.
+    """Whether a normalized token holds a digit; the default normalizer writes number words with digits.
 
     >>> is_number("21st"), is_number("twenty")
     (True, False)
@@ -20,13 +20,13 @@ def is_number(token: str) -> bool:
     return any(char.isdigit() for char in token)
 
 
-def capitalised_words(text: str) -> frozenset[str]:
+def capitalized_words(text: str) -> frozenset[str]:
     """Words of a cased text that begin with a capital inside a sentence, in lower case: names, mostly.
 
     The first word of a sentence tells nothing and is left out, unless it has a capital after its first letter (NASA). A
     text without lower-case letters, and scripts without case, give nothing.
 
-    >>> sorted(capitalised_words("Who is Marie Curie? NASA knows. Is it true?"))
+    >>> sorted(capitalized_words("Who is Marie Curie? NASA knows. Is it true?"))
     ['curie', 'marie', 'nasa']
     """
     if not any(char.islower() for char in text):
@@ -43,7 +43,7 @@ def capitalised_words(text: str) -> frozenset[str]:
 def key_token_errors(steps: Iterable[AlignmentOp], names: Iterable[str] = ()) -> tuple[int, int]:
     """(errors in numbers and `names`, errors in other tokens) of one aligned utterance.
 
-    A wrong or missing reference token is a key error if it is a number or one of `names` (lower case, as the normaliser
+    A wrong or missing reference token is a key error if it is a number or one of `names` (lower case, as the normalizer
     writes them). An inserted token is one if it is a number.
 
     >>> from squtr.harness.metrics.alignment import align

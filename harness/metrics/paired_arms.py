@@ -1,4 +1,4 @@
-"""What a room costs a recogniser: the same utterances clean and reverberant, paired, clustered by utterance.
+"""What a room costs a recognizer: the same utterances clean and reverberant, paired, clustered by utterance.
 
 Both arms have the same references, so a difference of corpus rates is (Σ reverberant − Σ clean errors) divided by
 Σ length. An utterance may be heard in several rooms: its pairs share one clean transcript, are drawn together for
@@ -165,7 +165,7 @@ def _difference(left: Floats, right: Floats, weight: Floats, labels: Sequence[Ha
 
 
 def delta_change(changed: Arms, plain: Arms, *, draws: Draws | None = None) -> Delta:
-    """By how much another recogniser's corpus delta on the same pairs differs: `changed` − `plain`, with a test of 0.
+    """By how much another recognizer's corpus delta on the same pairs differs: `changed` − `plain`, with a test of 0.
 
     Raises `DataError` if they are not of the same pairs.
 
@@ -177,7 +177,7 @@ def delta_change(changed: Arms, plain: Arms, *, draws: Draws | None = None) -> D
     (-0.1, -0.5)
     """
     if changed.utterances != plain.utterances or (changed.lengths != plain.lengths).any():
-        raise DataError("the two recognisers have other pairs.", hint="Score both on the same pairs.")
+        raise DataError("the two recognizers have other pairs.", hint="Score both on the same pairs.")
     (clean, reverb), (plain_clean, plain_reverb) = changed.errors, plain.errors
     return _difference(reverb - clean, plain_reverb - plain_clean, plain.lengths, plain.utterances, draws or Draws())
 

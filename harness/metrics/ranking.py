@@ -2,7 +2,7 @@
 
 A run is ordered by score descending, ties by document id descending (by code point). Of a document that appears twice
 in a list of hits the first counts. Gains are linear, a grade of 0 or less is not relevant, the ideal is made from all
-judgements. A query that is missing from the run scores 0 and is counted; a query without any relevant document is
+judgments. A query that is missing from the run scores 0 and is counted; a query without any relevant document is
 left out of the means and counted.
 
 nDCG: Järvelin & Kekäläinen, TOIS 20(4), 2002, as computed by trec_eval's `ndcg_cut`.
@@ -32,9 +32,9 @@ class RankingScores:
     """Scores of one run.
 
     `per_query[metric][query id]` covers the `n_queries` queries with a relevant document, in the order of the
-    judgements; `mean[metric]` is their unweighted mean. `missing` queries are not in the run (they score 0),
-    `no_relevant` have no relevant document (excluded), `unjudged` counts hits without judgement within the deepest
-    cut-off, `unknown_queries` are in the run but not in the judgements (ignored).
+    judgments; `mean[metric]` is their unweighted mean. `missing` queries are not in the run (they score 0),
+    `no_relevant` have no relevant document (excluded), `unjudged` counts hits without judgment within the deepest
+    cut-off, `unknown_queries` are in the run but not in the judgments (ignored).
     """
 
     per_query: dict[str, dict[str, float]]
@@ -148,7 +148,7 @@ def score_ranking(
 
     Ids may be of any type and are joined as strings; grades may come as strings. Metric names are `<family>_at_<k>`:
     `ndcg` (linear gain), `ndcg_exp` (2^grade − 1), `mrr`, `recall`, `map`, `precision`, `hit_rate`. Only queries with
-    judgements are scored: to evaluate a part, pass the judgements of that part. `ignore_identical_ids` drops the
+    judgments are scored: to evaluate a part, pass the judgments of that part. `ignore_identical_ids` drops the
     document that has the query's own id (for collections whose queries are documents).
 
     Raises `UnknownNameError` for a metric, `DataError` for a bad grade or score or if no query has a relevant document,
@@ -162,13 +162,13 @@ def score_ranking(
         raise UsageError("no metric was asked for.", hint="Name at least one, for example ndcg_at_10.")
     parsed = {name: parse_metric(name) for name in metrics}
     depth = max(k for _, k in parsed.values())
-    judgements = string_keys("judgements", qrels)
+    judgments = string_keys("judgments", qrels)
     hits_by_query = string_keys("run", run)
     per_query: dict[str, dict[str, float]] = {name: {} for name in parsed}
     missing = no_relevant = unjudged = 0
     single: set[str] = set()
-    for query_id, documents in judgements.items():
-        table = string_keys(f"judgements of query {query_id!r}", documents)
+    for query_id, documents in judgments.items():
+        table = string_keys(f"judgments of query {query_id!r}", documents)
         grades = {doc: parse_grade(query_id, doc, grade) for doc, grade in table.items()}
         if ignore_identical_ids:
             grades.pop(query_id, None)
@@ -190,7 +190,7 @@ def score_ranking(
             per_query[name][query_id] = _score(family, k, found, judged)
     n = len(next(iter(per_query.values())))
     if n == 0:
-        raise DataError("no query has a relevant document.", hint="Check the judgements (grades above 0, right ids).")
+        raise DataError("no query has a relevant document.", hint="Check the judgments (grades above 0, right ids).")
     check_invariants(per_query, single_relevant=single)
     return RankingScores(
         per_query=per_query,
@@ -199,7 +199,7 @@ def score_ranking(
         missing=missing,
         no_relevant=no_relevant,
         unjudged=unjudged,
-        unknown_queries=len(hits_by_query.keys() - judgements.keys()),
+        unknown_queries=len(hits_by_query.keys() - judgments.keys()),
     )
 
 

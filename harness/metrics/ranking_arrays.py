@@ -1,7 +1,7 @@
 """The ranking metrics of `ranking` over arrays, for the full benchmark: queries × k document indices.
 
 Instead of looking up every retrieved document, every judged document is searched in its query's row: there are far
-fewer judgements than retrieved documents.
+fewer judgments than retrieved documents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHUNK_CELLS = 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class ArrayJudgements:
-    """Judgements as arrays: those of query `query_ids[i]` are `documents[starts[i]:starts[i + 1]]` and their grades."""
+    """Judgments as arrays: those of query `query_ids[i]` are `documents[starts[i]:starts[i + 1]]` and their grades."""
 
     query_ids: tuple[str, ...]
     starts: Ints
@@ -34,14 +34,14 @@ class ArrayJudgements:
 
     @classmethod
     def from_qrels(cls, qrels: Mapping[str, Mapping[str, int]], index: Mapping[str, int]) -> ArrayJudgements:
-        """From judgements and each document id's index. A judged document outside the corpus stays in the ideal."""
-        table = string_keys("judgements", qrels)
+        """From judgments and each document id's index. A judged document outside the corpus stays in the ideal."""
+        table = string_keys("judgments", qrels)
         rows = list(table.values())
         ids = list(chain.from_iterable(rows))
         grades = list(chain.from_iterable(row.values() for row in rows))
         # The usual types are looked at all at once, others query by query.
         if not (set(map(type, ids)) <= {str} and set(map(type, grades)) <= {int}):
-            rows = [string_keys(f"judgements of query {query_id!r}", row) for query_id, row in table.items()]
+            rows = [string_keys(f"judgments of query {query_id!r}", row) for query_id, row in table.items()]
             ids = list(chain.from_iterable(rows))
             grades = [
                 parse_grade(query_id, document_id, grade)
@@ -60,7 +60,7 @@ class ArrayJudgements:
 
 @dataclass(frozen=True, slots=True)
 class ArrayScores:
-    """As `RankingScores`; `per_query[metric]` is (Q,) float64 in the order of the judgements, NaN without relevant one.
+    """As `RankingScores`; `per_query[metric]` is (Q,) float64 in the order of the judgments, NaN without relevant one.
 
     `missing` are queries whose row holds no document.
     """
@@ -119,7 +119,7 @@ def _places(documents: NDArray[np.integer], scores: NDArray[np.floating], docume
     equal = scores[:, 1:] == scores[:, :-1]
     tied[:, 1:] |= equal
     tied[:, :-1] |= equal
-    # Of rows that are out of order, ties need not be neighbours yet.
+    # Of rows that are out of order, ties need not be neighbors yet.
     tied[rising] = True
     wanted = np.unique(documents[tied]).tolist()
     place = np.zeros(len(document_ids), dtype=np.int64)
@@ -128,10 +128,10 @@ def _places(documents: NDArray[np.integer], scores: NDArray[np.floating], docume
     return found
 
 
-def _ranks(judgements: ArrayJudgements, ranked: NDArray[np.integer], depth: int) -> Ints:
+def _ranks(judgments: ArrayJudgements, ranked: NDArray[np.integer], depth: int) -> Ints:
     """Rank (from 1) of each judged document in its query's row within `depth`; 0 if it is not there."""
-    owners = np.repeat(np.arange(len(judgements.query_ids)), np.diff(judgements.starts))
-    wanted = judgements.documents.astype(ranked.dtype)
+    owners = np.repeat(np.arange(len(judgments.query_ids)), np.diff(judgments.starts))
+    wanted = judgments.documents.astype(ranked.dtype)
     ranks = np.zeros(len(owners), dtype=np.int64)
     step = max(1, _CHUNK_CELLS // max(1, depth))
     for start in range(0, len(owners), step):
@@ -139,24 +139,24 @@ def _ranks(judgements: ArrayJudgements, ranked: NDArray[np.integer], depth: int)
         rows, columns = np.nonzero(ranked[owners[part], :depth] == wanted[part, None])
         if len(rows) != len(np.unique(rows)):
             twice = rows[np.flatnonzero(np.diff(rows) == 0)[0]] + start
-            query = judgements.query_ids[owners[twice]]
+            query = judgments.query_ids[owners[twice]]
             raise DataError(f"a document stands twice in the ranking of query {query!r}.", hint="Remove duplicates.")
         ranks[start + rows] = columns + 1
     return ranks
 
 
 def score_arrays(
-    judgements: ArrayJudgements, ranked: NDArray[np.integer], metrics: Sequence[str] = DEFAULT_METRICS
+    judgments: ArrayJudgements, ranked: NDArray[np.integer], metrics: Sequence[str] = DEFAULT_METRICS
 ) -> ArrayScores:
-    """Score `ranked` (Q, k): signed document indices, best first, row i for query i of the judgements, -1 for none.
+    """Score `ranked` (Q, k): signed document indices, best first, row i for query i of the judgments, -1 for none.
 
     Documents of a row are distinct (a judged one that stands twice raises `DataError`); see `order_by_score` for ties.
 
-    >>> judgements = ArrayJudgements.from_qrels({"q": {"a": 2, "b": 1}}, {"a": 0, "b": 1, "x": 2})
-    >>> score_arrays(judgements, np.array([[2, 0, 1]])).per_query["ndcg_at_10"].round(4)
+    >>> judgments = ArrayJudgements.from_qrels({"q": {"a": 2, "b": 1}}, {"a": 0, "b": 1, "x": 2})
+    >>> score_arrays(judgments, np.array([[2, 0, 1]])).per_query["ndcg_at_10"].round(4)
     array([0.6697])
     """
-    queries = len(judgements.query_ids)
+    queries = len(judgments.query_ids)
     if ranked.ndim != 2 or len(ranked) != queries or not np.issubdtype(ranked.dtype, np.signedinteger):
         raise UsageError(
             f"the ranking has shape {ranked.shape} and type {ranked.dtype}.",
@@ -166,28 +166,28 @@ def score_arrays(
     if not parsed:
         raise UsageError("no metric was asked for.", hint="Name at least one, for example ndcg_at_10.")
     depth = min(max(k for _, k in parsed.values()), ranked.shape[1])
-    ranks = _ranks(judgements, ranked, depth)
-    owners = np.repeat(np.arange(queries), np.diff(judgements.starts))
+    ranks = _ranks(judgments, ranked, depth)
+    owners = np.repeat(np.arange(queries), np.diff(judgments.starts))
     found = ranks > 0
-    positive = judgements.grades > 0
+    positive = judgments.grades > 0
     relevant = np.bincount(owners[positive], minlength=queries)
     answerable = relevant > 0
     filled = (ranked[:, :depth] >= 0).sum(axis=1)
     n = int(answerable.sum())
     if n == 0:
-        raise DataError("no query has a relevant document.", hint="Check the judgements (grades above 0, right ids).")
+        raise DataError("no query has a relevant document.", hint="Check the judgments (grades above 0, right ids).")
 
     # The relevant documents that were found, by query and rank.
     hit = np.flatnonzero(found & positive)
     hit = hit[np.lexsort((ranks[hit], owners[hit]))]
-    hit_owner, hit_rank, hit_grade = owners[hit], ranks[hit], judgements.grades[hit]
+    hit_owner, hit_rank, hit_grade = owners[hit], ranks[hit], judgments.grades[hit]
     first = np.ones(len(hit), dtype=bool)
     first[1:] = hit_owner[1:] != hit_owner[:-1]
     nth = _within_group(hit_owner, queries)
     # All relevant documents, by query and falling grade: the ideal ranking.
     best = np.flatnonzero(positive)
-    best = best[np.lexsort((-judgements.grades[best], owners[best]))]
-    best_owner, best_grade = owners[best], judgements.grades[best]
+    best = best[np.lexsort((-judgments.grades[best], owners[best]))]
+    best_owner, best_grade = owners[best], judgments.grades[best]
     best_rank = _within_group(best_owner, queries)
 
     def total(owner: Ints, weights: Floats, keep: NDArray[np.bool_]) -> Floats:
@@ -210,10 +210,10 @@ def score_arrays(
             counted = total(hit_owner, np.ones(len(hit)), within)
             value = {"recall": counted / share, "precision": counted / k}.get(family, (counted > 0).astype(np.float64))
         if ((value < 0) | (value > 1 + 1e-9)).any():
-            raise IntegrityError(f"{name} of query {judgements.query_ids[int(value.argmax())]!r} lies outside [0, 1].")
+            raise IntegrityError(f"{name} of query {judgments.query_ids[int(value.argmax())]!r} lies outside [0, 1].")
         value[~answerable] = np.nan
         per_query[name] = value
-    _check_invariants(judgements.query_ids, per_query, relevant == 1)
+    _check_invariants(judgments.query_ids, per_query, relevant == 1)
     judged_and_found = np.bincount(owners[found], minlength=queries)
     return ArrayScores(
         per_query=per_query,

@@ -1,4 +1,4 @@
-"""Intervals by bootstrap over queries or utterances, paired and clustered, vectorised and seeded.
+"""Intervals by bootstrap over queries or utterances, paired and clustered, vectorized and seeded.
 
 Everything reported here is a function of sums over items (a mean is Σx / n, a corpus error rate Σerrors / Σlength, a
 relative loss 1 − Σcondition / Σbaseline), so one routine resamples column sums and applies the function to them.

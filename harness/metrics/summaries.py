@@ -69,7 +69,7 @@ def _labels(clusters: Mapping[str, str] | None, ids: Sequence[str]) -> list[str]
     return [clusters[id_] for id_ in ids]
 
 
-def summarise_recognition(
+def summarize_recognition(
     references: Mapping[str, str],
     hypotheses: Mapping[str, str],
     *,
@@ -92,7 +92,7 @@ def summarise_recognition(
     `clusters` maps ids to what is drawn together for the intervals (a speaker).
 
     >>> from squtr.harness.text.normalizers import load_normalizer
-    >>> found = summarise_recognition({"a": "one cat"}, {"a": "1 cut"}, language="en",
+    >>> found = summarize_recognition({"a": "one cat"}, {"a": "1 cut"}, language="en",
     ...                               normalizer=load_normalizer("default", "en"))
     >>> found.scores["wer"], found.scores["substitutions"], found.items[0]["hypothesis"]
     (0.5, 1, '1 cut')
@@ -168,7 +168,7 @@ def _loops(reference: str, hypothesis: str, unit: Unit, language: str) -> bool:
     return is_loop(found) and is_loop(found, tokens(reference, unit, language))
 
 
-def summarise_ranking(
+def summarize_ranking(
     qrels: Mapping[str, Mapping[str, int]],
     run: Mapping[str, Hits],
     metrics: Sequence[str] = DEFAULT_METRICS,
@@ -181,7 +181,7 @@ def summarise_ranking(
 ) -> Summary:
     """The means of `metrics` with intervals, and the counts of `RankingScores`; errors as in `score_ranking`.
 
-    >>> found = summarise_ranking({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.7}}, ["mrr_at_10"])
+    >>> found = summarize_ranking({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.7}}, ["mrr_at_10"])
     >>> found.scores["mrr_at_10"], found.scores["unjudged"], found.items
     (0.5, 1, [{'id': 'q', 'mrr_at_10': 0.5}])
     """

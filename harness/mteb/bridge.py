@@ -35,7 +35,7 @@ from ...errors import DataError, ModelError
 from ...loaders.conditions import TEXT
 from ...loaders.home import squtr_home
 from ...loaders.records import SAMPLE_RATE
-from .catalogue import CITATION, ORIGINALS, PUBLISHED, REFERENCE, TaskInfo, condition_label, mteb_licence
+from .catalog import CITATION, ORIGINALS, PUBLISHED, REFERENCE, TaskInfo, condition_label, mteb_license
 from .search import CorpusOnce, QueryCounts, search_all
 from .task_data import TaskData, decoded
 from .workspace import Workspace
@@ -90,7 +90,7 @@ class SqutrTask(AbsTaskRetrieval):
         self._searches = 0
 
     def load_data(self, num_proc: int | None = None, *, timer: TimingStack | None = None, **_: Any) -> None:
-        """Load the chosen conditions; the corpus and the judgements once for all of them.
+        """Load the chosen conditions; the corpus and the judgments once for all of them.
 
         Queries without a relevant document are left out, as in squtr's own scores.
         """
@@ -107,7 +107,7 @@ class SqutrTask(AbsTaskRetrieval):
                 queries = queries.select(kept)
                 relevant = {id_: judged[id_] for id_ in queries["id"]}
                 if not relevant:
-                    raise DataError(f"no query of {config} has a relevant document.", hint="Check the judgements.")
+                    raise DataError(f"no query of {config} has a relevant document.", hint="Check the judgments.")
                 self.dataset[config] = {
                     SPLIT: {"corpus": corpus, "queries": queries, "relevant_docs": relevant, "top_ranked": None}
                 }
@@ -248,7 +248,7 @@ def _metadata(info: TaskInfo, data: TaskData) -> TaskMetadata:
         date=PUBLISHED if original else None,
         domains=[*domains, "Spoken"] if info.spoken else domains,
         task_subtypes=["Question answering", "Speech Retrieval"] if info.spoken else ["Question answering"],
-        license=mteb_licence(data.licences),
+        license=mteb_license(data.licenses),
         annotations_creators="derived",
         dialect=[],
         sample_creation="created" if info.spoken else "found",

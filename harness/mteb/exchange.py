@@ -1,7 +1,7 @@
 """Results in the layout of `mteb`'s own results, and back. Nothing here needs `mteb`.
 
-    results/<organisation>__<model>/<revision>/model_meta.json
-    results/<organisation>__<model>/<revision>/<Task>.json
+    results/<organization>__<model>/<revision>/model_meta.json
+    results/<organization>__<model>/<revision>/<Task>.json
 
 `mteb.ResultCache(folder)` reads such a folder. What is exported has no mteb version: squtr computed it. What is
 imported is aggregates only: it has no intervals and no records, and says so (`origin` is `imported`).
@@ -20,8 +20,7 @@ from ... import __version__
 from ...errors import DataError, UsageError, unknown_name
 from ...loaders.evaluation_file import SPLIT, control_name, task_name
 from ...loaders.keyed import RECIPE_VERSION
-from ..result_files import write_atomically
-from ..results import (
+from ..results.envelope import (
     MAIN_METRIC,
     TEXT_CONDITION,
     DataInfo,
@@ -37,7 +36,8 @@ from ..results import (
     read_result,
     write_run,
 )
-from .catalogue import language_of, language_tag
+from ..results.files import write_atomically
+from .catalog import language_of, language_tag
 from .meta import COMPOSITES, ORGANISATION, Description, model_fields, system_settings
 
 META_NAME = "model_meta.json"
@@ -286,7 +286,7 @@ def _result(path: Path, task: Mapping[str, Any], entry: Mapping[str, Any], syste
             source="mteb",
             source_version="",
             revision=str(task.get("dataset_revision") or ""),
-            licence="",
+            license="",
             config=f"{subset}_{condition}",
             language=language,
             condition=condition,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ... import __version__
-from ..result_files import file_name
-from .catalogue import language_tag
+from ..results.files import file_name
+from .catalog import language_tag
 
 ORGANISATION = "squtr"
 """Stands before the names of systems: `mteb` wants one, and no one's else would be honest."""

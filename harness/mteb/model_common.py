@@ -11,7 +11,7 @@ from ...errors import AudioError, ModelError
 from ...loaders.audio import resample
 from ...loaders.records import Samples
 from ..protocols import FrontEnd
-from .catalogue import LANGUAGE_NAMES, language_of
+from .catalog import LANGUAGE_NAMES, language_of
 from .meta import Description, model_fields
 from .versions import load_bridge
 

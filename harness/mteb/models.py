@@ -16,13 +16,13 @@ import numpy as np
 from ...errors import AudioError, UsageError
 from ...loaders.audio import to_pcm16
 from ...loaders.records import Document, Samples
-from ..backends.fusion import Method, fuse_hypotheses
-from ..pipeline.asking import Asked, search_texts
-from ..pipeline.demands import is_composite
-from ..pipeline.evaluate import Options
-from ..pipeline.listeners import Ear
+from ..components.retrievers.fusion import Method, fuse_hypotheses
+from ..evaluation.asking import Asked, search_texts
+from ..evaluation.demands import is_composite
+from ..evaluation.evaluate import Options
+from ..evaluation.listeners import Ear
+from ..evaluation.store import Store
 from ..protocols import AudioTextEncoder, FrontEnd, Hit, Retriever, TextEncoder, Transcriber, Transcript
-from ..store import Store
 from .encoder_models import AudioTextModel, TextModel
 from .meta import Description, system_settings
 from .model_common import Model, as_heard, languages_of, mono, task_language
@@ -91,7 +91,7 @@ def mteb_model(
 
 def _parsed(text: str, cache: Path | None) -> object:
     """A system, a retriever alone, or a text encoder alone, by its short form."""
-    from ..backends import AUDIO_TEXT_ENCODERS, ENCODERS, RETRIEVERS, load_text_encoder
+    from ..components import AUDIO_TEXT_ENCODERS, ENCODERS, RETRIEVERS, load_text_encoder
     from ..systems.reading import cached_retriever, parse_system
 
     if "+" not in text and "|" not in text:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError, UsageError
 from ...loaders.records import SAMPLE_RATE, Samples
-from ..backends.dense import DenseRetriever
+from ..components.retrievers.dense import DenseRetriever
 from ..protocols import ComponentSpec
-from .catalogue import language_tag
+from .catalog import language_tag
 from .task_data import sound_rows
 from .versions import installed_version, load_bridge
 

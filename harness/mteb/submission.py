@@ -1,6 +1,6 @@
 """A submission of results to a repository in mteb's layout: the folder, checked, and the text of the pull request.
 
-    <folder>/results/<organisation>__<model>/<revision>/<Task>.json, model_meta.json, run_settings.jsonl
+    <folder>/results/<organization>__<model>/<revision>/<Task>.json, model_meta.json, run_settings.jsonl
     <folder>/pull-request.md
 
 Nothing is sent here. `loaders.hub_request` opens a pull request on a data set of the Hub; for GitHub there are the
@@ -18,8 +18,8 @@ from typing import Any
 
 from ... import __version__
 from ...errors import DataError, StorageError, UsageError, unknown_name
-from ..result_files import write_atomically
-from ..results import Result, read_result
+from ..results.envelope import Result, read_result
+from ..results.files import write_atomically
 from .exchange import META_NAME, export_mteb
 from .submission_checks import (
     SETTINGS_NAME,
@@ -211,8 +211,8 @@ def _source(result: Result) -> str:
 def _data(results: Sequence[Result]) -> list[str]:
     said = []
     for result in results:
-        licence = f", licence: {result.data.licence}" if result.data.licence else ""
-        said.append(f"{_source(result)}, revision {result.data.revision}{licence}")
+        license = f", license: {result.data.license}" if result.data.license else ""
+        said.append(f"{_source(result)}, revision {result.data.revision}{license}")
     return list(dict.fromkeys(said))
 
 

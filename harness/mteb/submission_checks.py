@@ -12,8 +12,8 @@ from typing import Any
 
 from ...errors import DataError, MissingExtraError, UsageError
 from ...loaders.evaluation_file import SPLIT, control_name, task_name
-from ..results import MAIN_METRIC, TEXT_CONDITION
-from .catalogue import ORIGINALS, language_of
+from ..results.envelope import MAIN_METRIC, TEXT_CONDITION
+from .catalog import ORIGINALS, language_of
 from .exchange import META_NAME
 from .versions import installed_version, load_bridge
 
@@ -58,7 +58,7 @@ class TaskFile:
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A folder `<organisation>__<model>/<revision>`.
+    """A folder `<organization>__<model>/<revision>`.
 
     `covered` are the tasks and subsets whose run settings are there, `versions` the package versions in them.
     """
@@ -86,7 +86,7 @@ def read_model(place: Path) -> ModelFolder:
     if not name or not revision or wanted != (place.parent.name, place.name):
         raise DataError(
             f"{place / META_NAME} is of {name!r}, revision {revision!r}, which is not what its folders are called.",
-            hint="Evaluate again, or put the results where they belong: <organisation>__<model>/<revision>.",
+            hint="Evaluate again, or put the results where they belong: <organization>__<model>/<revision>.",
         )
     tasks = [_task(path, _json(path)) for path in sorted(place.glob("*.json")) if path.name != META_NAME]
     covered, versions = _settings(place / SETTINGS_NAME)

@@ -10,8 +10,8 @@ from typing import Any
 
 from ... import __version__
 from ...loaders.conditions import STANDARD_CONDITIONS, TEXT
-from ..backends import AUDIO_TEXT_ENCODERS, FRONT_ENDS, RETRIEVERS, TRANSCRIBERS, BackendSpec
-from .catalogue import condition_label
+from ..components import AUDIO_TEXT_ENCODERS, FRONT_ENDS, RETRIEVERS, TRANSCRIBERS, BackendSpec
+from .catalog import condition_label
 from .meta import COMPOSITES
 from .submission_checks import ModelFolder
 

@@ -49,7 +49,7 @@ class TaskData(Protocol):
         ...
 
     @property
-    def licences(self) -> Sequence[str]:
+    def licenses(self) -> Sequence[str]:
         """What its source, noise and rooms state; "" for a part that is not used."""
         ...
 
@@ -90,7 +90,7 @@ class LayoutData:
         self.path = path
         self.revision = commit or manifest.recipe_fingerprint
         recipe = manifest.recipe
-        self.licences = [str(recipe.get(key) or "") for key in ("licence", "noise_licence", "rooms_licence")]
+        self.licenses = [str(recipe.get(key) or "") for key in ("license", "noise_license", "rooms_license")]
         self.subsets: Mapping[str, str] = manifest.subsets
         self.conditions: Sequence[str] = manifest.conditions
         self._commit = commit or None
@@ -114,7 +114,7 @@ class LayoutData:
         return self._load(f"{subset}-corpus")
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        """The judgements."""
+        """The judgments."""
         grades: dict[str, dict[str, int]] = {}
         for row in self._load(f"{subset}-qrels"):
             grades.setdefault(row["query-id"], {})[row["corpus-id"]] = row["score"]
@@ -137,7 +137,7 @@ class PairedTaskData:
         self.path = path
         self.revision = data.revision
         recipe = data.recipe
-        self.licences = [str(recipe.get(key) or "") for key in ("licence", "noise_licence", "rooms_licence")]
+        self.licenses = [str(recipe.get(key) or "") for key in ("license", "noise_license", "rooms_license")]
         self.subsets = data.subsets
         self.conditions = data.conditions
         self._data = data
@@ -156,7 +156,7 @@ class PairedTaskData:
         )
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        """The judgements."""
+        """The judgments."""
         return self._data.qrels(subset)
 
     def spoken(self, subset: str, condition: str, workspace: Workspace) -> Dataset:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ...errors import UsageError, unknown_name
 from ...loaders.conditions import TEXT
 from ...loaders.paired import PairedData
-from .catalogue import TaskInfo
+from .catalog import TaskInfo
 from .task_data import TaskData, chosen_conditions, open_task_data
 from .versions import load_bridge
 

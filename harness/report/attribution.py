@@ -1,4 +1,4 @@
-"""Whose loss it is: of what each run falls short of a perfect ranking, the retriever's part and the recogniser's."""
+"""Whose loss it is: of what each run falls short of a perfect ranking, the retriever's part and the recognizer's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ...errors import MissingExtraError
 from ..metrics.alignment import align
 from ..metrics.attribution import Attribution, Estimate, TokenClassLoss, attribute_rates, loss_by_token_class
 from ..metrics.error_counts import default_unit, tokens
-from ..metrics.key_tokens import capitalised_words, key_token_errors
-from ..results import MAIN_METRIC, Score
+from ..metrics.key_tokens import capitalized_words, key_token_errors
+from ..results.envelope import MAIN_METRIC, Score
 from ..text.normalizers import recorded_normalizer
 from .data import Key, Run, Section, System
 from .formats import UNDEFINED, condition_words, escape, interval, number, percent
@@ -21,7 +21,7 @@ from .tables import breakable, scrollable, swatch
 
 @dataclass(frozen=True, slots=True)
 class RunAttribution:
-    """One spoken run against its typed run. `classes` is None where its normaliser is not installed."""
+    """One spoken run against its typed run. `classes` is None where its normalizer is not installed."""
 
     system: System
     run: Run
@@ -32,7 +32,7 @@ class RunAttribution:
 def attributions(section: Section) -> list[RunAttribution]:
     """Every spoken run whose retriever has a typed run, over the queries that both have scored.
 
-    Systems without words have no recogniser that could be at fault: they are left out.
+    Systems without words have no recognizer that could be at fault: they are left out.
     """
     found = [_attribute(section, system, run) for system in section.systems for run in system.runs]
     return [one for one in found if one is not None]
@@ -96,7 +96,7 @@ def _wrong_tokens(section: Section, run: Run, keys: Sequence[Key]) -> dict[Key, 
         if said == heard:
             found[key] = (0, 0)
             continue
-        names = {part for name in capitalised_words(texts[row]) for part in normalize(name).split()}
+        names = {part for name in capitalized_words(texts[row]) for part in normalize(name).split()}
         steps = align(tokens(said, unit, section.language), tokens(heard, unit, section.language))
         found[key] = key_token_errors(steps, names)
     return found
@@ -131,8 +131,8 @@ def attribution_tables(section: Section, found: Sequence[RunAttribution]) -> str
         '<thead><tr><th scope="col">Condition</th><th scope="col" class="num">n</th>'
         '<th scope="col" class="num">Shortfall<small>1 − nDCG@10</small></th>'
         '<th scope="col" class="num">Retriever\'s part<small>typed query, too</small></th>'
-        '<th scope="col" class="num">Recogniser\'s part<small>95 % interval</small></th>'
-        '<th scope="col" class="num">Recogniser\'s share</th>'
+        '<th scope="col" class="num">Recognizer\'s part<small>95 % interval</small></th>'
+        '<th scope="col" class="num">Recognizer\'s share</th>'
         '<th scope="col" class="num">Perfect transcript<small>finds nothing</small></th>'
         '<th scope="col" class="num">Imperfect transcript<small>loses nothing</small></th>'
         f'<th scope="col" class="num">Loss per 1.0 of {section.error_metric.upper()}<small>95 % interval</small></th>'
@@ -141,7 +141,7 @@ def attribution_tables(section: Section, found: Sequence[RunAttribution]) -> str
     parts = _grouped(section, found, head, _parts_row, "Whose loss it is")
     note = (
         "<p class='note'>The shortfall from a perfect ranking is the retriever's part, which the typed query falls "
-        "short by as well, plus the recogniser's part, which is lost between text and transcript. A perfect transcript "
+        "short by as well, plus the recognizer's part, which is lost between text and transcript. A perfect transcript "
         "that finds nothing is the retriever's fault; an imperfect one may lose nothing.</p>"
     )
     wordless = [system.name for system in section.systems if system.without_words]
@@ -149,7 +149,7 @@ def attribution_tables(section: Section, found: Sequence[RunAttribution]) -> str
         note += f"<p class='note'>Left out, since they have no words: {escape(', '.join(wordless))}.</p>"
     classed = [one for one in found if one.classes is not None]
     if not classed:
-        return f"{parts}{note}<p class='note'>Errors are not told apart: the normaliser is not installed here.</p>"
+        return f"{parts}{note}<p class='note'>Errors are not told apart: the normalizer is not installed here.</p>"
     what = "numbers" if section.by_character else "names and numbers"
     head = (
         '<thead><tr><th scope="col">Condition</th>'
@@ -208,7 +208,7 @@ def _parts_row(one: RunAttribution) -> str:
     found = one.found
     return (
         f'<tr>{_condition(one)}<td class="num">{found.n}</td>{_cell(found.shortfall)}{_cell(found.retriever)}'
-        f'{_cell(found.recogniser, "main")}<td class="num">{percent(found.recogniser_share)}</td>'
+        f'{_cell(found.recognizer, "main")}<td class="num">{percent(found.recognizer_share)}</td>'
         f"{_of(found.perfect, found.perfect_fails)}{_of(found.imperfect, found.imperfect_succeeds)}"
         f'{_cell(found.slope)}<td class="num">{number(found.rank_correlation, 2)}</td></tr>'
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...loaders.conditions import parse_condition
-from ..results import MAIN_METRIC, Score
+from ..results.envelope import MAIN_METRIC, Score
 from . import svg
 from .data import Run, Section, System
 from .formats import MINUS, condition_words, interval, number
@@ -132,23 +132,23 @@ def _series(
         score = run.score(MAIN_METRIC)
         if condition.reverb == reverb and score is not None and score.value is not None:
             points.append((axis.of(condition.snr_db), run, score))
-    colour = svg.series_class(system.index)
+    color = svg.series_class(system.index)
     under, over = [], []
     drawn = [(x, y(s.value)) for x, _, s in points if s.value is not None]
     bounded = [(x, s.low, s.high) for x, _, s in points if s.low is not None and s.high is not None]
-    under.append(svg.band([(x, y(low)) for x, low, _ in bounded], [(x, y(high)) for x, _, high in bounded], colour))
+    under.append(svg.band([(x, y(low)) for x, low, _ in bounded], [(x, y(high)) for x, _, high in bounded], color))
     if len(bounded) == 1:
-        under.append(_whisker(bounded[0][0], y(bounded[0][1]), y(bounded[0][2]), colour))
-    over.append(svg.path(drawn, f"curve {colour}{' room' if reverb else ''}"))
+        under.append(_whisker(bounded[0][0], y(bounded[0][1]), y(bounded[0][2]), color))
+    over.append(svg.path(drawn, f"curve {color}{' room' if reverb else ''}"))
     end = drawn[-1] if drawn else None
     typed = None if system.text is None else system.text.score(MAIN_METRIC)
     if typed is not None and typed.value is not None and axis.typed is not None and system.text is not None:
         # Systems that share a retriever share this point: side by side instead of on top of each other.
         x = axis.typed + (system.index - (systems - 1) / 2) * min(10.0, 36.0 / systems)
         if typed.low is not None and typed.high is not None:
-            under.append(_whisker(x, y(typed.low), y(typed.high), colour))
+            under.append(_whisker(x, y(typed.low), y(typed.high), color))
         if drawn:
-            over.append(svg.path([(x, y(typed.value)), drawn[0]], f"curve typed {colour}"))
+            over.append(svg.path([(x, y(typed.value)), drawn[0]], f"curve typed {color}"))
         over.append(svg.marker(system.index, x, y(typed.value), title=_tip(system, system.text, typed)))
         end = end or (x, y(typed.value))
     for x, run, score in points:
@@ -157,8 +157,8 @@ def _series(
     return "".join(under), "".join(over), end
 
 
-def _whisker(x: float, low: float, high: float, colour: str) -> str:
-    css = f"whisker {colour}"
+def _whisker(x: float, low: float, high: float, color: str) -> str:
+    css = f"whisker {color}"
     return (
         svg.line(x, low, x, high, css) + svg.line(x - 3, low, x + 3, low, css) + svg.line(x - 3, high, x + 3, high, css)
     )

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from ..comparable import aspects, has_words, refuse_mixture
-from ..results import MAIN_METRIC, TEXT_CONDITION, Loss, Result, RunRecord, Score, SystemInfo
+from ..results.comparable import aspects, has_words, refuse_mixture
+from ..results.envelope import MAIN_METRIC, TEXT_CONDITION, Loss, Result, RunRecord, Score, SystemInfo
 from ..text.languages import is_written_without_spaces
 from .formats import escape, language_name, severity
 
@@ -82,7 +82,7 @@ class System:
 
     @property
     def info(self) -> SystemInfo:
-        """What it is made of: of a spoken run, where there is one, since a typed query meets no recogniser."""
+        """What it is made of: of a spoken run, where there is one, since a typed query meets no recognizer."""
         return self.shown[-1].result.system
 
     @property
@@ -116,7 +116,7 @@ class System:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """Runs that may share a table: same benchmark, collection, normaliser and seed.
+    """Runs that may share a table: same benchmark, collection, normalizer and seed.
 
     `mark` says what sets it apart from other sections of the same scope, "" if there is none.
     """
@@ -211,7 +211,7 @@ def scope_of(result: Result) -> str:
 def sections(records: Sequence[RunRecord]) -> list[Section]:
     """Runs grouped into comparable sections, ordered by scope; [] for none.
 
-    Different benchmarks, data, normalisers, versions or seeds never share a section, nor do measured and imported
+    Different benchmarks, data, normalizers, versions or seeds never share a section, nor do measured and imported
     results. Raises `DataError` if full and partial runs are mixed, or two runs are the same system on the same config.
     """
     refuse_mixture(record.result for record in records)
@@ -222,7 +222,7 @@ def sections(records: Sequence[RunRecord]) -> list[Section]:
             groups.setdefault(_Group.of(record.result), []).append(Run(record))
         else:
             wordless.append(Run(record))
-    # A system without words has no use for a normaliser: it joins those that are compared otherwise in the same way.
+    # A system without words has no use for a normalizer: it joins those that are compared otherwise in the same way.
     worded = list(groups)
     for run in wordless:
         own = _Group.of(run.result)

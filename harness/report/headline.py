@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...loaders.conditions import parse_condition
-from ..comparable import share_words
-from ..results import MAIN_METRIC, Loss, Score
+from ..results.comparable import share_words
+from ..results.envelope import MAIN_METRIC, Loss, Score
 from .data import Run, Section, System, component_name
 from .formats import escape, interval, level, number, percent, plural
 from .tables import swatch
@@ -112,13 +112,13 @@ def facts(section: Section) -> str:
     ]
     if not section.imported:
         parts.append(f"seed {first.seed}")
-    # Systems without words state the standard normaliser, which they have no use for.
+    # Systems without words state the standard normalizer, which they have no use for.
     normalizers = {
         f"{run.result.system.normalizer} {run.result.system.normalizer_version}"
         for run in section.runs
         if run.result.system.transcriber is not None and run.result.system.normalizer
     }
-    parts += [f"normaliser {escape(name)}" for name in sorted(normalizers)]
+    parts += [f"normalizer {escape(name)}" for name in sorted(normalizers)]
     parts += [
         f"{escape(first.benchmark)} benchmark {escape(first.benchmark_version)}",
     ]

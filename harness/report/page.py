@@ -10,9 +10,9 @@ from importlib import resources
 from pathlib import Path
 
 from ...errors import UsageError
-from ..comparable import partial_folders, runs_folder
-from ..result_files import write_atomically
-from ..results import read_runs
+from ..results.comparable import partial_folders, runs_folder
+from ..results.envelope import read_runs
+from ..results.files import write_atomically
 from .attribution import RunAttribution, attribution_tables, attributions
 from .breakdown import breakdowns
 from .cards import sample_list, worst_list
@@ -208,8 +208,8 @@ def _errors(section: Section, top: float) -> str:
             "Numbers beside the points are SNR in dB, R is a room; dotted lines are the typed query of each system, at "
             "no recognition error."
         )
-        if drawn.unlabelled:
-            note += f" {drawn.unlabelled} of {plural(drawn.points, 'label')} would overlap and are left out."
+        if drawn.unlabeled:
+            note += f" {drawn.unlabeled} of {plural(drawn.points, 'label')} would overlap and are left out."
         if drawn.left_out:
             note += f" Left out without error rates: {escape(', '.join(drawn.left_out))}."
         parts.append(

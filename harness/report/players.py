@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...errors import StorageError, UnknownNameError, UsageError
 from ...loaders.conditions import parse_condition
-from ..result_files import file_name
+from ..results.files import file_name
 from .data import Key, Section
 from .formats import severity
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..result_files import file_name
-from ..results import Result
+from ..results.envelope import Result
+from ..results.files import file_name
 from .data import Section
 from .formats import UNDEFINED, escape
 from .tables import scrollable
@@ -17,14 +17,14 @@ _DEFINITIONS = (
         "nDCG@10",
         "Discounted cumulative gain of the first ten documents with linear gain, divided by that of the ideal "
         "ranking of all judged documents, as trec_eval counts it. 1 is perfect. A query that finds nothing scores 0; "
-        "a document without judgement counts as not relevant (their number is in the result files).",
+        "a document without judgment counts as not relevant (their number is in the result files).",
     ),
     ("MRR@10", "The mean of 1 / rank of the first relevant document, 0 where none is among the first ten."),
     ("Recall@10", "The share of a query's relevant documents that are among the first ten, averaged over queries."),
     (
         "WER, CER",
         "Substitutions, deletions and insertions, of words or of characters, per reference length, after the "
-        "normaliser named above. Corpus: summed errors by summed lengths. Macro: the mean of the queries' own rates. "
+        "normalizer named above. Corpus: summed errors by summed lengths. Macro: the mean of the queries' own rates. "
         "Languages written without blanks are counted by character. Either may pass 100 %.",
     ),
     (
@@ -35,12 +35,12 @@ _DEFINITIONS = (
     (
         "Whose loss it is",
         "What a run falls short of nDCG@10 = 1 splits in two. The retriever's part is what the typed query falls short "
-        "of as well; the recogniser's part is the loss against text. The slope is the loss per unit of a query's own "
+        "of as well; the recognizer's part is the loss against text. The slope is the loss per unit of a query's own "
         "error rate (least squares), the correlation Spearman's rank correlation of the two.",
     ),
     (
         "Names and numbers",
-        "Tokens with a digit after normalisation, and words written with a capital inside a sentence of the reference. "
+        "Tokens with a digit after normalization, and words written with a capital inside a sentence of the reference. "
         "Scripts without capitals have numbers only.",
     ),
     (
@@ -50,7 +50,7 @@ _DEFINITIONS = (
     ),
     (
         "text",
-        "The typed query: no audio, no recogniser. It is the upper bound of what a cascade with the same retriever can "
+        "The typed query: no audio, no recognizer. It is the upper bound of what a cascade with the same retriever can "
         "be expected to reach.",
     ),
     (
@@ -72,7 +72,7 @@ _DEFINITIONS = (
     (
         "Marks in transcripts",
         "<del>said, not heard</del> and <ins>heard, not said</ins>; both together are a substitution. "
-        " They ignore case and punctuation; the error rates ignore what the normaliser ignores.",
+        " They ignore case and punctuation; the error rates ignore what the normalizer ignores.",
     ),
     (
         "Failures",
@@ -87,7 +87,7 @@ def how_to_read() -> str:
     """Definitions of everything shown."""
     items = "".join(f"<div><dt>{name}</dt><dd>{text}</dd></div>" for name, text in _DEFINITIONS)
     return (
-        "<p>A cascade is a recogniser followed by a retriever, perhaps behind a front end that cleans the sound; an "
+        "<p>A cascade is a recognizer followed by a retriever, perhaps behind a front end that cleans the sound; an "
         "end-to-end system searches with the sound itself and has no transcript, so no error rate (–). A query is "
         "typed, spoken in quiet, and spoken in noise or in a room; it is the same query each time, so that the "
         "difference is what the air cost.</p>"
@@ -120,7 +120,7 @@ def _data_table(results: Sequence[Result]) -> str:
             ", ".join(r.data.subsets),
             f"{r.data.source} {r.data.source_version}",
             r.data.revision,
-            r.data.licence,
+            r.data.license,
             r.data.manifest_sha256,
             f"{r.system.normalizer} {r.system.normalizer_version}",
             r.system.script_folding,
@@ -131,8 +131,8 @@ def _data_table(results: Sequence[Result]) -> str:
     head = "".join(
         f'<th scope="col">{name}</th>'
         for name in (
-            *("Language", "Subsets", "Source", "Revision", "Licence", "Manifest sha256"),
-            *("Normaliser", "Script folding", "Seed"),
+            *("Language", "Subsets", "Source", "Revision", "License", "Manifest sha256"),
+            *("Normalizer", "Script folding", "Seed"),
         )
     )
     body = "".join(

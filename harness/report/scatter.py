@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...loaders.conditions import parse_condition
-from ..results import MAIN_METRIC
+from ..results.envelope import MAIN_METRIC
 from . import svg
 from .data import Run, Section, System
 from .formats import condition_mark, condition_words, number, percent
@@ -22,7 +22,7 @@ class Scatter:
 
     drawing: str
     points: int
-    unlabelled: int
+    unlabeled: int
     left_out: tuple[str, ...]
 
 
@@ -68,7 +68,7 @@ def scatter(section: Section, top: float) -> Scatter | None:
         )
         place = x(100 * point.error), y(point.value)
         parts.append(svg.marker(point.system.index, *place, hollow=point.reverb, title=tip))
-    labels, unlabelled = _place_labels([(x(100 * p.error), y(p.value), p) for p in points])
+    labels, unlabeled = _place_labels([(x(100 * p.error), y(p.value), p) for p in points])
     parts.append(labels)
     description = " ".join(
         f"{p.system.name}, {condition_words(p.run.condition)}: {name} {percent(p.error)}, nDCG@10 {number(p.value)}."
@@ -82,7 +82,7 @@ def scatter(section: Section, top: float) -> Scatter | None:
         "".join(parts),
     )
     left_out = tuple(system.name for system in section.systems if system not in drawn)
-    return Scatter(drawing, len(points), unlabelled, left_out)
+    return Scatter(drawing, len(points), unlabeled, left_out)
 
 
 def _points(section: Section) -> list[_Point]:
@@ -124,7 +124,7 @@ def _place_labels(points: Sequence[tuple[float, float, _Point]]) -> tuple[str, i
     """Labels beside their points where nothing is hit; the number of points that no label fits."""
     frame = svg.Box(LEFT + 1, TOP - 6, WIDTH - 2, HEIGHT - BOTTOM - 1)
     taken = [svg.Box(x - 5, y - 5, x + 5, y + 5) for x, y, _ in points]
-    parts, unlabelled = [], 0
+    parts, unlabeled = [], 0
     for x, y, point in points:
         text = condition_mark(point.run.condition)
         width = svg.text_width(text, LABEL_SIZE)
@@ -138,5 +138,5 @@ def _place_labels(points: Sequence[tuple[float, float, _Point]]) -> tuple[str, i
                 parts.append(svg.label(x + dx, y + dy, text, "point halo"))
                 break
         else:
-            unlabelled += 1
-    return "".join(parts), unlabelled
+            unlabeled += 1
+    return "".join(parts), unlabeled

@@ -1,6 +1,6 @@
 """Primitives for hand-written SVG: scales, ticks, markers, axes, and labels that do not overlap.
 
-Colours come from the style sheet: the classes `s0` … `s5` set `color`, shapes draw with `currentColor`, so that one
+Colors come from the style sheet: the classes `s0` … `s5` set `color`, shapes draw with `currentColor`, so that one
 drawing serves light, dark and paper. Coordinates are in user units of about one CSS pixel on a phone.
 """
 
@@ -14,7 +14,7 @@ from .formats import escape
 
 SERIES_COLOURS = 6
 SHAPES = ("circle", "square", "triangle", "diamond", "wedge", "pentagon", "cross")
-"""More shapes than colours and no common factor, so that a pair repeats only after 42 systems."""
+"""More shapes than colors and no common factor, so that a pair repeats only after 42 systems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def shorten_middle(text: str, width: float, size: float = 11) -> str:
 
 
 def series_class(index: int) -> str:
-    """The colour class of a system."""
+    """The color class of a system."""
     return f"s{index % SERIES_COLOURS}"
 
 
@@ -200,7 +200,7 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     [4.5, 16.5, 50.0]
     """
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    # Merge neighbours that collide into blocks, each centred on the mean of what its members want.
+    # Merge neighbors that collide into blocks, each centered on the mean of what its members want.
     blocks: list[list[int]] = []
     for i in order:
         blocks.append([i])

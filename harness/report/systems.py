@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..results import SystemInfo
+from ..results.envelope import SystemInfo
 from .data import Section, component_name
 from .formats import escape, plural
 
@@ -123,7 +123,7 @@ def _words(where: Sequence[tuple[Section, SystemInfo]]) -> list[str]:
     worded = [(section.title, info) for section, info in where if info.transcriber is not None and info.normalizer]
     for what, values in (
         ("Script folding", [(title, info.script_folding) for title, info in worded]),
-        ("Normaliser", [(title, f"{info.normalizer} {info.normalizer_version}") for title, info in worded]),
+        ("Normalizer", [(title, f"{info.normalizer} {info.normalizer_version}") for title, info in worded]),
     ):
         distinct = set(dict(values).values())
         if len(distinct) == 1:

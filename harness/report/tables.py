@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..results import MAIN_METRIC, TEXT_CONDITION, Failures, Loss, Score
+from ..results.envelope import MAIN_METRIC, TEXT_CONDITION, Failures, Loss, Score
 from . import svg
 from .breakdown import Breakdown
 from .data import Run, Section, System
@@ -19,7 +19,7 @@ FAILURE_WORDS = {
     "missing": "found nothing",
     "no_relevant": "without relevant document",
 }
-"""Failure counts in the order shown, in words. Hits without judgement are no failure of the system."""
+"""Failure counts in the order shown, in words. Hits without judgment are no failure of the system."""
 
 
 def swatch(system: System) -> str:

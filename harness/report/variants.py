@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..metrics.compare_items import MetricComparison, compare_items, correct, metric_names
-from ..results import MAIN_METRIC, TEXT_CONDITION, Score
+from ..results.envelope import MAIN_METRIC, TEXT_CONDITION, Score
 from .data import Run, Section, System, component_name
 from .formats import UNDEFINED, condition_words, escape, interval, number, percent, plural
 from .systems import described, parts_of
@@ -85,7 +85,7 @@ def _difference(plain: System, changed: System) -> tuple[str, str, str] | None:
     a, b = plain.info, changed.info
     same = {
         "front end": _canonical(a.front_end) == _canonical(b.front_end),
-        # A recogniser that is asked for more transcripts is the same recogniser.
+        # A recognizer that is asked for more transcripts is the same recognizer.
         "transcriber": _canonical(a.transcriber, "n_best") == _canonical(b.transcriber, "n_best"),
         "encoder": _canonical(a.encoder) == _canonical(b.encoder),
         "retriever": _canonical(a.retriever) == _canonical(b.retriever),
@@ -118,7 +118,7 @@ def _effects(section: Section, one: Variant) -> list[Effect]:
         other = next((r for r in one.plain.runs if r.condition == run.condition), None)
         if other is not None and (effect := _effect(section, other, run)) is not None:
             found.append(effect)
-    # Where the recogniser hears the same, there are no error rates to compare.
+    # Where the recognizer hears the same, there are no error rates to compare.
     moved = any(
         e.error is not None and (e.error.comparison.difference or e.error.comparison.p_value < 1) for e in found
     )

@@ -13,7 +13,7 @@ from ...loaders.recipe import choose_queries
 from ...loaders.records import Query, SpokenQuery
 from ...loaders.rir_mega.data import Arm, PairData, RirMegaData
 from ...loaders.rir_mega.strata import bin_of
-from ..pipeline.plan import Cell
+from ..evaluation.plan import Cell
 
 CLEAN, REVERB = "clean", "reverb"
 _GAP = 32

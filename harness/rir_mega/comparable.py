@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from ...errors import DataError
-from ..comparable import share_words
+from ..results.comparable import share_words
 from .results import Result
 
 
@@ -22,7 +22,7 @@ def aspects(result: Result) -> dict[str, str]:
             for key, value in sorted(data.recipe.items())
         },
         "data's revision": data.revision,
-        "normaliser": f"{system.normalizer} {system.normalizer_version}",
+        "normalizer": f"{system.normalizer} {system.normalizer_version}",
     }
 
 

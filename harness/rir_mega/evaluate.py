@@ -1,4 +1,4 @@
-"""The main job: recognisers × languages → results. Each clip is heard once per recogniser, once per utterance if clean.
+"""The main job: recognizers × languages → results. Each clip is heard once per recognizer, once per utterance if clean.
 
 What was heard is kept by content as it is heard, by one process or many, so an evaluation that was killed continues;
 what fails does not lose the others.
@@ -13,10 +13,8 @@ from pathlib import Path
 from ...errors import DataError, SqutrError, StorageError, UsageError
 from ...loaders.rir_mega.data import PairData
 from ...loaders.rir_mega.opening import open_pairs
-from ..metering import Meter
-from ..metrics.paired_arms import Draws
-from ..pipeline.environment import environment
-from ..pipeline.evaluate import (
+from ..evaluation.environment import environment
+from ..evaluation.evaluate import (
     ConfigFailure,
     Evaluation,
     main_only,
@@ -25,16 +23,18 @@ from ..pipeline.evaluate import (
     part_folder,
     raise_failures,
 )
-from ..pipeline.listeners import Ear, Ready, Tools
-from ..pipeline.listening import hear_all
-from ..pipeline.plan import Cell
-from ..pipeline.samples import keep_nothing
+from ..evaluation.listeners import Ear, Ready, Tools
+from ..evaluation.listening import hear_all
+from ..evaluation.plan import Cell
+from ..evaluation.samples import keep_nothing
+from ..metering import Meter
+from ..metrics.paired_arms import Draws
 from ..processes import Alone, Processes
 from ..progress import Progress
 from ..protocols import FrontEnd
 from .arms import CLEAN, REVERB, PairArms
 from .measuring import drawn_clips, measure
-from .recognisers import Recogniser, check_recognisers, load_recognisers
+from .recognizers import Recognizer, check_recognizers, load_recognizers
 from .recording import AUTO, Cost, Made, Settings, config_of, normalizer_for, record
 from .results import PairRecord, Result, write_record, write_result
 from .samples import chosen_pairs, write_samples
@@ -44,11 +44,11 @@ from .samples import chosen_pairs, write_samples
 class Options:
     """How to evaluate.
 
-    `normalizer` is a text normaliser, or `auto`: `whisper` for English, `default` elsewhere. `resamples`,
+    `normalizer` is a text normalizer, or `auto`: `whisper` for English, `default` elsewhere. `resamples`,
     `permutations` and `seed` are those of intervals and tests. `limit` (pairs; 0: all) and `fraction` take a part of
     every language: such results are marked partial. `samples` is how many pairs per language keep their clips for the
     report. `strict` fails a config in which any clip failed. `latency` is how many clips are timed one at a time, by
-    each recogniser in a process of its own (0: none).
+    each recognizer in a process of its own (0: none).
     """
 
     normalizer: str = AUTO
@@ -81,7 +81,7 @@ class Options:
 
 
 def run_evaluation(
-    recognisers: Sequence[Recogniser],
+    recognizers: Sequence[Recognizer],
     data: PairData,
     *,
     split: str = "test",
@@ -92,25 +92,25 @@ def run_evaluation(
     processes: Processes | None = None,
     trust_remote_code: bool = False,
 ) -> Evaluation[PairRecord]:
-    """Evaluate every recogniser on every language of a split that it was made for.
+    """Evaluate every recognizer on every language of a split that it was made for.
 
     With `out`, records are written there; one that lies there already, made from the same inputs, is kept. With
     `cache`, what was heard is kept in that folder; several `processes` need one.
 
-    Raises `UsageError` for wrong names, `DataError` if no recogniser supports any language, `StorageError` if the disk
-    refuses. What fails otherwise fails its recogniser on its language only, and is listed in the evaluation.
+    Raises `UsageError` for wrong names, `DataError` if no recognizer supports any language, `StorageError` if the disk
+    refuses. What fails otherwise fails its recognizer on its language only, and is listed in the evaluation.
     """
     chosen, group = options or Options(), processes or Alone()
     if group.size > 1 and cache is None:
         raise UsageError(
             "several processes need a cache: it is where they share their work.", hint="Leave --no-cache out."
         )
-    check_recognisers(recognisers)
+    check_recognizers(recognizers)
     arms = PairArms(data, split=split, limit=chosen.limit, fraction=chosen.fraction, seed=chosen.seed)
     for language in arms.languages:
         normalizer_for(chosen.normalizer, language)  # said before anything is heard
     target = out / chosen.part if out is not None and chosen.part else out
-    jobs = _jobs(recognisers, arms)
+    jobs = _jobs(recognizers, arms)
     store = open_store(cache, group)
     tools = Tools(group, store, None, lambda _: keep_nothing, main_only(progress, group))
     with Meter() as meter:
@@ -121,36 +121,36 @@ def run_evaluation(
         settings = Settings(chosen.draws, chosen.normalizer, environment(), group.size, chosen.strict)
         made = Made(arms, listened, settings, cost)
         tell = main_only(progress, group)
-        work = [(one, language) for one in recognisers for language in arms.languages if one.supports(language)]
-        for done, (recogniser, language) in enumerate(work):
+        work = [(one, language) for one in recognizers for language in arms.languages if one.supports(language)]
+        for done, (recognizer, language) in enumerate(work):
             tell("scoring", done, len(work))
             try:
-                found, kept = record(made, recogniser, language, plain=_has_plain(recogniser, recognisers), out=target)
+                found, kept = record(made, recognizer, language, plain=_has_plain(recognizer, recognizers), out=target)
                 if target is not None and not kept:
                     write_record(target, found)
                 evaluation.records.append(found)
                 if chosen.latency and found.result.measured is None:
-                    timed = _measured(found, made, recogniser, chosen, trust_remote_code=trust_remote_code)
+                    timed = _measured(found, made, recognizer, chosen, trust_remote_code=trust_remote_code)
                     evaluation.records[-1] = timed
                     if target is not None:
                         write_result(target, timed.result)
             except StorageError:
                 raise
             except SqutrError as error:
-                evaluation.failures.append(ConfigFailure(recogniser.name, config_of(language, split), error))
+                evaluation.failures.append(ConfigFailure(recognizer.name, config_of(language, split), error))
         tell("scoring", len(work), len(work))
         if target is not None:
-            _keep_samples(target, arms, recognisers, chosen)
+            _keep_samples(target, arms, recognizers, chosen)
     if store is not None:
         group.gather(None)
         store.close()
     return evaluation
 
 
-def _jobs(recognisers: Sequence[Recogniser], arms: PairArms) -> dict[str, tuple[Ear | Ready, list[Cell]]]:
+def _jobs(recognizers: Sequence[Recognizer], arms: PairArms) -> dict[str, tuple[Ear | Ready, list[Cell]]]:
     """What listens to which cells. Raises `DataError` if nothing listens to anything."""
     jobs: dict[str, tuple[Ear | Ready, list[Cell]]] = {}
-    for one in recognisers:
+    for one in recognizers:
         cells = [(language, arm) for language in arms.languages if one.supports(language) for arm in (CLEAN, REVERB)]
         if cells:
             jobs[one.ear.key] = (one.ear, cells)
@@ -161,35 +161,35 @@ def _jobs(recognisers: Sequence[Recogniser], arms: PairArms) -> dict[str, tuple[
     return jobs
 
 
-def _has_plain(recogniser: Recogniser, others: Sequence[Recogniser]) -> bool:
+def _has_plain(recognizer: Recognizer, others: Sequence[Recognizer]) -> bool:
     """Whether the same transcriber is evaluated without the front end too."""
-    if recogniser.front_end is None:
+    if recognizer.front_end is None:
         return False
-    return any(one.ear.key == recogniser.plain.ear.key for one in others)
+    return any(one.ear.key == recognizer.plain.ear.key for one in others)
 
 
 def _measured(
-    found: PairRecord, made: Made, recogniser: Recogniser, options: Options, *, trust_remote_code: bool
+    found: PairRecord, made: Made, recognizer: Recognizer, options: Options, *, trust_remote_code: bool
 ) -> PairRecord:
     language = found.result.data.language
     clips = drawn_clips(made.arms, language, options.latency, options.seed)
-    measured = measure(recogniser, language, clips, trust_remote_code=trust_remote_code)
+    measured = measure(recognizer, language, clips, trust_remote_code=trust_remote_code)
     if measured is None:
         return found
     timing = found.result.timing.model_copy(update={"latency": measured[0]})
     return replace(found, result=found.result.model_copy(update={"timing": timing, "measured": measured[1]}))
 
 
-def _keep_samples(target: Path, arms: PairArms, recognisers: Sequence[Recogniser], options: Options) -> None:
+def _keep_samples(target: Path, arms: PairArms, recognizers: Sequence[Recognizer], options: Options) -> None:
     front_ends: dict[str, FrontEnd] = {
-        one.front_end.spec.name: one.front_end for one in recognisers if one.front_end is not None
+        one.front_end.spec.name: one.front_end for one in recognizers if one.front_end is not None
     }
     for language in arms.languages:
         write_samples(target, arms, language, chosen_pairs(arms, language, options.samples, options.seed), front_ends)
 
 
 def evaluate_rir_mega(
-    transcribers: Recogniser | str | Sequence[Recogniser | str],
+    transcribers: Recognizer | str | Sequence[Recognizer | str],
     *,
     data: PairData | Path | str,
     front_ends: Sequence[str] = (),
@@ -203,18 +203,18 @@ def evaluate_rir_mega(
 ) -> list[Result]:
     """Evaluate transcribers on pairs of clean and reverberant clips, and return their results (see `run_evaluation`).
 
-    A transcriber is written as in `load_recognisers`, which also makes it behind each of `front_ends`, or is a
-    `Recogniser`. `data` is what `open_pairs` opens, or anything that is `PairData`; `options` are the fields of
+    A transcriber is written as in `load_recognizers`, which also makes it behind each of `front_ends`, or is a
+    `Recognizer`. `data` is what `open_pairs` opens, or anything that is `PairData`; `options` are the fields of
     `Options`, for example `limit=100`.
 
     Raises `EvaluationFailed` if some failed; the results of the others are written.
     """
-    given = [transcribers] if isinstance(transcribers, Recogniser | str) else list(transcribers)
+    given = [transcribers] if isinstance(transcribers, Recognizer | str) else list(transcribers)
     chosen = options_of(Options, options)
     written = [one for one in given if isinstance(one, str)]
-    loaded = load_recognisers(written, front_ends, preset=preset) if written else []
+    loaded = load_recognizers(written, front_ends, preset=preset) if written else []
     done = run_evaluation(
-        [*loaded, *(one for one in given if isinstance(one, Recogniser))],
+        [*loaded, *(one for one in given if isinstance(one, Recognizer))],
         open_pairs(str(data)) if isinstance(data, str | Path) else data,
         split=split,
         out=Path(out) if out is not None else None,
@@ -230,7 +230,7 @@ def evaluate_rir_mega(
 __all__ = [
     "Evaluation",
     "Options",
-    "Recogniser",
+    "Recognizer",
     "evaluate_rir_mega",
     "run_evaluation",
 ]

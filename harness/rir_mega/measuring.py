@@ -1,4 +1,4 @@
-"""One recogniser alone in a process of its own: how long a clip takes, and how much memory it needs.
+"""One recognizer alone in a process of its own: how long a clip takes, and how much memory it needs.
 
 In the evaluation's process all models share one memory, so its peak says nothing about any of them.
 """
@@ -18,14 +18,14 @@ from ...errors import AudioError, ModelError, SqutrError
 from ...loaders.audio import decode_audio, resample
 from ...loaders.keyed import keyed_seed
 from ...loaders.records import Samples
+from ..evaluation.hearing import sentences
 from ..metering import gpu_memory_mb, peak_memory_mb, percentiles
-from ..pipeline.hearing import sentences
 from ..protocols import FrontEnd, Transcriber
-from ..results import Latency
+from ..results.envelope import Latency
 from ..systems.building import Builder, Overrides
 from ..systems.entries import ComponentEntry
 from .arms import REVERB, PairArms
-from .recognisers import Recogniser
+from .recognizers import Recognizer
 from .results import Measured
 
 
@@ -63,20 +63,20 @@ def drawn_clips(arms: PairArms, language: str, count: int, seed: int) -> tuple[t
 
 
 def measure(
-    recogniser: Recogniser, language: str, clips: tuple[tuple[Samples, int], ...], *, trust_remote_code: bool = False
+    recognizer: Recognizer, language: str, clips: tuple[tuple[Samples, int], ...], *, trust_remote_code: bool = False
 ) -> tuple[Latency, Measured] | None:
     """Latency from a clip's sound to its transcript, and memory. None for ready transcripts and without clips.
 
-    A recogniser that was not written, but made in Python, is timed in this process, with this process's memory. Raises
+    A recognizer that was not written, but made in Python, is timed in this process, with this process's memory. Raises
     `ModelError` if the other process ends without an answer.
     """
-    if recogniser.listener is None or not clips:
+    if recognizer.listener is None or not clips:
         return None
-    if recogniser.transcriber_entry is None:
-        found = _timed(recogniser.listener, recogniser.front_end, language, clips, 0.0)
+    if recognizer.transcriber_entry is None:
+        found = _timed(recognizer.listener, recognizer.front_end, language, clips, 0.0)
     else:
-        job = Job(recogniser.transcriber_entry, recogniser.front_end_entry, trust_remote_code, language, clips)
-        found = _in_own_process(job, recogniser.name)
+        job = Job(recognizer.transcriber_entry, recognizer.front_end_entry, trust_remote_code, language, clips)
+        found = _in_own_process(job, recognizer.name)
     shown = percentiles(found.seconds)
     if shown is None:
         return None

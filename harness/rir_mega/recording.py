@@ -15,15 +15,15 @@ from ... import __version__
 from ...errors import DataError, ModelError, SqutrError
 from ...loaders.keyed import RECIPE_VERSION
 from ...loaders.rir_mega.recipe import RIR_MEGA_VERSION
-from ..backends.parameter_count import parameter_count
+from ..components.parameter_count import parameter_count
+from ..evaluation.listeners import Heard, Listened
 from ..metrics.paired_arms import Draws
-from ..pipeline.listeners import Heard, Listened
-from ..result_files import result_path
-from ..results import Environment, Timing
+from ..results.envelope import Environment, Timing
+from ..results.files import result_path
 from ..text.normalizers import Normalizer, load_normalizer
 from . import scoring
 from .arms import CLEAN, REVERB, PairArms
-from .recognisers import Recogniser
+from .recognizers import Recognizer
 from .results import SECONDS_SCHEMA, ArmTiming, DataInfo, PairRecord, Result, SystemInfo, pairs_table, read_record
 from .scoring import HeardPairs, ScoredPairs
 
@@ -45,7 +45,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the evaluation's own meters said of listening, all recognisers together."""
+    """What the evaluation's own meters said of listening, all recognizers together."""
 
     peak_memory_mb: float | None
     peak_gpu_memory_mb: float | None
@@ -61,9 +61,9 @@ class Made:
     settings: Settings
     cost: Cost
 
-    def heard(self, recogniser: Recogniser, language: str) -> HeardPairs:
-        """What a recogniser heard. Raises why it failed, or with `strict` that a clip did."""
-        listened = self.listened[recogniser.ear.key]
+    def heard(self, recognizer: Recognizer, language: str) -> HeardPairs:
+        """What a recognizer heard. Raises why it failed, or with `strict` that a clip did."""
+        listened = self.listened[recognizer.ear.key]
         cells: dict[str, list[Heard]] = {}
         for arm in (CLEAN, REVERB):
             if (language, arm) in listened.failed:
@@ -80,7 +80,7 @@ class Made:
 
 
 def normalizer_for(name: str, language: str) -> Normalizer:
-    """The text normaliser: `auto` is `whisper` for English and `default` elsewhere."""
+    """The text normalizer: `auto` is `whisper` for English and `default` elsewhere."""
     if name == AUTO:
         name = "whisper" if language.partition("-")[0] == "en" else "default"
     return load_normalizer(name, language)
@@ -92,25 +92,25 @@ def config_of(language: str, split: str) -> str:
 
 
 def record(
-    made: Made, recogniser: Recogniser, language: str, *, plain: bool, out: Path | None
+    made: Made, recognizer: Recognizer, language: str, *, plain: bool, out: Path | None
 ) -> tuple[PairRecord, bool]:
-    """The record of a recogniser on a language, and whether `out` held it already, made from the same inputs.
+    """The record of a recognizer on a language, and whether `out` held it already, made from the same inputs.
 
     `plain`: the same transcriber was heard without the front end too, and is what the front end is compared with.
     """
     arms, settings = made.arms, made.settings
-    heard = made.heard(recogniser, language)
+    heard = made.heard(recognizer, language)
     config = config_of(language, arms.split)
     normalizer = normalizer_for(settings.normalizer, language)
-    baseline = _heard_without_front_end(made, recogniser, language) if plain else None
-    digest = inputs_sha256(made, recogniser, normalizer, heard, baseline)
-    kept = kept_record(out, recogniser.name, config, digest)
+    baseline = _heard_without_front_end(made, recognizer, language) if plain else None
+    digest = inputs_sha256(made, recognizer, normalizer, heard, baseline)
+    kept = kept_record(out, recognizer.name, config, digest)
     if kept is not None:
         return kept, True
     scored = ScoredPairs(heard, normalizer)
     draws = settings.draws
     by_rt60 = scoring.bins_of(scored, arms.rt60, draws)
-    timing, by_arm = timing_of(made, recogniser, heard)
+    timing, by_arm = timing_of(made, recognizer, heard)
     taken = [t.front_end_s for t in by_arm.values()]
     heard_s = sum(t.audio_s for t in by_arm.values())
     others = [name for name in (RAW,) if name != normalizer.name]
@@ -120,11 +120,11 @@ def record(
         inputs_sha256=digest,
         data=data_info(arms, language),
         system=SystemInfo(
-            name=recogniser.name,
-            front_end=None if recogniser.front_end is None else recogniser.front_end.spec.as_dict(),
-            transcriber=recogniser.transcriber.spec.as_dict(),
-            preset=recogniser.preset,
-            parameters=parameter_count(recogniser.transcriber),
+            name=recognizer.name,
+            front_end=None if recognizer.front_end is None else recognizer.front_end.spec.as_dict(),
+            transcriber=recognizer.transcriber.spec.as_dict(),
+            preset=recognizer.preset,
+            parameters=parameter_count(recognizer.transcriber),
             normalizer=normalizer.name,
             normalizer_version=normalizer.version,
         ),
@@ -158,13 +158,13 @@ def record(
         resamples=draws.resamples,
     )
     rows = scoring.pair_rows(scored, arms.rt60, arms.drr)
-    return PairRecord(result, pairs_table(rows), seconds_of(recogniser, heard)), False
+    return PairRecord(result, pairs_table(rows), seconds_of(recognizer, heard)), False
 
 
-def _heard_without_front_end(made: Made, recogniser: Recogniser, language: str) -> HeardPairs | None:
+def _heard_without_front_end(made: Made, recognizer: Recognizer, language: str) -> HeardPairs | None:
     """What the same transcriber heard without the front end; None where that failed, which is said of it alone."""
     try:
-        return made.heard(recogniser.plain, language)
+        return made.heard(recognizer.plain, language)
     except SqutrError:
         return None
 
@@ -185,13 +185,13 @@ def data_info(arms: PairArms, language: str) -> DataInfo:
     """What was read."""
     data, pairs = arms.pair_data, arms.pairs(language)
     recipe = dict(data.recipe)
-    licences = (recipe.get(f"{part}_licence") for part in ("speech", "rooms", "noise"))
+    licenses = (recipe.get(f"{part}_license") for part in ("speech", "rooms", "noise"))
     return DataInfo(
         speech=str(recipe.get("speech", "")),
         speech_version=str(recipe.get("speech_version") or recipe.get("source_version") or ""),
         rooms=str(recipe.get("rooms", "")),
         rooms_version=str(recipe.get("rooms_version") or recipe.get("source_version") or ""),
-        licence="; ".join(dict.fromkeys(str(licence) for licence in licences if licence)),
+        license="; ".join(dict.fromkeys(str(license) for license in licenses if license)),
         revision=data.revision,
         config=config_of(language, arms.split),
         language=language,
@@ -209,15 +209,15 @@ def data_info(arms: PairArms, language: str) -> DataInfo:
 
 
 def inputs_sha256(
-    made: Made, recogniser: Recogniser, normalizer: Normalizer, heard: HeardPairs, baseline: HeardPairs | None
+    made: Made, recognizer: Recognizer, normalizer: Normalizer, heard: HeardPairs, baseline: HeardPairs | None
 ) -> str:
-    """The digest of all that the scores follow from: data, recogniser, transcripts, settings, versions."""
+    """The digest of all that the scores follow from: data, recognizer, transcripts, settings, versions."""
     arms, settings = made.arms, made.settings
     digest = hashlib.sha256()
     for value in (
         [__version__, BENCHMARK_VERSION, arms.pair_data.revision, arms.pair_data.manifest_sha256],
         [arms.split, arms.partial, arms.totals, list(arms.rt60.edges), list(arms.drr.edges)],
-        [recogniser.as_dict(), normalizer.name, normalizer.version, asdict(settings.draws)],
+        [recognizer.as_dict(), normalizer.name, normalizer.version, asdict(settings.draws)],
         [asdict(pair) for pair in heard.pairs],
     ):
         digest.update(_json(value))
@@ -238,10 +238,10 @@ def _distinct(heard: Sequence[Heard]) -> list[Heard]:
     return list({h.query.id: h for h in heard}.values())
 
 
-def timing_of(made: Made, recogniser: Recogniser, heard: HeardPairs) -> tuple[Timing, dict[str, ArmTiming]]:
+def timing_of(made: Made, recognizer: Recognizer, heard: HeardPairs) -> tuple[Timing, dict[str, ArmTiming]]:
     """What hearing took, whole and by arm; nothing of ready transcripts."""
     costs = asdict(made.cost)
-    if recogniser.listener is None:
+    if recognizer.listener is None:
         return Timing(**costs, processes=made.settings.processes), {}
     by_arm = {}
     for arm, side in heard.arms.items():
@@ -259,9 +259,9 @@ def timing_of(made: Made, recogniser: Recogniser, heard: HeardPairs) -> tuple[Ti
     audio_s = sum(t.audio_s for t in by_arm.values())
     transcribe_s = sum(t.transcribe_s for t in by_arm.values())
     front_end_s = sum(t.front_end_s for t in by_arm.values())
-    listened = made.listened[recogniser.ear.key]
+    listened = made.listened[recognizer.ear.key]
     whole = Timing(
-        front_end_s=None if recogniser.front_end is None else front_end_s,
+        front_end_s=None if recognizer.front_end is None else front_end_s,
         transcribe_s=transcribe_s,
         audio_s=audio_s,
         rtfx=audio_s / (transcribe_s + front_end_s) if transcribe_s + front_end_s else None,
@@ -272,9 +272,9 @@ def timing_of(made: Made, recogniser: Recogniser, heard: HeardPairs) -> tuple[Ti
     return whole, by_arm
 
 
-def seconds_of(recogniser: Recogniser, heard: HeardPairs) -> pa.Table | None:
+def seconds_of(recognizer: Recognizer, heard: HeardPairs) -> pa.Table | None:
     """What hearing each clip took, None of ready transcripts."""
-    if recogniser.listener is None:
+    if recognizer.listener is None:
         return None
     rows: list[dict[str, Any]] = [
         {

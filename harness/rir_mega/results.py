@@ -1,8 +1,8 @@
-"""The result of a recogniser on a language's pairs: one JSON file, and per-pair records beside it.
+"""The result of a recognizer on a language's pairs: one JSON file, and per-pair records beside it.
 
-    results/<recogniser>/<language>_<split>.json           this model
-    results/<recogniser>/<language>_<split>.pairs.parquet  one row per pair, the columns of `PAIR_SCHEMA`
-    results/<recogniser>/<language>_<split>.seconds.parquet  what hearing each clip took: two runs never have the same
+    results/<recognizer>/<language>_<split>.json           this model
+    results/<recognizer>/<language>_<split>.pairs.parquet  one row per pair, the columns of `PAIR_SCHEMA`
+    results/<recognizer>/<language>_<split>.seconds.parquet  what hearing each clip took: two runs never have the same
     samples/<sample id>/{clean,reverb,<front end>}.flac, room.json   a few pairs, for the report's players
 
 Rates and their differences are ratios (0.05 is 5 %, or five percentage points). Numbers that do not apply are null in
@@ -20,7 +20,8 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 
 from ..metrics.attribution import Estimate
-from ..result_files import (
+from ..results.envelope import Environment, Score, Timing
+from ..results.files import (
     FileModel,
     holds_benchmark,
     is_of_benchmark,
@@ -31,7 +32,6 @@ from ..result_files import (
     write_model,
     write_tables,
 )
-from ..results import Environment, Score, Timing
 
 SCHEMA_VERSION: Final = "1"
 BENCHMARK: Final = "rir_mega"
@@ -219,7 +219,7 @@ class DataInfo(FileModel):
     speech_version: str
     rooms: str
     rooms_version: str
-    licence: str
+    license: str
     revision: str
     config: str
     language: str
@@ -257,7 +257,7 @@ class ArmTiming(FileModel):
 
 
 class Measured(FileModel):
-    """One recogniser alone in a process of its own: memory at its peak; `load_s` until the first clip was heard."""
+    """One recognizer alone in a process of its own: memory at its peak; `load_s` until the first clip was heard."""
 
     load_s: float
     peak_memory_mb: float
@@ -266,10 +266,10 @@ class Measured(FileModel):
 
 
 class Result(FileModel):
-    """The versioned summary of one recogniser on the pairs of one language.
+    """The versioned summary of one recognizer on the pairs of one language.
 
     `rates` has `wer`, `wer_macro`, `cer`, `cer_macro` (as far as they apply to the language); `main_metric` is the one
-    that bins, map and onset are about. `other_normalizers` has the corpus rates under other text normalisers.
+    that bins, map and onset are about. `other_normalizers` has the corpus rates under other text normalizers.
     `inputs_sha256` covers all that the scores follow from.
     """
 
@@ -300,7 +300,7 @@ class Result(FileModel):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Recogniser and config."""
+        """Recognizer and config."""
         return self.system.name, self.data.config
 
     @property

@@ -15,9 +15,9 @@ from ...loaders.audio import decode_audio, encode_flac, resample
 from ...loaders.keyed import keyed_seed
 from ...loaders.rir_mega.data import RirMegaData
 from ...loaders.rir_mega.rooms import DECAY_STEP_S
-from ..pipeline.hearing import sentences
+from ..evaluation.hearing import sentences
 from ..protocols import FrontEnd
-from ..result_files import file_name, write_atomically
+from ..results.files import file_name, write_atomically
 from .arms import CLEAN, REVERB, PairArms, PairInfo
 
 ROOM_FILE = "room.json"
@@ -122,5 +122,5 @@ def _enhanced(audio: bytes, front_end: FrontEnd) -> bytes | None:
             (clip,) = front_end.enhance([resample(samples, rate, front_end.sample_rate)])
         return encode_flac(clip, "a sample clip", front_end.sample_rate)
     except (AudioError, ModelError):
-        # A front end that does not work has failed its recognisers already.
+        # A front end that does not work has failed its recognizers already.
         return None

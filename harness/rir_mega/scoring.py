@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...loaders.records import NAN
+from ..evaluation.listeners import Heard
 from ..metrics import paired_arms
 from ..metrics.change_point import METHOD, change_point
 from ..metrics.error_counts import Unit, count_texts_array, default_unit, tokens
 from ..metrics.flags import UtteranceFlags, flag_utterance
 from ..metrics.paired_arms import KINDS, ArmRates, Arms, Delta, Draws, arm_rates, significant_from
-from ..pipeline.listeners import Heard
 from ..protocols import Transcript
 from ..text.languages import is_written_without_spaces
 from ..text.normalizers import Normalizer
@@ -57,7 +57,7 @@ def main_metric(language: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HeardPairs:
-    """One recogniser's transcripts of all pairs of a language; `clean` and `reverb` have one entry per pair."""
+    """One recognizer's transcripts of all pairs of a language; `clean` and `reverb` have one entry per pair."""
 
     language: str
     pairs: Sequence[PairInfo]
@@ -79,7 +79,7 @@ class HeardPairs:
 
 
 class ScoredPairs:
-    """The counts of both arms under one text normaliser.
+    """The counts of both arms under one text normalizer.
 
     A pair of which an arm could not be decoded is in no rate, and is counted.
     """
@@ -88,11 +88,11 @@ class ScoredPairs:
         self.heard = heard
         self.pairs = heard.pairs
         self.normalizer = normalizer
-        # An utterance's text and clean transcript stand in every pair: each distinct text is normalised once.
-        normalised = cache(normalizer)
-        self.references = [normalised(pair.text) for pair in heard.pairs]
+        # An utterance's text and clean transcript stand in every pair: each distinct text is normalized once.
+        normalized = cache(normalizer)
+        self.references = [normalized(pair.text) for pair in heard.pairs]
         self.transcripts = {
-            name: [normalised(h.transcript.text) if not h.transcript.error else "" for h in side]
+            name: [normalized(h.transcript.text) if not h.transcript.error else "" for h in side]
             for name, side in heard.arms.items()
         }
         self.decoded = {

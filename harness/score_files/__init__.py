@@ -1,4 +1,4 @@
-"""The files that people score: transcripts, judgements, rankings, questions, replies, per-item scores.
+"""The files that people score: transcripts, judgments, rankings, questions, replies, per-item scores.
 
 Every error names file and line.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, UsageError
-from ..result_files import write_atomically
+from ..results.files import write_atomically
 from .lines import Remark, id_field, no_remark, read_rows
 
 _BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".tsv": "tsv", ".parquet": "parquet"}

@@ -1,4 +1,4 @@
-"""Judgements and rankings: TREC files, BEIR's TSV, JSONL, Parquet."""
+"""Judgments and rankings: TREC files, BEIR's TSV, JSONL, Parquet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUERY = ("query-id", "query_id", "qid")
 _DOCUMENT = ("corpus-id", "corpus_id", "document_id", "doc_id", "docid")
 _VALUE = ("score", "grade", "relevance")
 _TREC = {
-    "qrels": ("judgements", 4, "query 0 document grade"),
+    "qrels": ("judgments", 4, "query 0 document grade"),
     "run": ("a run", 6, "query Q0 document rank score tag"),
 }
 Entry = tuple[str, str, str, Any]
@@ -23,7 +23,7 @@ Entry = tuple[str, str, str, Any]
 
 
 def read_qrels(path: Path, format_: str = "auto", *, remark: Remark = no_remark) -> dict[str, dict[str, int]]:
-    """Judgements: query id → document id → grade.
+    """Judgments: query id → document id → grade.
 
     - "trec": query, iteration, document and grade, with blanks or tabs between;
     - "tsv" (BEIR): a first line that names the fields, `query-id`, `corpus-id`, `score`, with tabs between;
@@ -31,11 +31,11 @@ def read_qrels(path: Path, format_: str = "auto", *, remark: Remark = no_remark)
     - "auto": by suffix, or else by the first line.
 
     Raises `DataError` naming file and line for a line of another form, a grade that is no whole number, a pair that
-    stands twice, and for a file without judgements.
+    stands twice, and for a file without judgments.
     """
-    judgements: dict[str, dict[str, int]] = {}
+    judgments: dict[str, dict[str, int]] = {}
     for where, query_id, document_id, value in _read(path, format_, "qrels", remark):
-        documents = judgements.setdefault(query_id, {})
+        documents = judgments.setdefault(query_id, {})
         if document_id in documents:
             raise DataError(
                 f"{where}: document {document_id!r} is judged twice for query {query_id!r}.", hint="Judge it once."
@@ -44,7 +44,7 @@ def read_qrels(path: Path, format_: str = "auto", *, remark: Remark = no_remark)
             documents[document_id] = parse_grade(query_id, document_id, value)
         except DataError as error:
             raise DataError(f"{where}: {error.message}", hint=error.hint) from error
-    return judgements
+    return judgments
 
 
 def read_run(path: Path, format_: str = "auto", *, remark: Remark = no_remark) -> dict[str, list[tuple[str, float]]]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import DataError, UsageError
-from ..comparable import difference, runs_folder, share_words
-from ..results import Result, RunRecord, read_record, read_runs
+from ..results.comparable import difference, runs_folder, share_words
+from ..results.envelope import Result, RunRecord, read_record, read_runs
 from ..rir_mega import results as rir_mega
 from ..rir_mega.comparable import difference as rir_mega_difference
 from .items import read_items
@@ -72,11 +72,11 @@ def read_side(path: Path, *, remark: Remark = no_remark) -> dict[str, Side]:
 
 
 def _pair_sides(folder: Path, paths: Sequence[Path]) -> dict[str, Side]:
-    """The records of one recogniser of `rir_mega`."""
+    """The records of one recognizer of `rir_mega`."""
     records = [rir_mega.read_record(path) for path in paths]
     if len({record.result.system.name for record in records}) > 1:
         folders = ", ".join(sorted({str(path.parent) for path in paths}))
-        raise UsageError(f"{folder} holds several recognisers.", hint=f"Name one of {folders}.")
+        raise UsageError(f"{folder} holds several recognizers.", hint=f"Name one of {folders}.")
     return {record.result.data.config: _pair_side(record) for record in records}
 
 
@@ -122,7 +122,7 @@ def pair_sides(
 
     Configs that only one side has raise `DataError`, or are left out with `intersection`; so do other numbers of
     queries. Results that must not share a table raise it in any case: full and partial ones, and those of other data,
-    benchmark versions or normalisers.
+    benchmark versions or normalizers.
     """
     if len(a) == len(b) == 1:
         (one,), (other,) = a, b

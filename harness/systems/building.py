@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ...errors import SqutrError, UsageError, unknown_name
-from ..backends import ENCODERS, load_audio_text_encoder, load_front_end, load_retriever, load_transcriber
-from ..backends.user_classes import find_user_class
+from ..components import ENCODERS, load_audio_text_encoder, load_front_end, load_retriever, load_transcriber
+from ..components.user_classes import find_user_class
 from ..protocols import AudioTextEncoder, FrontEnd, RankedRun, ReadyTranscripts, Retriever, Transcriber
 from .caches import Caches
 from .entries import ROLE_NAMES, ComponentEntry, Origins, Role, SystemEntry
@@ -115,7 +115,7 @@ class Builder:
         if entry.encoder is not None:
             encoder = cast(AudioTextEncoder, made("encoder", entry.encoder))
             whole = EndToEnd(encoder, front_end=front_end, display_name=entry.name, origins=tuple(origins))
-            return _placed(entry.place, lambda: _labelled(whole, labels))
+            return _placed(entry.place, lambda: _labeled(whole, labels))
         # The transcriber is asked for as many transcripts as the system searches with, unless it says otherwise.
         transcriber = cast(
             Transcriber | ReadyTranscripts,
@@ -124,7 +124,7 @@ class Builder:
         retriever = cast(Retriever | RankedRun, made("retriever", entry.retriever))
         return _placed(
             entry.place,
-            lambda: _labelled(_cascade(entry, transcriber, retriever, front_end, tuple(origins)), labels),
+            lambda: _labeled(_cascade(entry, transcriber, retriever, front_end, tuple(origins)), labels),
         )
 
     def component(self, role: Role, entry: ComponentEntry, *, n_best: int | None = None) -> MadeComponent:
@@ -230,7 +230,7 @@ def imported_backend(path: str) -> Callable[..., object]:
 def _preset(entry: ComponentEntry) -> Mapping[str, Any]:
     if not entry.preset:
         return {}
-    from ..backends.asr_presets import preset
+    from ..components.transcribers.presets import preset
 
     return preset(entry.preset, entry.backend)
 
@@ -281,7 +281,7 @@ def _cascade(
     )
 
 
-def _labelled(system: Cascade | EndToEnd, labels: Mapping[Role, str]) -> Cascade | EndToEnd:
+def _labeled(system: Cascade | EndToEnd, labels: Mapping[Role, str]) -> Cascade | EndToEnd:
     """`system`, with the names that its components were given in its own, unless it was given one itself."""
     if system.display_name or not labels:
         return system

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ..backends.embedding_cache import DirectoryEmbeddingCache, EmbeddingCache
+from ..components.encoders.cache import DirectoryEmbeddingCache, EmbeddingCache
 from .options import accepts
 
 CACHE = "cache"

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..backends import BackendSpec
-from ..backends.asr_presets import PRESETS
+from ..components import BackendSpec
+from ..components.transcribers.presets import PRESETS
 from .building import constructors_of, options_of
 from .entries import Role
 from .short_form import TABLES

@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 
 from ...errors import UsageError, nearest, unknown_name
-from ..backends import (
+from ..components import (
     AUDIO_TEXT_ENCODERS,
     FRONT_ENDS,
     RETRIEVERS,

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ...errors import UsageError, unknown_name
 from ..protocols import AudioTextEncoder, FrontEnd, RankedRun, ReadyTranscripts, Retriever, Transcriber
-from ..result_files import file_name
+from ..results.files import file_name
 from ..text.normalizers import NORMALIZERS
 from .entries import Origins
 
@@ -27,7 +27,7 @@ class Cascade:
     """A transcriber whose transcripts a retriever searches with.
 
     `transcriber` may be ready transcripts from a file, `retriever` a ready run. `script` folds Chinese transcripts to
-    the corpus's script before retrieval (recognisers write either script). `normalizer` names the text normaliser of
+    the corpus's script before retrieval (recognizers write either script). `normalizer` names the text normalizer of
     the error rates. `front_end` works on the sound before the transcriber hears it. With `n_best` above 1, each of the
     n best transcripts is searched with and their rankings are fused by `n_best_fusion` ("rrf" or "score").
     `display_name` replaces the name in tables. `origins` is what `write_spec` writes down: what the components were

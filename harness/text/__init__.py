@@ -1,1 +1,1 @@
-"""Text: scripts, languages and normalisation before scoring. Imports neither torch nor datasets."""
+"""Text: scripts, languages and normalization before scoring. Imports neither torch nor datasets."""

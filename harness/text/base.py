@@ -1,4 +1,4 @@
-"""The safe base of all normalisers: right for any script, because it never deletes a letter or a mark."""
+"""The safe base of all normalizers: right for any script, because it never deletes a letter or a mark."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def to_fixpoint(step: Callable[[str], str], text: str) -> str:
     """`step` until the text stays the same, which makes the whole idempotent.
 
     For ordinary text the second pass only confirms the first. Should the texts go round in a circle, the smallest of
-    the circle is taken, so that each of them normalises to the same one.
+    the circle is taken, so that each of them normalizes to the same one.
     """
     seen: dict[str, int] = {}
     while text not in seen:

@@ -76,7 +76,7 @@ _AFTER: tuple[Rule, ...] = (
 def chinese_step(
     text: str, simplify: Callable[[str], str] | None, *, drop_erhua: bool = False, drop_interjections: bool = False
 ) -> str:
-    """One pass of the Chinese normaliser (the caller repeats it until nothing changes).
+    """One pass of the Chinese normalizer (the caller repeats it until nothing changes).
 
     `simplify` folds traditional to simplified characters; None keeps the scripts apart. `drop_erhua` takes the suffix
     儿 away (花儿 = 花), `drop_interjections` 呃, 嗯, 啊 and their like.

@@ -236,7 +236,7 @@ def fold_latin_accents(text: str) -> str:
 
 
 def english_step(text: str) -> str:
-    """One pass of the English normaliser (the caller repeats it until nothing changes).
+    """One pass of the English normalizer (the caller repeats it until nothing changes).
 
     >>> english_step("It’s £3.50 — don’t pay thirty-six euros on the 5th of March, 2024!")
     'it is 3.50 pound do not pay 36 euro on march 5 2024'

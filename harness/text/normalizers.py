@@ -1,7 +1,7 @@
-"""Text normalisers: named, versioned, recorded in every result.
+"""Text normalizers: named, versioned, recorded in every result.
 
 `default` is right for each language: rules for English, Chinese and Spanish, a safe base that deletes no letter and no
-mark for all others. `raw` removes outer blanks only. `whisper` is OpenAI's normaliser as `transformers` ships it.
+mark for all others. `raw` removes outer blanks only. `whisper` is OpenAI's normalizer as `transformers` ships it.
 `squtr-compat` is the published scoring of SQuTR (arXiv 2602.12783), quirks included.
 """
 
@@ -47,7 +47,7 @@ class Normalizer:
         return _load, self._key
 
     def __call__(self, text: str) -> str:
-        """The normalised text; "" for a blank one."""
+        """The normalized text; "" for a blank one."""
         return self._apply(text)
 
 
@@ -60,7 +60,7 @@ def load_normalizer(
     erhua: Literal["keep", "drop"] = "keep",
     interjections: Literal["keep", "drop"] = "keep",
 ) -> Normalizer:
-    """The normaliser called `name` ("default", "raw", "whisper", "squtr-compat") for a language code.
+    """The normalizer called `name` ("default", "raw", "whisper", "squtr-compat") for a language code.
 
     Options of `default`: `script="strict"` keeps traditional and simplified Chinese apart, `accents="fold"` makes
     Spanish á and a the same (ñ never n). `erhua="drop"` takes the Chinese suffix 儿 away (花儿 = 花, not of 女儿),
@@ -103,7 +103,7 @@ def load_normalizer(
 
 
 def recorded_normalizer(name: str, language: str) -> Normalizer:
-    """The normaliser whose name a result holds, options included. Raises as `load_normalizer` does.
+    """The normalizer whose name a result holds, options included. Raises as `load_normalizer` does.
 
     >>> recorded_normalizer("default(script=strict)", "zh")("臺灣")
     '臺灣'
@@ -150,7 +150,7 @@ def _load(name: str, language: str, *chosen: str) -> Normalizer:
 
 
 def _whisper(language: str) -> tuple[Callable[[str], str], str]:
-    """OpenAI's English or basic normaliser, without its table of British spellings, which comes with a model only."""
+    """OpenAI's English or basic normalizer, without its table of British spellings, which comes with a model only."""
     try:
         import transformers
         from transformers.models.whisper.english_normalizer import BasicTextNormalizer, EnglishTextNormalizer

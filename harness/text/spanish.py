@@ -162,7 +162,7 @@ def fold_spanish_accents(text: str) -> str:
 
 
 def spanish_step(text: str, *, accents: bool = True) -> str:
-    """One pass of the Spanish normaliser (the caller repeats it until nothing changes).
+    """One pass of the Spanish normalizer (the caller repeats it until nothing changes).
 
     `accents=False` folds accents, never ñ.
 

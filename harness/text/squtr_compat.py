@@ -1,6 +1,6 @@
 """The published SQuTR scoring, quirks included, to reproduce published error rates. Not for new work.
 
-WeTextProcessing 1.0.4.1 verbalises numbers, then the text is lower-cased and everything but a-z, 0-9, U+4E00-U+9FFF and
+WeTextProcessing 1.0.4.1 verbalizes numbers, then the text is lower-cased and everything but a-z, 0-9, U+4E00-U+9FFF and
 blanks is deleted (for Chinese the blanks too). So hyphens glue ("thirty-six" is "thirtysix"), accented letters vanish
 ("café" is "caf"), rare Chinese characters and kana vanish, erhua and interjections go, 100倍 and 一百倍 differ.
 The published code names inflect too; no measured row needs it, and digits that WeTextProcessing leaves stay.
@@ -21,7 +21,7 @@ WETEXT_VERSION = "1.0.4.1"
 _DELETED = re.compile(r"[^a-z0-9\u4e00-\u9fff\s]")
 
 
-class _Verbaliser(Protocol):
+class _Verbalizer(Protocol):
     def normalize(self, text: str) -> str: ...
 
 
@@ -35,7 +35,7 @@ def squtr_compat(language: str) -> tuple[Callable[[str], str], str]:
             f"normalizer 'squtr-compat' does not exist for language {language!r}.",
             hint="It reproduces published English and Chinese scores; use 'default'.",
         )
-    verbaliser, found = _verbaliser(language)
+    verbalizer, found = _verbalizer(language)
     if found != WETEXT_VERSION:
         raise UsageError(
             f"normalizer 'squtr-compat' needs WeTextProcessing {WETEXT_VERSION}, found {found}.",
@@ -44,19 +44,19 @@ def squtr_compat(language: str) -> tuple[Callable[[str], str], str]:
 
     def apply(text: str) -> str:
         # The grammar refuses the empty string.
-        spoken = verbaliser.normalize(text) if text.strip() else ""
+        spoken = verbalizer.normalize(text) if text.strip() else ""
         kept = _DELETED.sub("", spoken.lower())
         return "".join(kept.split()) if language == "zh" else " ".join(kept.split())
 
     return apply, found
 
 
-def _verbaliser(language: str) -> tuple[_Verbaliser, str]:
+def _verbalizer(language: str) -> tuple[_Verbalizer, str]:
     try:
         module = import_module(f"tn.{'english' if language == 'en' else 'chinese'}.normalizer")
     except ImportError as error:
         raise missing_extra("tn", "compat") from error
     # It reports the grammar files that it reads, once per construction.
     logging.getLogger(f"wetext-{language}_normalizer").disabled = True
-    made: _Verbaliser = module.Normalizer()
+    made: _Verbalizer = module.Normalizer()
     return made, version("WeTextProcessing")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from statistics import fmean
 
-from ...harness.results import Loss, Score
+from ...harness.results.envelope import Loss, Score
 from ..entry import Coverage, Entry, Model, content_sha256, hub_link
 
 SQUTR_PAPER = "arXiv 2602.12783"
@@ -33,7 +33,7 @@ CONDITIONS: Mapping[str, str] = {
 }
 METRICS: Mapping[str, str] = {"ndcg@10": "ndcg_at_10", "mrr@10": "mrr_at_10", "recall@10": "recall_at_10"}
 END_TO_END = frozenset({"Omni-Embed-Nemotron-3B"})
-"""Systems that hear the query themselves: the recogniser of their table does not work for them."""
+"""Systems that hear the query themselves: the recognizer of their table does not work for them."""
 
 _MODELS: Mapping[str, str] = {
     "Whisper-Tiny": "openai/whisper-tiny",
@@ -251,7 +251,7 @@ def rir_mega_entries() -> list[Entry]:
                 benchmark="rir_mega",
                 benchmark_version=f"as published ({RIR_MEGA_PAPER}, {version})",
                 system=claim.model,
-                kind="recogniser",
+                kind="recognizer",
                 who="published",
                 scores={"en_test": scores},
                 coverage={"en_test": Coverage(1_600, 1_600, False, "en", "reverb")},

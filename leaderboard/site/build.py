@@ -10,7 +10,7 @@ import yaml
 
 from ... import __version__
 from ...errors import UsageError
-from ...harness.result_files import write_atomically
+from ...harness.results.files import write_atomically
 from ..entry import Entry
 from .document import Origin, document
 from .order import Ranker, RecordRanker, Records

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from ...harness.results import Score
+from ...harness.results.envelope import Score
 from ..entry import Coverage, Entry
 from ..ranking import lower_is_better, rank
 from .tables import Row, Table
@@ -54,7 +54,7 @@ Ranker = Callable[[Table, str], Mapping[str, Standing]]
 class RecordRanker:
     """Ranks by bootstrap over the items that all systems of a table have; by position where records are missing.
 
-    Error rates are ranked among those of one normaliser. The same table is ranked once.
+    Error rates are ranked among those of one normalizer. The same table is ranked once.
     """
 
     records: Records | None = None

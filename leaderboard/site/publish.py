@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ... import __version__
 from ...errors import DataError, SqutrError, UsageError
-from ...harness.result_files import write_atomically
+from ...harness.results.files import write_atomically
 from ..hub import HUB_ADDRESS, Repository
 from ..published import rir_mega_entries, squtr_entries
 from ..store import is_folder, read_store

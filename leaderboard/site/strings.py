@@ -56,7 +56,7 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("by", "Rank by", "排名依据", "Ordenar según"),
     ("by.score", "score", "得分", "puntuación"),
     ("by.loss", "loss against {baseline}", "相对{baseline}的损失", "pérdida frente a {baseline}"),
-    ("normalizer", "Normaliser", "文本规范化", "Normalizador"),
+    ("normalizer", "Normalizer", "文本规范化", "Normalizador"),
     ("filters", "Filters", "筛选", "Filtros"),
     ("search", "Search", "搜索", "Buscar"),
     ("search.hint", "system or model", "系统或模型", "sistema o modelo"),
@@ -179,14 +179,14 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
         "因缺少数值而未列出：{n}",
         "Sin mostrar por falta de un número: {n}",
     ),
-    ("heat.title", "Recogniser × retriever", "识别器 × 检索器", "Reconocedor × recuperador"),
+    ("heat.title", "Recognizer × retriever", "识别器 × 检索器", "Reconocedor × recuperador"),
     (
         "heat.note",
-        "The best value of each pair. The stronger the colour, the better.",
+        "The best value of each pair. The stronger the color, the better.",
         "每一组合的最佳值。颜色越浓越好。",
         "El mejor valor de cada pareja. Cuanto más intenso el color, mejor.",
     ),
-    ("recogniser", "Recogniser", "识别器", "Reconocedor"),
+    ("recognizer", "Recognizer", "识别器", "Reconocedor"),
     ("retriever", "Retriever", "检索器", "Recuperador"),
     (
         "robustness.title",
@@ -245,14 +245,14 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("errata", "Errata", "勘误", "Erratas"),
     ("n", "n", "n", "n"),
     ("role.front_end", "front end", "前端", "procesado previo"),
-    ("role.transcriber", "recogniser", "识别器", "reconocedor"),
+    ("role.transcriber", "recognizer", "识别器", "reconocedor"),
     ("role.encoder", "encoder", "编码器", "codificador"),
     ("role.retriever", "retriever", "检索器", "recuperador"),
     ("role.answerer", "answerer", "回答模型", "respondedor"),
     ("kind.cascade", "cascade", "级联", "cascada"),
     ("kind.end-to-end", "end to end", "端到端", "de extremo a extremo"),
     ("kind.run", "run", "检索结果", "resultado listo"),
-    ("kind.recogniser", "recogniser", "识别器", "reconocedor"),
+    ("kind.recognizer", "recognizer", "识别器", "reconocedor"),
     ("kind.answerer", "answerer", "回答模型", "respondedor"),
     ("fail.undecodable", "undecodable", "无法解码", "no descodificables"),
     ("fail.loops", "loops", "循环", "bucles"),
@@ -322,7 +322,7 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ),
     (
         "about.apart",
-        "Results of other benchmark versions, data or normalisers never share a table. Partial results are listed "
+        "Results of other benchmark versions, data or normalizers never share a table. Partial results are listed "
         "apart.",
         "不同的基准版本、数据或规范化方式的结果从不同列一表。部分结果单独列出。",
         "Los resultados de otras versiones, datos o normalizadores nunca comparten tabla. Los parciales se listan "
@@ -352,7 +352,7 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ),
     (
         "about.text",
-        "The typed query (text) is no audio: it is the upper bound of what a recogniser can give a retriever.",
+        "The typed query (text) is no audio: it is the upper bound of what a recognizer can give a retriever.",
         "键入的查询（text）不是音频：它是识别器所能给检索器的上限。",
         "La consulta escrita (text) no es audio: es el tope de lo que un reconocedor puede dar a un recuperador.",
     ),

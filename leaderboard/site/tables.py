@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ...harness.results import Loss, Score
+from ...harness.results.envelope import Loss, Score
 from ..entry import Coverage, Entry
 from ..ranking import lower_is_better
 
@@ -66,7 +66,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A system in a table: its score there, its losses by baseline, how its text was normalised, and the erratum."""
+    """A system in a table: its score there, its losses by baseline, how its text was normalized, and the erratum."""
 
     entry: Entry
     config: str
@@ -76,7 +76,7 @@ class Row:
 
     @property
     def normalizer(self) -> str:
-        """The normaliser behind an error rate."""
+        """The normalizer behind an error rate."""
         return self.entry.normalizers.get(self.config, "")
 
     @property

@@ -23,18 +23,18 @@ from typing import Any, cast
 
 from ...errors import DataError, UsageError, unknown_name
 from ..sources.names import SourceName, parse_source_name
-from .catalogue import CATALOGUE, Kind, bank_folder
+from .catalog import CATALOGUE, Kind, bank_folder
 from .protocols import NoiseBank, NoiseInfo, RoomBank
 
 __all__ = ["NOISE_BANKS", "ROOM_BANKS", "NoiseBank", "NoiseInfo", "RoomBank", "load_noise_bank", "load_room_bank"]
 
 NOISE_BANKS = {"synthetic": "synthetic:SyntheticNoises"}
-"""Name of an embedded noise bank to module and class in this package; those to be fetched are in the catalogue."""
+"""Name of an embedded noise bank to module and class in this package; those to be fetched are in the catalog."""
 ROOM_BANKS = {"simulated": "simulated:SimulatedRooms"}
 """Name of an embedded room bank to module and class in this package."""
 
 BANK_OPTIONS = {"rir_mega": ("split",)}
-"""Options that a catalogued bank takes."""
+"""Options that a cataloged bank takes."""
 HUB = "hub"
 
 
@@ -91,13 +91,13 @@ def _open(name: str | Path, channel: int | None, openers: _Openers) -> Any:
         if "+" in name and not Path(name).exists():
             return _named(openers.joined)([_open(part, channel, openers) for part in name.split("+")])
         if kind in CATALOGUE:
-            return _catalogued(_parse(name, openers), channel, openers)
+            return _cataloged(_parse(name, openers), channel, openers)
     bank = _named(openers.folder)(_folder(name, openers), channel)
     bank.files()
     return bank
 
 
-def _catalogued(name: SourceName, channel: int | None, openers: _Openers) -> Any:
+def _cataloged(name: SourceName, channel: int | None, openers: _Openers) -> Any:
     spec = CATALOGUE[name.kind]
     if spec.kind != openers.kind:
         raise unknown_name(openers.label, name.kind, openers.known)

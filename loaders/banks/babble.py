@@ -1,7 +1,7 @@
 """Babble made by code: several synthetic talkers at once.
 
 Each talker is a source-filter voice (Fant 1960): glottal pulses with an intonation contour, or noise for consonants,
-through four formant resonators that glide between vowel targets, in syllables, phrases and pauses. The sum is equalised
+through four formant resonators that glide between vowel targets, in syllables, phrases and pauses. The sum is equalized
 to the long-term average spectrum of speech. It says nothing, but it has what makes babble hard: the spectrum of speech,
 voices with pitch, and syllables that come and go at the rate of speech.
 """
@@ -146,13 +146,13 @@ def _equalise(signal: Signal) -> Signal:
     edges = edges[edges < SAMPLE_RATE / 2]
     bands = np.searchsorted(hz, np.append(edges, SAMPLE_RATE / 2))
     target = speech_magnitude(hz)
-    centres, gains_db = [], []
+    centers, gains_db = [], []
     for low, high in pairwise(bands):
         has = float(np.square(np.abs(spectrum[low:high])).sum())
         wants = float(np.square(target[low:high]).sum())
-        centres.append(math.log2(float(hz[low:high].mean())))
+        centers.append(math.log2(float(hz[low:high].mean())))
         gains_db.append(10.0 * math.log10(wants / has))
-    gain_db = np.interp(np.log2(np.maximum(hz, 1.0)), centres, np.array(gains_db) - max(gains_db))
+    gain_db = np.interp(np.log2(np.maximum(hz, 1.0)), centers, np.array(gains_db) - max(gains_db))
     spectrum *= 10.0 ** (gain_db / 20.0)
     spectrum[hz < 50.0] = 0.0
     return np.asarray(fft.irfft(spectrum, signal.size), dtype=np.float64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .catalogue import CATALOGUE, DEMAND_CHANNELS, DEMAND_ENVIRONMENTS, not_fetched
+from .catalog import CATALOGUE, DEMAND_CHANNELS, DEMAND_ENVIRONMENTS, not_fetched
 from .folder import FolderNoises, walk_sounds
 from .protocols import NoiseInfo
 
@@ -27,7 +27,7 @@ class DemandNoises(FolderNoises):
     name = "demand"
 
     def __init__(self, folder: Path, channel: int | None = None) -> None:
-        super().__init__(folder, channel, CATALOGUE[self.name].licence)
+        super().__init__(folder, channel, CATALOGUE[self.name].license)
 
     def _find(self) -> dict[str, Path]:
         found: dict[str, Path] = {}

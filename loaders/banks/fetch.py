@@ -1,4 +1,4 @@
-"""Fetching a catalogued bank: download, check, unpack, record. What is there already is not fetched again."""
+"""Fetching a cataloged bank: download, check, unpack, record. What is there already is not fetched again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import FetchError, HubError, StorageError
-from .catalogue import BankSpec, RemoteFile, bank_folder
+from .catalog import BankSpec, RemoteFile, bank_folder
 from .download import Download, check_file, download
 from .unpack import is_archive, unpack
 
@@ -175,7 +175,7 @@ def _read_record(folder: Path) -> dict[str, FetchedFile]:
 
 
 def _write_record(spec: BankSpec, folder: Path, files: Sequence[FetchedFile]) -> None:
-    content = {"bank": spec.name, "licence": spec.licence, "files": [asdict(file) for file in files]}
+    content = {"bank": spec.name, "license": spec.license, "files": [asdict(file) for file in files]}
     try:
         with tempfile.NamedTemporaryFile(
             "w", dir=folder, prefix=".", suffix=".tmp", delete=False, encoding="utf-8"

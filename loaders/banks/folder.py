@@ -53,7 +53,7 @@ SUFFIXES = frozenset(
         ".xi",
     ]
 )
-"""What counts as a sound file; everything else in the folder (a licence, a table) is passed over."""
+"""What counts as a sound file; everything else in the folder (a license, a table) is passed over."""
 
 _PREPARED = 1
 """Version of what is done to decoded sound before it is kept."""
@@ -186,9 +186,9 @@ class FolderNoises(SoundFolder):
     at the top. A DC offset is subtracted: it cannot be heard, but it would count as noise.
     """
 
-    def __init__(self, folder: Path, channel: int | None = None, licence: str = "unknown") -> None:
+    def __init__(self, folder: Path, channel: int | None = None, license: str = "unknown") -> None:
         super().__init__(folder, "noise", channel)
-        self.licence = licence
+        self.license = license
         self._infos: tuple[NoiseInfo, ...] = ()
 
     def noises(self) -> tuple[NoiseInfo, ...]:
@@ -213,9 +213,9 @@ class FolderRooms(SoundFolder):
     Without one of `ROOM_TABLES`, nothing is known about them: every response counts as a room of its own.
     """
 
-    def __init__(self, folder: Path, channel: int | None = None, licence: str = "unknown") -> None:
+    def __init__(self, folder: Path, channel: int | None = None, license: str = "unknown") -> None:
         super().__init__(folder, "impulse response", channel)
-        self.licence = licence
+        self.license = license
         self._table: dict[str, Mapping[str, object]] | None = None
         self._ids: tuple[str, ...] = ()
 

@@ -1,6 +1,6 @@
 """Any data set with an audio column as a bank: `hub:org/name@<commit>`, or `hub:./folder`.
 
-Options: `audio`, `id` and `family` (columns), `config`, `split`, `licence`. Rows are read from the memory-mapped table
+Options: `audio`, `id` and `family` (columns), `config`, `split`, `license`. Rows are read from the memory-mapped table
 when they are asked for; nothing needs an audio decoder but libsndfile.
 """
 
@@ -24,7 +24,7 @@ from .protocols import NoiseInfo
 if TYPE_CHECKING:
     import datasets
 
-OPTIONS = ("audio", "id", "family", "config", "split", "licence")
+OPTIONS = ("audio", "id", "family", "config", "split", "license")
 ID_COLUMNS = ("id", "_id", "file_name", "name")
 FAMILY_COLUMNS = ("family", "noise_type", "category", "label")
 
@@ -64,7 +64,7 @@ class HubSounds:
     @property
     def version(self) -> str:
         """The commit (of a folder: digits of its files' sha256), with the choices that it does not tell."""
-        choices = "&".join(f"{key}={value}" for key, value in sorted(self._spelled.options.items()) if key != "licence")
+        choices = "&".join(f"{key}={value}" for key, value in sorted(self._spelled.options.items()) if key != "license")
         if self._channel is not None:
             choices = "&".join(filter(None, (choices, f"channel={self._channel}")))
         if isinstance(self._place, Path):
@@ -75,9 +75,9 @@ class HubSounds:
         return f"{self._revision}?{choices}" if choices else str(self._revision)
 
     @property
-    def licence(self) -> str:
-        """The option `licence`, else what the data set says, else "unknown"."""
-        return self._spelled.option("licence") or str(self._rows().info.license or "unknown")
+    def license(self) -> str:
+        """The option `license`, else what the data set says, else "unknown"."""
+        return self._spelled.option("license") or str(self._rows().info.license or "unknown")
 
     def ids(self) -> dict[str, int]:
         """Id to row, sorted by id. Raises `DataError` for a data set without sounds or with an id twice."""

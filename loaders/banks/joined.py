@@ -13,8 +13,8 @@ def _names(banks: Sequence[NoiseBank] | Sequence[RoomBank]) -> str:
     return "+".join(bank.name for bank in banks)
 
 
-def _licences(banks: Sequence[NoiseBank] | Sequence[RoomBank]) -> str:
-    return ", ".join(dict.fromkeys(bank.licence for bank in banks))
+def _licenses(banks: Sequence[NoiseBank] | Sequence[RoomBank]) -> str:
+    return ", ".join(dict.fromkeys(bank.license for bank in banks))
 
 
 class JoinedNoises:
@@ -22,7 +22,7 @@ class JoinedNoises:
 
     def __init__(self, banks: Sequence[NoiseBank]) -> None:
         self._banks = tuple(banks)
-        self.name, self.licence = _names(self._banks), _licences(self._banks)
+        self.name, self.license = _names(self._banks), _licenses(self._banks)
         self._owners: dict[str, NoiseBank] = {}
         infos: list[NoiseInfo] = []
         for bank in self._banks:
@@ -58,7 +58,7 @@ class JoinedRooms:
 
     def __init__(self, banks: Sequence[RoomBank]) -> None:
         self._banks = tuple(banks)
-        self.name, self.licence = _names(self._banks), _licences(self._banks)
+        self.name, self.license = _names(self._banks), _licenses(self._banks)
         self._owners: dict[str, RoomBank] = {}
         for bank in self._banks:
             for rir_id in bank.rooms():

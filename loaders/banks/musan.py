@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .catalogue import CATALOGUE, not_fetched
+from .catalog import CATALOGUE, not_fetched
 from .folder import FolderNoises, walk_sounds
 from .protocols import NoiseInfo
 
@@ -18,7 +18,7 @@ class MusanNoises(FolderNoises):
     name = "musan"
 
     def __init__(self, folder: Path, channel: int | None = None) -> None:
-        super().__init__(folder, channel, CATALOGUE[self.name].licence)
+        super().__init__(folder, channel, CATALOGUE[self.name].license)
 
     def _find(self) -> dict[str, Path]:
         # Speech and music lie beside the noise where the whole corpus was unpacked.

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import AudioError
 from ..records import Samples
-from .catalogue import CATALOGUE, not_fetched
+from .catalog import CATALOGUE, not_fetched
 from .folder import FolderNoises, walk_sounds
 from .protocols import NoiseInfo
 
@@ -26,7 +26,7 @@ class NoisexBabble(FolderNoises):
     name = "noisex"
 
     def __init__(self, folder: Path, channel: int | None = None) -> None:
-        super().__init__(folder, channel, CATALOGUE[self.name].licence)
+        super().__init__(folder, channel, CATALOGUE[self.name].license)
 
     def _find(self) -> dict[str, Path]:
         published = self._folder / "babble.mat"

@@ -31,7 +31,7 @@ class NoiseBank(Protocol):
         ...
 
     @property
-    def licence(self) -> str:
+    def license(self) -> str:
         """SPDX identifier(s), or "unknown"."""
         ...
 
@@ -61,7 +61,7 @@ class RoomBank(Protocol):
         ...
 
     @property
-    def licence(self) -> str:
+    def license(self) -> str:
         """SPDX identifier(s), or "unknown"."""
         ...
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...errors import DataError, unknown_name
 from ..records import NAN
-from .catalogue import CATALOGUE, not_fetched
+from .catalog import CATALOGUE, not_fetched
 from .folder import FolderRooms, walk_sounds
 
 OWN_VALUES = {
@@ -47,7 +47,7 @@ class RirMegaRooms(FolderRooms):
     """
 
     def __init__(self, folder: Path, channel: int | None = None, split: str = "") -> None:
-        super().__init__(folder, channel, CATALOGUE["rir_mega"].licence)
+        super().__init__(folder, channel, CATALOGUE["rir_mega"].license)
         self._split = split
         self._rows: dict[str, dict[str, object]] | None = None
 

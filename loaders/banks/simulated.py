@@ -54,7 +54,7 @@ class SimulatedRooms:
 
     name = "simulated"
     version = "1"
-    licence = "CC0-1.0"
+    license = "CC0-1.0"
 
     def __init__(self) -> None:
         self._ids = tuple(f"simulated_room_{number:02d}" for number in range(1, ROOMS + 1))
@@ -152,8 +152,8 @@ def _fit(
 ) -> Samples:
     """The (L,) float32 response whose measured RT60 is the target, found by the secant rule on the absorption."""
     # In a diffuse field (Eyring) the reverberation time is inverse to the loss per reflection: a good first step.
-    centred = delays - delays.mean()
-    decay = float((centred * attenuation_db).sum() / np.square(centred).sum()) * SAMPLE_RATE
+    centered = delays - delays.mean()
+    decay = float((centered * attenuation_db).sum() / np.square(centered).sum()) * SAMPLE_RATE
     power = round(60.0 / target / decay, 4)
     for step in range(16):
         samples = _sum_images(delays, attenuation_db * power, distances)

@@ -47,7 +47,7 @@ class SyntheticNoises:
 
     name = "synthetic"
     version = "1"
-    licence = "CC0-1.0"
+    license = "CC0-1.0"
 
     def __init__(self) -> None:
         self._infos = tuple(

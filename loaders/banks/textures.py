@@ -47,11 +47,11 @@ def speech_magnitude(hz: Signal) -> Signal:
 
     Below the first band it falls by 12 dB per octave.
     """
-    centres = np.array(LTASS_HZ, dtype=np.float64)
-    density_db = np.array(LTASS_DB) - 10.0 * np.log10(centres * (2.0 ** (1 / 6) - 2.0 ** (-1 / 6)))
+    centers = np.array(LTASS_HZ, dtype=np.float64)
+    density_db = np.array(LTASS_DB) - 10.0 * np.log10(centers * (2.0 ** (1 / 6) - 2.0 ** (-1 / 6)))
     safe = np.maximum(hz, 1e-3)
-    level = np.interp(np.log2(safe), np.log2(centres), density_db - density_db.max())
-    level += 12.0 * np.minimum(0.0, np.log2(safe / centres[0]))
+    level = np.interp(np.log2(safe), np.log2(centers), density_db - density_db.max())
+    level += 12.0 * np.minimum(0.0, np.log2(safe / centers[0]))
     return np.asarray(10.0 ** (level / 20.0), dtype=np.float64)
 
 

@@ -39,14 +39,14 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class EscuchaRecipe:
-    """What decides a built set: its name, the licence of its sound and text, its questions, and their sound's files.
+    """What decides a built set: its name, the license of its sound and text, its questions, and their sound's files.
 
     `sounds` is id to path; an id that is missing is an item without its sound, with the status in `statuses`. `spoken`
     says how questions were spoken ({} if they were not, or came spoken).
     """
 
     name: str
-    licence: str
+    license: str
     questions: Sequence[Question]
     sounds: Mapping[str, Path]
     statuses: Mapping[str, Status]
@@ -63,7 +63,7 @@ class EscuchaRecipe:
                 sound.update(f"{len(id_)}:{id_}={stream_sha256(stream)}\n".encode())
         return {
             "name": self.name,
-            "licence": self.licence,
+            "license": self.license,
             "questions_sha256": digest.hexdigest(),
             "sounds_sha256": sound.hexdigest(),
             "missing": {id_: status for id_, status in sorted(self.statuses.items()) if status != "ok"},
@@ -157,7 +157,7 @@ def _manifest(
         recipe=described,
         complete=shards is not None,
         shards=shards or [],
-        licence=recipe.licence,
+        license=recipe.license,
         items=len(recipe.questions),
         balance=balance_of(recipe.questions),
     )

@@ -34,7 +34,7 @@ class BuiltStore:
         if not self.manifest.complete:
             raise DataError(f"the build in {folder} is not finished.", hint="Run the same `squtr build` again.")
         self.name = str(self.manifest.recipe["name"])
-        self.licence = self.manifest.licence
+        self.license = self.manifest.license
         self._kept: LruCache[str, bytes] = LruCache(_KEPT_BYTES, len)
         self._reading = threading.Lock()
 

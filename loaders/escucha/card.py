@@ -9,7 +9,7 @@ from string import Template
 from typing import Any
 
 from ..card import size_category
-from ..licences import OTHER, merge_licences
+from ..licenses import OTHER, merge_licenses
 from .labels import PERCEPTION, REASONING
 from .manifest import FOLDER, EscuchaManifest
 from .questions import CONFIGS
@@ -32,7 +32,7 @@ def escucha_card(manifest: EscuchaManifest, coverage: Coverage) -> str:
     template = Template((files("squtr") / "dataset_cards" / "escucha.md.template").read_text(encoding="utf-8"))
     return template.substitute(
         configs="\n".join(_configs(manifest)),
-        licence="\n".join(_licence(manifest.licence)),
+        license="\n".join(_license(manifest.license)),
         pretty_name=json.dumps(manifest.recipe["name"], ensure_ascii=False),
         size=size_category(manifest.items),
         name=manifest.recipe["name"],
@@ -49,7 +49,7 @@ def escucha_card(manifest: EscuchaManifest, coverage: Coverage) -> str:
         minutes=f"{balance['seconds'] / 60:.1f}",
         aetiology=_listed(balance["aetiology"], "items") or "none",
         spoken=json.dumps(manifest.recipe["spoken"], ensure_ascii=False) if manifest.recipe["spoken"] else "as given",
-        licence_text=manifest.licence,
+        license_text=manifest.license,
         fingerprint=manifest.recipe_fingerprint,
     )
 
@@ -67,8 +67,8 @@ def _configs(manifest: EscuchaManifest) -> list[str]:
     return lines
 
 
-def _licence(statement: str) -> list[str]:
-    merged = merge_licences([statement])
+def _license(statement: str) -> list[str]:
+    merged = merge_licenses([statement])
     return [f"license: {merged}"] if merged != OTHER else [f"license: {OTHER}", "license_name: see-the-card"]
 
 

@@ -44,7 +44,7 @@ class QuestionStore(Protocol):
     """Where questions and sound lie: plain files, or a built set."""
 
     name: str
-    licence: str
+    license: str
 
     def questions(self) -> Sequence[Question]:
         """All questions, in order."""
@@ -100,9 +100,9 @@ class EscuchaData:
         return self._store.name
 
     @property
-    def licence(self) -> str:
+    def license(self) -> str:
         """SPDX identifiers with remarks; "unknown" where none is stated."""
-        return self._store.licence
+        return self._store.license
 
     @cached_property
     def _questions(self) -> tuple[Question, ...]:
@@ -176,7 +176,7 @@ class FileStore:
         self._sounds = SoundFolder(audio or find_audio_folder(folder))
         about = _object(folder / ABOUT)
         self.name = str(about.get("name") or (ESCUCHA if "ESCUCHA" in table.name else folder.resolve().name))
-        self.licence = str(about.get("licence") or "unknown")
+        self.license = str(about.get("license") or "unknown")
 
     def questions(self) -> Sequence[Question]:
         """All questions of the table."""

@@ -5,7 +5,7 @@
     other_length/<id>.flac     what its address gives now, but with another length than the table says
     parts/<id>/                what is under way
 
-Sound stays with who published it: ESCUCHA names addresses and no licence. Fetch what you may use.
+Sound stays with who published it: ESCUCHA names addresses and no license. Fetch what you may use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .windows import RATE, facts, windows
 
 AUDIO, OTHER_LENGTH, PARTS = "audio", "other_length", "parts"
 REPOSITORY = "https://raw.githubusercontent.com/ferugit/ESCUCHA/main"
-"""Where the paper says that the questions are; it states no licence."""
+"""Where the paper says that the questions are; it states no license."""
 CHUNK_S = 60.0
 
 

@@ -15,13 +15,13 @@ FOLDER = "questions"
 
 
 class EscuchaManifest(Manifest):
-    """The content of `manifest.json`. `balance` is the report of `balance.balance_of`, `licence` that of all sound."""
+    """The content of `manifest.json`. `balance` is the report of `balance.balance_of`, `license` that of all sound."""
 
     data_folders: ClassVar[tuple[str, ...]] = (FOLDER,)
     side_files: ClassVar[tuple[str, ...]] = ("README.md",)
 
     benchmark: Literal["escucha"] = "escucha"
-    licence: str
+    license: str
     items: int
     balance: dict[str, Any]
 

@@ -166,7 +166,7 @@ class _Silent:
 
 
 def _plain(message: str) -> str:
-    """A message without colours, "ERROR:" and more than 400 characters."""
+    """A message without colors, "ERROR:" and more than 400 characters."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", message).strip()
     return " ".join(re.sub(r"^ERROR:\s*", "", text).split())[:400]
 

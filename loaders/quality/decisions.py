@@ -1,4 +1,4 @@
-"""From measures, error rate, verdicts and marks to what is kept of a folder of synthesised queries."""
+"""From measures, error rate, verdicts and marks to what is kept of a folder of synthesized queries."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def decide(
     """A decision for every query of the folder, in the order in which they were first spoken.
 
     First the gate, then stage 1, then the judges, who hear only what passed both, `workers` clips at a time. Without a
-    recogniser or judges their stage is left out; without `judges`, verdicts that were stored for the same clip count.
+    recognizer or judges their stage is left out; without `judges`, verdicts that were stored for the same clip count.
     A person's mark for the same clip overrules all. Raises `ModelError` where a judge's API refuses.
     """
     names = [judge.name for judge in judges]

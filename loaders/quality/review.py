@@ -1,4 +1,4 @@
-"""One self-contained HTML page to listen to synthesised queries and mark them. It needs no network.
+"""One self-contained HTML page to listen to synthesized queries and mark them. It needs no network.
 
 A file page cannot write to disk, so it saves its marks as a download, which `add_marks` reads back.
 """

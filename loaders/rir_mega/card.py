@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..card import size_category
-from ..licences import OTHER, merge_licences
+from ..licenses import OTHER, merge_licenses
 from .manifest import FOLDER, ROOMS_FOLDER, PairManifest, Stratum
 from .plan import SPLITS
 from .rows import COLUMNS, CONFIGS, ROOMS_CONFIG
@@ -29,7 +29,7 @@ def pair_card(manifest: PairManifest, folder: Path) -> str:
     return template.substitute(
         configs="\n".join(_configs()),
         languages="\n".join(f"- {language}" for language in dict.fromkeys(manifest.subsets.values())),
-        licence="\n".join(_licence(recipe)),
+        license="\n".join(_license(recipe)),
         pretty_name=json.dumps(f"{recipe['speech']}, clean and in rooms of {recipe['rooms']}", ensure_ascii=False),
         size=size_category(sum(split.pairs for split in manifest.splits.values())),
         speech=recipe["speech"],
@@ -41,7 +41,7 @@ def pair_card(manifest: PairManifest, folder: Path) -> str:
         strata="\n".join(_strata(manifest)),
         edges="\n".join(_edges(manifest)),
         options="\n".join(_options(recipe)),
-        licences="\n".join(_licences(recipe)),
+        licenses="\n".join(_licenses(recipe)),
         seed=recipe["seed"],
         recipe_version=recipe["recipe_version"],
         fingerprint=manifest.recipe_fingerprint,
@@ -66,20 +66,20 @@ def _config(name: str, folder: str, columns: Sequence[str]) -> list[str]:
     return lines
 
 
-def _licence(recipe: dict[str, Any]) -> list[str]:
-    merged = merge_licences([licence for _, _, licence in _parts(recipe)])
+def _license(recipe: dict[str, Any]) -> list[str]:
+    merged = merge_licenses([license for _, _, license in _parts(recipe)])
     if merged != OTHER:
         return [f"license: {merged}"]
-    return [f"license: {OTHER}", "license_name: see-the-table-of-licences"]
+    return [f"license: {OTHER}", "license_name: see-the-table-of-licenses"]
 
 
 def _parts(recipe: dict[str, Any]) -> list[tuple[str, str, str]]:
-    parts = [(part, recipe[part], recipe[f"{part}_licence"]) for part in ("speech", "rooms", "noise")]
+    parts = [(part, recipe[part], recipe[f"{part}_license"]) for part in ("speech", "rooms", "noise")]
     return [part for part in parts if part[1]]
 
 
-def _licences(recipe: dict[str, Any]) -> list[str]:
-    return [f"| {part} `{name}` | {licence} |" for part, name, licence in _parts(recipe)]
+def _licenses(recipe: dict[str, Any]) -> list[str]:
+    return [f"| {part} `{name}` | {license} |" for part, name, license in _parts(recipe)]
 
 
 def _splits(manifest: PairManifest, folder: Path) -> list[str]:

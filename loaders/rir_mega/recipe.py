@@ -40,11 +40,11 @@ class PairRecipe:
 
     speech: str
     speech_version: str
-    speech_licence: str
+    speech_license: str
     subsets: tuple[tuple[str, str], ...]
     rooms: str
     rooms_version: str
-    rooms_licence: str
+    rooms_license: str
     room_measures: str
     pairs: int
     rooms_per_utterance: int
@@ -56,7 +56,7 @@ class PairRecipe:
     snr_db: float | None
     noise: str
     noise_version: str
-    noise_licence: str
+    noise_license: str
     level: Level
     seed: int
     sample_rate: int = RATE
@@ -179,11 +179,11 @@ def open_pair_kitchen(
     recipe = PairRecipe(
         speech=source.name,
         speech_version=source.version,
-        speech_licence=source.licence,
+        speech_license=source.license,
         subsets=tuple(chosen.items()),
         rooms=bank.name,
         rooms_version=bank.version,
-        rooms_licence=bank.licence,
+        rooms_license=bank.license,
         room_measures=rooms_digest(measured),
         pairs=pairs,
         rooms_per_utterance=rooms_per_utterance,
@@ -195,7 +195,7 @@ def open_pair_kitchen(
         snr_db=noise_snr,
         noise=noises.name if noises else "",
         noise_version=noises.version if noises else "",
-        noise_licence=noises.licence if noises else "",
+        noise_license=noises.license if noises else "",
         level=check_level(level),
         seed=seed,
     )

@@ -1,7 +1,7 @@
 """The one pure function through which every pair is made, whatever builds, streams or loads it.
 
 Level policy, the same for both arms: an audible DC offset is subtracted from the speech, a response has unit energy,
-and each clip's peak is brought down to 0.9 where it would pass it. Nothing is normalised beyond that, so the arms
+and each clip's peak is brought down to 0.9 where it would pass it. Nothing is normalized beyond that, so the arms
 differ in level as far as the room changes it, and the gains are recorded. Noise comes after the room, set against the
 reverberant speech; for an utterance it is the same noise from the same place in every room.
 """
@@ -15,7 +15,7 @@ from ..audio import check_samples, encode_flac
 from ..banks.details import read_at
 from ..banks.protocols import NoiseInfo
 from ..mixing import (
-    LevelledSpeech,
+    LeveledSpeech,
     level_noise,
     level_recording,
     level_speech,
@@ -124,7 +124,7 @@ def _prepared(kitchen: PairKitchen, rir_id: str) -> PreparedRoom:
     return kitchen.cache.rooms.get(rir_id, prepare)
 
 
-def _draw_noise(kitchen: PairKitchen, planned: PlannedUtterance, dry: LevelledSpeech) -> tuple[NoiseInfo, Samples, int]:
+def _draw_noise(kitchen: PairKitchen, planned: PlannedUtterance, dry: LeveledSpeech) -> tuple[NoiseInfo, Samples, int]:
     """The noise of an utterance, whole and at 16 kHz, and where in it the utterance's segment begins."""
     bank, seed = kitchen.noise, kitchen.recipe.seed
     if bank is None:

@@ -38,14 +38,14 @@ SOURCES = {
             ".beir:open_beir",
             "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv",
             "PATH",
-            ("language", "split", "subset", "licence"),
+            ("language", "split", "subset", "license"),
         ),
         SourceSpec(
             "mteb",
             ".mteb_collection:open_mteb",
             "retrieval data on the Hub; without a place the six published subsets",
             "ORG/NAME@COMMIT",
-            ("language", "split", "subset", "licence"),
+            ("language", "split", "subset", "license"),
         ),
         SourceSpec(
             "release", ".release:open_release", "the published SQuTR: folder, zip or Hub", "PATH or ORG/NAME@COMMIT",
@@ -56,7 +56,7 @@ SOURCES = {
             ".recorded:open_recorded",
             "recordings with transcripts, without a corpus",
             "PATH",
-            ("language", "subset", "licence"),
+            ("language", "subset", "license"),
         ),
         SourceSpec(
             "librispeech",

@@ -35,7 +35,7 @@ from .tables import (
 
 
 def qrels_table(path: Path) -> Table:
-    """A file of judgements with a header, as a table. Raises `DataError` for the TREC format, which has none."""
+    """A file of judgments with a header, as a table. Raises `DataError` for the TREC format, which has none."""
     table = delimited_table(path)
 
     def rows() -> Iterator[Row]:
@@ -54,13 +54,13 @@ class BeirSource:
     """A BEIR folder as a source with one subset. Documents are streamed, never held together."""
 
     def __init__(
-        self, root: Path, *, language: str, split: str = "test", subset: str = "", licence: str = "unknown"
+        self, root: Path, *, language: str, split: str = "test", subset: str = "", license: str = "unknown"
     ) -> None:
         self.root = root
         self._language = check_language(language)
         self._split = split
         self._subset = subset_name(subset or root.resolve().name)
-        self._licence = licence
+        self._license = license
         missing = [name for name in ("corpus.jsonl", "queries.jsonl", "qrels") if not (root / name).exists()]
         if missing:
             raise DataError(
@@ -88,9 +88,9 @@ class BeirSource:
         return files_version(self.root, names, choices=f"{self._subset} {self._language}")
 
     @property
-    def licence(self) -> str:
+    def license(self) -> str:
         """What was given, else "unknown"."""
-        return self._licence
+        return self._license
 
     @property
     def subsets(self) -> Mapping[str, str]:
@@ -128,7 +128,7 @@ class BeirSource:
         return list(self._judgements)
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """All judgements of the split, checked against queries and corpus when first asked for."""
+        """All judgments of the split, checked against queries and corpus when first asked for."""
         self._check(subset)
         return self._checked
 
@@ -138,12 +138,12 @@ class BeirSource:
 
 
 def open_beir(name: SourceName) -> BeirSource:
-    """The source `beir:PATH?language=…`, with the options `split`, `subset` and `licence`."""
+    """The source `beir:PATH?language=…`, with the options `split`, `subset` and `license`."""
     folder = name.folder()
     return BeirSource(
         folder,
         language=name.language(f"the BEIR folder {folder}"),
         split=name.option("split", "test"),
         subset=name.option("subset"),
-        licence=name.option("licence", "unknown"),
+        license=name.option("license", "unknown"),
     )

@@ -1,6 +1,6 @@
-"""A collection folder: texts, judgements and clean speech side by side, the layout of the embedded source `mini`.
+"""A collection folder: texts, judgments and clean speech side by side, the layout of the embedded source `mini`.
 
-    about.json                 {"name": "mini", "licence": "CC0-1.0", "subsets": {"mini-en": "en", …}}
+    about.json                 {"name": "mini", "license": "CC0-1.0", "subsets": {"mini-en": "en", …}}
     corpus.<language>.jsonl    {"_id", "title", "text"}
     queries.<language>.jsonl   {"_id", "text", "domain"}
     qrels.<language>.jsonl     {"query-id", "corpus-id", "score"}
@@ -40,7 +40,7 @@ class CollectionSource:
         self._clips: dict[str, dict[str, Clip]] = {}
         about = self._about
         self._name = text_field(about, "name", str(root / "about.json"))
-        self._licence = text_field(about, "licence", str(root / "about.json"))
+        self._license = text_field(about, "license", str(root / "about.json"))
 
     @cached_property
     def _about(self) -> dict[str, Any]:
@@ -66,9 +66,9 @@ class CollectionSource:
         return self._name
 
     @property
-    def licence(self) -> str:
+    def license(self) -> str:
         """SPDX identifiers of text and speech, from `about.json`."""
-        return self._licence
+        return self._license
 
     @cached_property
     def version(self) -> str:
@@ -115,7 +115,7 @@ class CollectionSource:
         return self._documents[subset]
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """All judgements. Raises `DataError` where one names an unknown query or document, or judges a pair twice."""
+        """All judgments. Raises `DataError` where one names an unknown query or document, or judges a pair twice."""
         table = self._checked("qrels", subset)
         found = read_qrels(table)
         check_judged(table, found, self.queries(subset), self.documents(subset))

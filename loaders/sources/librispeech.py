@@ -42,7 +42,7 @@ PARTS = {
 }
 """Name of a part to the folder of the repository that holds it."""
 
-LICENCE = "CC-BY-4.0"
+LICENSE = "CC-BY-4.0"
 TRANSCRIPTS = ".trans.txt"
 
 
@@ -69,7 +69,7 @@ class _Store(Protocol):
 class LibriSpeechSource:
     """One part of LibriSpeech as a source. A query is an utterance, its group the speaker; the subset is the part."""
 
-    licence = LICENCE
+    license = LICENSE
 
     def __init__(self, part: str, store: _Store) -> None:
         if part not in PARTS:

@@ -1,6 +1,6 @@
-"""Retrieval data in the form that the Hub's `mteb` organisation uses: configs corpus, queries and qrels. Texts only.
+"""Retrieval data in the form that the Hub's `mteb` organization uses: configs corpus, queries and qrels. Texts only.
 
-It is plain parquet, read with `datasets.load_dataset`; the package mteb is not needed. The config of the judgements is
+It is plain parquet, read with `datasets.load_dataset`; the package mteb is not needed. The config of the judgments is
 called `default` or `qrels`, that of the queries `queries` or `query`; ids are `_id` or `id`. A config's split is the
 one asked for, or its only one.
 """
@@ -40,7 +40,7 @@ class MtebCollection:
     repository: str
     revision: str
     split: str
-    licence: str = "unknown"
+    license: str = "unknown"
 
 
 PUBLISHED = (
@@ -55,7 +55,7 @@ PUBLISHED = (
     MtebCollection("t2retrieval", "zh", "mteb/T2Retrieval", "cf778c0ea4168ec5174a34d888d6453e4cde9222", "dev",
                    "Apache-2.0"),
 )  # fmt: skip
-"""The six subsets of SQuTR (arXiv 2602.12783). Commit, split and licence as in mteb 2.26.24's task metadata."""
+"""The six subsets of SQuTR (arXiv 2602.12783). Commit, split and license as in mteb 2.26.24's task metadata."""
 
 
 class MtebSource:
@@ -96,9 +96,9 @@ class MtebSource:
         return hashlib.sha256("\n".join(versions).encode()).hexdigest()[:12]
 
     @property
-    def licence(self) -> str:
-        """All licences."""
-        return " AND ".join(sorted({collection.licence for collection in self._collections.values()}))
+    def license(self) -> str:
+        """All licenses."""
+        return " AND ".join(sorted({collection.license for collection in self._collections.values()}))
 
     @property
     def subsets(self) -> Mapping[str, str]:
@@ -129,7 +129,7 @@ class MtebSource:
         return stream_documents(_table(self._of(subset), CORPUS_CONFIGS))
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """All judgements of the split, checked against queries and corpus when first asked for."""
+        """All judgments of the split, checked against queries and corpus when first asked for."""
         if subset not in self._checked:
             judged = self._judged(subset)
             table = _table(self._of(subset), QRELS_CONFIGS)
@@ -204,7 +204,7 @@ def _load(collection: MtebCollection, configs: tuple[str, ...]) -> datasets.Data
 
 
 def open_mteb(name: SourceName) -> MtebSource:
-    """The source `mteb`, `mteb:ORG/NAME@COMMIT` or `mteb:FOLDER`, with `language`, `split`, `subset` and `licence`."""
+    """The source `mteb`, `mteb:ORG/NAME@COMMIT` or `mteb:FOLDER`, with `language`, `split`, `subset` and `license`."""
     if not name.place:
         if name.options.keys() - {"speech", "missing"}:
             raise UsageError(
@@ -226,6 +226,6 @@ def open_mteb(name: SourceName) -> MtebSource:
         repository=str(place),
         revision=revision or "",
         split=name.option("split") or (published.split if published else "test"),
-        licence=name.option("licence") or (published.licence if published else "unknown"),
+        license=name.option("license") or (published.license if published else "unknown"),
     )
     return MtebSource([collection])

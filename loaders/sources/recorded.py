@@ -1,11 +1,11 @@
-"""Recordings with a table that says what they are: the user's own voices, or clips that were synthesised before.
+"""Recordings with a table that says what they are: the user's own voices, or clips that were synthesized before.
 
     my-voice/
       manifest.jsonl     or manifest.tsv, manifest.csv, speech.jsonl, metadata.jsonl, metadata.csv
       q1.wav  …          any format that libsndfile reads, one channel, at any rate
 
 A row needs `file` (relative to the table) and `id` or `text`. It may have `language`, `speaker`, `voice`, `subset`,
-`licence` and `tts_error_rate`. TSV and CSV have a first line with these names.
+`license` and `tts_error_rate`. TSV and CSV have a first line with these names.
 
 Such a folder is used in two ways. `Recordings` gives the clean speech of another source's queries. `RecordedSource` is
 a source of its own: each recording is a query, its transcript the text; there is no corpus and nothing is judged, so
@@ -38,7 +38,7 @@ ID_KEYS = ("_id", "id", "query-id", "query_id")
 TEXT_KEYS = ("text", "transcript", "transcription", "sentence")
 LANGUAGE_KEYS = ("language", "lang")
 SPEAKER_KEYS = ("speaker", "speaker_id")
-LICENCE_KEYS = ("licence", "license")
+LICENSE_KEYS = ("license", "license")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Recording:
     text: str
     language: str
     subset: str
-    licence: str
+    license: str
     place: str
 
 
@@ -117,13 +117,13 @@ def _find_manifest(path: Path) -> Path:
 class Recordings:
     """A folder of recordings with its table (or the path of the table). Sound is read on demand."""
 
-    def __init__(self, path: Path, *, licence: str = "") -> None:
+    def __init__(self, path: Path, *, license: str = "") -> None:
         self.manifest = _find_manifest(path)
         self.folder = self.manifest.parent
-        self._licence = licence
+        self._license = license
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_reopen, (self.manifest, self._licence))
+        return (_reopen, (self.manifest, self._license))
 
     @property
     def name(self) -> str:
@@ -137,10 +137,10 @@ class Recordings:
         return files_version(self.folder, (self.manifest.name, *files))
 
     @cached_property
-    def licence(self) -> str:
+    def license(self) -> str:
         """What was given, else all that the table names, else "unknown"."""
-        named = sorted({row.licence for row in self.rows if row.licence})
-        return self._licence or " AND ".join(named) or "unknown"
+        named = sorted({row.license for row in self.rows if row.license})
+        return self._license or " AND ".join(named) or "unknown"
 
     @cached_property
     def rows(self) -> tuple[Recording, ...]:
@@ -158,7 +158,7 @@ class Recordings:
                 optional_text(row, aliased(row, TEXT_KEYS), place).strip(),
                 check_language(language) if language else "",
                 optional_text(row, "subset", place),
-                optional_text(row, aliased(row, LICENCE_KEYS), place),
+                optional_text(row, aliased(row, LICENSE_KEYS), place),
                 place,
             )
             if not (recording.id or recording.text):
@@ -214,17 +214,17 @@ class Recordings:
         if row is None:
             raise AudioError(
                 f"query {query.id!r} of {query.subset} has no recording in {self.manifest}.",
-                hint="Record or synthesise it, or take only the recorded queries with missing=skip.",
+                hint="Record or synthesize it, or take only the recorded queries with missing=skip.",
             )
         return read_clip(self.folder, row.clip, query)
 
 
-def _reopen(manifest: Path, licence: str) -> Recordings:
-    return Recordings(manifest, licence=licence)
+def _reopen(manifest: Path, license: str) -> Recordings:
+    return Recordings(manifest, license=license)
 
 
 class RecordedSource:
-    """Recordings as a source of their own: every recording is a query, without corpus and judgements.
+    """Recordings as a source of their own: every recording is a query, without corpus and judgments.
 
     One subset per language, named `subset` (by default after the folder), with the language behind it where there are
     several. A query's id is the row's, else the file's path without its suffix; its group is the speaker.
@@ -246,9 +246,9 @@ class RecordedSource:
         return self.recordings.version + (f"-{self._language}" if self._language else "")
 
     @property
-    def licence(self) -> str:
+    def license(self) -> str:
         """That of the recordings."""
-        return self.recordings.licence
+        return self.recordings.license
 
     @property
     def subsets(self) -> Mapping[str, str]:
@@ -318,6 +318,6 @@ class RecordedSource:
 
 
 def open_recorded(name: SourceName) -> RecordedSource:
-    """The source `recorded:PATH`, with the options `language`, `subset` and `licence`."""
-    recordings = Recordings(name.folder(), licence=name.option("licence"))
+    """The source `recorded:PATH`, with the options `language`, `subset` and `license`."""
+    recordings = Recordings(name.folder(), license=name.option("license"))
     return RecordedSource(recordings, language=name.option("language"), subset=name.option("subset"))

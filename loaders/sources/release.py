@@ -14,7 +14,7 @@ The published files have defects. They are lived with as said here, and `Release
 - an empty document stays in the corpus, where nothing finds it;
 - where a query's text differs between files, that of `queries.jsonl` holds;
 - the metadata of a recording may lie at the subset's root or beside the sound; where both exist, the root's holds;
-- a judgement of a document that is not in the corpus stays: it can never be found, and ideal rankings count it;
+- a judgment of a document that is not in the corpus stays: it can never be found, and ideal rankings count it;
 - a query that nothing judges stays, and so does one without a recording.
 
 What could mean two things is an error: an id that occurs twice, a pair judged twice, a judged query without text.
@@ -51,7 +51,7 @@ from .tables import (
 REPOSITORY = "SLLMCommunity/SQuTR"
 REVISION = "2f1b041e2e98e0d28ed68fbcf22126ef247eb719"
 """The commit that is read where none is written; its one data file is a zip of 21,069,841,248 B."""
-LICENCE = "CC-BY-SA-4.0"
+LICENSE = "CC-BY-SA-4.0"
 """Of the published data."""
 
 SUBSETS = ("fiqa", "hotpotqa", "nq", "medicalretrieval", "duretrieval", "t2retrieval")
@@ -112,9 +112,9 @@ class ReleaseSource:
         return "release"
 
     @property
-    def licence(self) -> str:
+    def license(self) -> str:
         """That of the published data."""
-        return LICENCE
+        return LICENSE
 
     @cached_property
     def version(self) -> str:
@@ -202,7 +202,7 @@ class ReleaseSource:
         return stream_documents(self._of(subset, "corpus.jsonl"))
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """All judgements. Raises `DataError` where a judged query has no text."""
+        """All judgments. Raises `DataError` where a judged query has no text."""
         table = self._of(subset, "qrels/test.jsonl")
         found = read_qrels(table)
         known = {query.id for query in self.queries(subset)}

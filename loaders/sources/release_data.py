@@ -35,7 +35,7 @@ class _Sound:
 class ReleaseData:
     """`PairedData` over a release. Conditions are those that every chosen subset has recordings of.
 
-    The published sound is passed on as it is, without loss where it has 16 bits at 24 kHz: nothing is mixed, levelled
+    The published sound is passed on as it is, without loss where it has 16 bits at 24 kHz: nothing is mixed, leveled
     or checked for silence (only what 16 bits cannot hold is turned down, see `gain_db`). A clip that is missing comes
     as a row without audio (`b""`, 0 s) and one that cannot be decoded as the bytes that it has, so that an evaluation
     counts both as failures and the pairing holds. `limit` queries per subset are drawn by the keyed rule (0: all).
@@ -86,7 +86,7 @@ class ReleaseData:
         return {
             "source": self.source.name,
             "source_version": self.source.fingerprint(tuple(self._arms.values()))[:12],
-            "licence": self.source.licence,
+            "license": self.source.license,
             "subsets": dict(self.subsets),
             "conditions": list(self.conditions),
             "noise": "as published",

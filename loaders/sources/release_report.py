@@ -39,7 +39,7 @@ class SourceReport:
 
     def __str__(self) -> str:
         """One line with the counts, then one per kind of defect."""
-        lines = [f"{self.subset}: {self.queries:,} queries, {self.documents:,} documents, {self.qrels:,} judgements"]
+        lines = [f"{self.subset}: {self.queries:,} queries, {self.documents:,} documents, {self.qrels:,} judgments"]
         for kind, defect in self.defects.items():
             more = ", …" if defect.count > len(defect.examples) else ""
             lines.append(f"  {kind.replace('_', ' ')}: {defect.count:,} ({', '.join(defect.examples)}{more})")

@@ -48,9 +48,9 @@ class SpokenSource:
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
     @property
-    def licence(self) -> str:
-        """Both licences."""
-        return " AND ".join(dict.fromkeys((self.texts.licence, self.recordings.licence)))
+    def license(self) -> str:
+        """Both licenses."""
+        return " AND ".join(dict.fromkeys((self.texts.license, self.recordings.license)))
 
     @property
     def subsets(self) -> Mapping[str, str]:
@@ -96,7 +96,7 @@ class SpokenSource:
 
 
 def with_recordings(texts: Source, recordings: Recordings, *, missing: str = "refuse") -> SpokenSource:
-    """`texts` spoken by `recordings`: the user's own voices, or a folder of clips synthesised before.
+    """`texts` spoken by `recordings`: the user's own voices, or a folder of clips synthesized before.
 
     A recording is found by the query's id, or by its text (see `Recordings.find`). Where a query has none, `speech`
     raises `AudioError`; with `missing="skip"` such queries are left out of the source. Raises `DataError` where a
@@ -111,6 +111,6 @@ def no_speech(source: str, query: Query) -> AudioError:
     """The error of a source that has texts only."""
     return AudioError(
         f"{source} has texts only, so query {query.id!r} of {query.subset} has no recording.",
-        hint="Record or synthesise the queries into a folder with a manifest.jsonl, and add it to the source's name: "
+        hint="Record or synthesize the queries into a folder with a manifest.jsonl, and add it to the source's name: "
         "?speech=DIR (or &speech=DIR behind another option).",
     )

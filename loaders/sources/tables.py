@@ -1,4 +1,4 @@
-"""The tables of a text collection: queries, documents, judgements, read row by row and checked.
+"""The tables of a text collection: queries, documents, judgments, read row by row and checked.
 
 Every source reads through here, so the same mistake gives the same error, with file, line and id.
 """
@@ -50,8 +50,8 @@ def subset_name(text: str) -> str:
 
     Raises `DataError` if nothing is left.
 
-    >>> subset_name("My_Help.Centre 2")
-    'my-help.centre-2'
+    >>> subset_name("My_Help.Center 2")
+    'my-help.center-2'
     """
     name = re.sub(r"(?:[^\w.]|_)+", "-", text.lower()).strip("-")
     if not name:
@@ -70,7 +70,7 @@ def _passage(row: Mapping[str, Any], key: str, place: str, *, default: str | Non
 
 
 def grade_field(row: Mapping[str, Any], place: str) -> int:
-    """The grade of a judgement: an integer, also written as text or as a float without a fraction.
+    """The grade of a judgment: an integer, also written as text or as a float without a fraction.
 
     >>> grade_field({"score": 1.0}, "row 1"), grade_field({"score": "2"}, "row 1")
     (1, 2)
@@ -142,7 +142,7 @@ def _refuse_repeated(table: Table, hashes: array[int]) -> None:
 
 
 def read_qrels(table: Table) -> dict[Qrel, int]:
-    """All judgements in order, each with the number of its row.
+    """All judgments in order, each with the number of its row.
 
     Raises `DataError` for a grade that is no integer, a pair that is judged twice, or if there are none.
     """
@@ -164,14 +164,14 @@ def read_qrels(table: Table) -> dict[Qrel, int]:
         pairs.add(pair)
         found[qrel] = number
     if not found:
-        raise DataError(f"{table.name} holds no judgements.", hint="Add at least one.")
+        raise DataError(f"{table.name} holds no judgments.", hint="Add at least one.")
     return found
 
 
 def check_judged(
     table: Table, qrels: Mapping[Qrel, int], queries: Iterable[Query], documents: Iterable[Document]
 ) -> None:
-    """Raise `DataError` where a judgement names a query or document that does not exist. `documents` is streamed."""
+    """Raise `DataError` where a judgment names a query or document that does not exist. `documents` is streamed."""
     query_ids = {query.id for query in queries}
     for qrel, number in qrels.items():
         if qrel.query_id not in query_ids:

@@ -1,4 +1,4 @@
-"""Several takes of a query, and the one that a recogniser understands best (SQuTR, arXiv 2602.12783, section 3.2).
+"""Several takes of a query, and the one that a recognizer understands best (SQuTR, arXiv 2602.12783, section 3.2).
 
 A take is a voice and a seed. Engines that draw from a seed give takes of one voice; for engines that do not, takes
 differ in their voice: the keyed voice first, then the others in a keyed order.
@@ -23,13 +23,13 @@ Vary = Literal["seed", "voice"]
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a recogniser made of one clip; `error` is set, and `text` empty, if it could not decode it."""
+    """What a recognizer made of one clip; `error` is set, and `text` empty, if it could not decode it."""
 
     text: str
     error: str = ""
 
 
-class Recogniser(Protocol):
+class Recognizer(Protocol):
     """Speech to text, as much of it as rating takes needs."""
 
     @property
@@ -53,9 +53,9 @@ ErrorRate = Callable[[str, str, str], float]
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """How takes are rated: a recogniser and an error rate."""
+    """How takes are rated: a recognizer and an error rate."""
 
-    recogniser: Recogniser
+    recognizer: Recognizer
     error_rate: ErrorRate
 
 
@@ -130,17 +130,17 @@ def speak_takes(synthesizer: Synthesizer, query: Query, text: str, plan: Sequenc
 def rate_takes(
     takes: Sequence[Sequence[Take]], references: Sequence[Sequence[str]], language: str, rating: Rating
 ) -> list[list[RatedTake]]:
-    """All takes of several queries rated in one call of the recogniser.
+    """All takes of several queries rated in one call of the recognizer.
 
     `references` holds, per query, the texts that count as right (as written, and as it is said); the lowest of their
-    rates is the take's, because a recogniser may write either. Raises `ModelError` if the recogniser answers with
+    rates is the take's, because a recognizer may write either. Raises `ModelError` if the recognizer answers with
     another number of texts than it was given clips.
     """
     flat = [take for of_query in takes for take in of_query]
-    clips = [resample(take.samples, SAMPLE_RATE, rating.recogniser.sample_rate) for take in flat]
-    heard = list(rating.recogniser.hear(clips, language=language)) if clips else []
+    clips = [resample(take.samples, SAMPLE_RATE, rating.recognizer.sample_rate) for take in flat]
+    heard = list(rating.recognizer.hear(clips, language=language)) if clips else []
     if len(heard) != len(flat):
-        raise ModelError(f"{rating.recogniser.name} answered {len(heard)} times for {len(flat)} clips.")
+        raise ModelError(f"{rating.recognizer.name} answered {len(heard)} times for {len(flat)} clips.")
     answers = iter(heard)
     out = []
     for of_query, texts in zip(takes, references, strict=True):

@@ -84,7 +84,7 @@ class CosyVoiceSynthesizer:
             "cosyvoice",
             _model_folder(self.model).name,
             self.revision or _weights_sha256(self.model),
-            f"Apache-2.0 AND {self.table.licence}",
+            f"Apache-2.0 AND {self.table.license}",
             {"fp16": self.fp16, "instruction": self.instruction, "speakers": self.table.version},
         )
 

@@ -61,7 +61,7 @@ class KokoroSynthesizer:
 
     @property
     def spec(self) -> SynthesizerSpec:
-        """Engine, where the model comes from, its sha256, licence and speed."""
+        """Engine, where the model comes from, its sha256, license and speed."""
         if self.model:
             source, revision = Path(self.model).name, _local_sha256(self.model)
         elif _packaged_parts():

@@ -156,9 +156,9 @@ def _chinese(text: str) -> str:
         from misaki.zh_normalization import TextNormalizer
     except ImportError as error:
         raise missing_extra(error.name or "misaki", EXTRA) from error
-    normalised = ZHG2P.map_punctuation("".join(TextNormalizer().normalize(text)).replace("〇", "零"))
+    normalized = ZHG2P.map_punctuation("".join(TextNormalizer().normalize(text)).replace("〇", "零"))
     out = []
-    for run in re.findall(rf"[{_HAN}]+|[A-Za-z][A-Za-z' -]*|[^{_HAN}A-Za-z]+", normalised):
+    for run in re.findall(rf"[{_HAN}]+|[A-Za-z][A-Za-z' -]*|[^{_HAN}A-Za-z]+", normalized):
         if re.match(rf"[{_HAN}]", run):
             out.append(" ".join(_word(word, ZHG2P.py2ipa) for word in _words(run)))
         elif run[0].isalpha() and run[0].isascii():

@@ -14,14 +14,14 @@ class SynthesizerSpec:
     """Everything that decides what a synthesizer returns; it enters recipes and cards.
 
     `engine` is its name in the table of backends, `model` where the weights or the library came from, `revision` a
-    version, a commit or a sha256, `licence` the SPDX identifier under which its speech may be passed on ("" if none
+    version, a commit or a sha256, `license` the SPDX identifier under which its speech may be passed on ("" if none
     is needed or known).
     """
 
     engine: str
     model: str
     revision: str
-    licence: str = ""
+    license: str = ""
     settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
 

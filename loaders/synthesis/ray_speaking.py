@@ -1,4 +1,4 @@
-"""Speaking on a Ray cluster (extra `squtr[ray]`): synthesizers and the recogniser that rates them as actors.
+"""Speaking on a Ray cluster (extra `squtr[ray]`): synthesizers and the recognizer that rates them as actors.
 
 Every actor has its own of both, loaded once. Clips come back to this process, which writes them, so nothing but weights
 must be on the nodes: those of a path must lie under the same path there.
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ...errors import UsageError, unknown_name
 from ..ray_map import RayMap
-from .synthesising import Batch, Speaking, SpeechEngine, Spoken, speak_batch, speak_here
+from .synthesizing import Batch, Speaking, SpeechEngine, Spoken, speak_batch, speak_here
 
 SPEECH_ENGINES = ("here", "ray")
 
@@ -37,7 +37,7 @@ class RaySpeaking:
 
 
 class _BatchSpeaker:
-    """Speaks batches; synthesizer and recogniser load at the first."""
+    """Speaks batches; synthesizer and recognizer load at the first."""
 
     def __init__(self, speaking: Speaking) -> None:
         self._speaking = speaking

@@ -3,7 +3,7 @@
 A folder with `speakers.jsonl`, `speakers.csv` or `speakers.tsv`:
 
     {"id": "zh-f-001", "language": "zh", "gender": "female", "age_band": "20-29", "accent": "Beijing",
-     "licence": "CC0-1.0", "clip": "zh/f001.wav", "transcript": "希望你以后能够做得比我还好。"}
+     "license": "CC0-1.0", "clip": "zh/f001.wav", "transcript": "希望你以后能够做得比我还好。"}
 
 `clip` is relative to the table. `transcript` is what the clip says; without it an engine clones the voice alone.
 """
@@ -38,7 +38,7 @@ class Speaker:
     gender: str = ""
     age_band: str = ""
     accent: str = ""
-    licence: str = ""
+    license: str = ""
     clip: str = ""
     transcript: str = ""
 
@@ -110,9 +110,9 @@ class SpeakerTable:
         return digest.hexdigest()[:12]
 
     @property
-    def licence(self) -> str:
-        """The licences of the reference clips, joined by "AND"; "unknown" for those without one."""
-        named = {speaker.licence or "unknown" for speaker in self.speakers if speaker.clip}
+    def license(self) -> str:
+        """The licenses of the reference clips, joined by "AND"; "unknown" for those without one."""
+        named = {speaker.license or "unknown" for speaker in self.speakers if speaker.clip}
         return " AND ".join(sorted(named)) or "unknown"
 
 
@@ -145,7 +145,7 @@ def _find_table(path: Path) -> Path:
 
 def _speaker(row: Mapping[str, Any], place: str) -> Speaker:
     values = {
-        key: optional_text(row, key, place) for key in ("gender", "age_band", "accent", "licence", "clip", "transcript")
+        key: optional_text(row, key, place) for key in ("gender", "age_band", "accent", "license", "clip", "transcript")
     }
     if values["gender"] not in GENDERS:
         raise DataError(

@@ -1,4 +1,4 @@
-"""A folder of synthesised queries: clips, a journal of what was spoken, and the index that sources read.
+"""A folder of synthesized queries: clips, a journal of what was spoken, and the index that sources read.
 
     speech.jsonl     the index: what is good, in the order of the queries; read with `?speech=DIR` (see `sources`)
     rejected.jsonl   the rest, each row with its reasons
@@ -6,7 +6,7 @@
     journal.jsonl    one line per finished query, appended as it is done; a stopped run continues from it
     synthesis.json   the settings that decide the speech
 
-A row has `_id, subset, language, text, spoken_text, file, voice, speaker, licence, duration_s, tts_error_rate, heard,
+A row has `_id, subset, language, text, spoken_text, file, voice, speaker, license, duration_s, tts_error_rate, heard,
 transcriber, candidates, rates, seed, sha256, failure`. `sha256` is that of the decoded 16-bit samples.
 """
 
@@ -43,7 +43,7 @@ class SpeechRow(BaseModel):
     file: str = ""
     voice: str = ""
     speaker: str = ""
-    licence: str = ""
+    license: str = ""
     duration_s: float = 0.0
     tts_error_rate: float | None = None
     heard: str = ""
@@ -109,7 +109,7 @@ class SpeechFolder:
         if self._rows is None:
             path = self.root / JOURNAL
             if not path.is_file():
-                raise DataError(f"{self.root} holds no synthesised speech ({JOURNAL}).", hint="Run squtr synthesize.")
+                raise DataError(f"{self.root} holds no synthesized speech ({JOURNAL}).", hint="Run squtr synthesize.")
             self._rows = {}
             lines = path.read_bytes().split(b"\n")
             for number, line in enumerate(lines, start=1):

@@ -2,7 +2,7 @@
 
 espeak-ng reads plain numbers well in English and Spanish; what it gets wrong is rewritten first: currency signs before
 the number, units, English years and dates, Spanish apocope ("21 días" is "veintiún días"). Chinese numbers are
-rewritten by `misaki`'s text normaliser where the phonemes are made.
+rewritten by `misaki`'s text normalizer where the phonemes are made.
 """
 
 from __future__ import annotations

@@ -13,16 +13,16 @@ __version__ = "0.1.0"
 from .loaders import hook as _hook
 
 if TYPE_CHECKING:
-    from .harness.backends import (
+    from .harness.components import (
         load_audio_text_encoder,
         load_front_end,
         load_retriever,
         load_text_encoder,
         load_transcriber,
     )
+    from .harness.evaluation.evaluate import evaluate
     from .harness.mteb.models import mteb_model
     from .harness.mteb.tasks import mteb_benchmark, mteb_tasks
-    from .harness.pipeline.evaluate import evaluate
     from .harness.systems import Cascade, EndToEnd, RunOnly, System, load_systems, parse_system
     from .loaders.loading import config_names_of as config_names
     from .loaders.loading import load_dataset
@@ -54,14 +54,14 @@ _LAZY = {
     "RunOnly": ("harness.systems", "RunOnly"),
     "System": ("harness.systems", "System"),
     "config_names": ("loaders.loading", "config_names_of"),
-    "evaluate": ("harness.pipeline.evaluate", "evaluate"),
-    "load_audio_text_encoder": ("harness.backends", "load_audio_text_encoder"),
+    "evaluate": ("harness.evaluation.evaluate", "evaluate"),
+    "load_audio_text_encoder": ("harness.components", "load_audio_text_encoder"),
     "load_dataset": ("loaders.loading", "load_dataset"),
-    "load_front_end": ("harness.backends", "load_front_end"),
-    "load_retriever": ("harness.backends", "load_retriever"),
+    "load_front_end": ("harness.components", "load_front_end"),
+    "load_retriever": ("harness.components", "load_retriever"),
     "load_systems": ("harness.systems", "load_systems"),
-    "load_text_encoder": ("harness.backends", "load_text_encoder"),
-    "load_transcriber": ("harness.backends", "load_transcriber"),
+    "load_text_encoder": ("harness.components", "load_text_encoder"),
+    "load_transcriber": ("harness.components", "load_transcriber"),
     "mteb_benchmark": ("harness.mteb.tasks", "mteb_benchmark"),
     "mteb_model": ("harness.mteb.models", "mteb_model"),
     "mteb_tasks": ("harness.mteb.tasks", "mteb_tasks"),

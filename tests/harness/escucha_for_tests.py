@@ -1,4 +1,4 @@
-"""A small set of questions with sound, and answerers whose behaviour is known."""
+"""A small set of questions with sound, and answerers whose behavior is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models for the tests of what goes through mteb: a spy, a toy encoder of sound and text, a recogniser that garbles."""
+"""Models for the tests of what goes through mteb: a spy, a toy encoder of sound and text, a recognizer that garbles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from squtr.errors import AudioError
-from squtr.harness.backends.fusion import reciprocal_rank_fusion
+from squtr.harness.components.retrievers.fusion import reciprocal_rank_fusion
 from squtr.harness.protocols import ComponentSpec, Hit, Hypothesis, Transcript
 from squtr.loaders.paired import PairedData
 from squtr.loaders.records import SpokenQuery

@@ -12,10 +12,10 @@ from typing import Any, Literal
 import numpy as np
 import soundfile
 
-from squtr.harness.backends.composite import Composite
-from squtr.harness.pipeline.evaluate import Evaluation
+from squtr.harness.components.retrievers.composite import Composite
+from squtr.harness.evaluation.evaluate import Evaluation
 from squtr.harness.protocols import ComponentSpec, DocumentLookup, Hit, Hypothesis, Transcript
-from squtr.harness.results import RunRecord
+from squtr.harness.results.envelope import RunRecord
 from squtr.loaders.build import build
 from squtr.loaders.paired import BuiltData, PairedData
 from squtr.loaders.recipe import open_kitchen
@@ -152,7 +152,7 @@ class Backwards(Composite):
 class SharedSounds:
     """Data whose clips are given, for one subset `s` in English."""
 
-    recipe: Mapping[str, Any] = {"source": "synthetic", "source_version": "1", "licence": "CC0-1.0"}
+    recipe: Mapping[str, Any] = {"source": "synthetic", "source_version": "1", "license": "CC0-1.0"}
     revision, manifest_sha256 = "1", ""
     subsets: Mapping[str, str] = {"s": "en"}
 

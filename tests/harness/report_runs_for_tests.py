@@ -15,7 +15,7 @@ import pyarrow as pa
 from squtr.harness.metrics.error_counts import ErrorCounts, count_errors
 from squtr.harness.metrics.robustness import loss
 from squtr.harness.metrics.statistics import Interval, corpus_rate_interval, mean_interval
-from squtr.harness.results import (
+from squtr.harness.results.envelope import (
     SECONDS_SCHEMA,
     DataInfo,
     Environment,
@@ -285,7 +285,7 @@ def _record(
             source="mini",
             source_version="1",
             revision="",
-            licence="CC-BY-4.0",
+            license="CC-BY-4.0",
             config=f"{language}_{condition}",
             language=language,
             condition=condition,
@@ -323,7 +323,7 @@ def _record(
 
 
 def _seconds(system: Parts, rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """What hearing took: a recogniser 0.4 s, an encoder 0.1 s, a front end 0.3 s."""
+    """What hearing took: a recognizer 0.4 s, an encoder 0.1 s, a front end 0.3 s."""
     taken = {"seconds": 0.1 if system.encoder else 0.4, "front_end_seconds": 0.3 if system.front_end else 0.0}
     rows = [{"id": row["id"], "subset": row["subset"], **taken} for row in rows]
     return pa.Table.from_pylist(rows, schema=SECONDS_SCHEMA)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from squtr.harness.protocols import ComponentSpec, Transcript
-from squtr.harness.rir_mega.recognisers import Recogniser
+from squtr.harness.rir_mega.recognizers import Recognizer
 from squtr.loaders.audio import decode_audio
 from squtr.loaders.rir_mega.build import build_pairs
 from squtr.loaders.rir_mega.data import RirMegaData
@@ -110,5 +110,5 @@ def halved(data: RirMegaData, table: Words, *, clean: bool = True) -> Words:
     return {**table, **more}
 
 
-def recogniser(table: Mapping[str, str | Transcript], name: str = "table", **options: object) -> Recogniser:
-    return Recogniser(TableTranscriber(table, name), **options)  # type: ignore[arg-type]
+def recognizer(table: Mapping[str, str | Transcript], name: str = "table", **options: object) -> Recognizer:
+    return Recognizer(TableTranscriber(table, name), **options)  # type: ignore[arg-type]

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from squtr.errors import DataError, ModelError, UnknownNameError, UsageError
-from squtr.harness.backends import load_answerer
-from squtr.harness.backends.answer_cascade import NOTHING_HEARD, CascadeAnswerer
-from squtr.harness.backends.answer_chat import ChatAnswerer
-from squtr.harness.backends.answer_common import SoundLimit, answer_batches, in_pieces
-from squtr.harness.backends.answer_embedder import EmbedderAnswerer
-from squtr.harness.backends.answer_llm import TextAnswerer
-from squtr.harness.backends.answer_ready import RepliesFile
-from squtr.harness.backends.answer_server import ServerAnswerer
-from squtr.harness.backends.answer_text_only import NOTE, TextOnlyAnswerer
-from squtr.harness.backends.asr_common import BatchSize
+from squtr.harness.components import load_answerer
+from squtr.harness.components.answerers.cascade import NOTHING_HEARD, CascadeAnswerer
+from squtr.harness.components.answerers.chat import ChatAnswerer
+from squtr.harness.components.answerers.common import SoundLimit, answer_batches, in_pieces
+from squtr.harness.components.answerers.embedder import EmbedderAnswerer
+from squtr.harness.components.answerers.files import RepliesFile
+from squtr.harness.components.answerers.llm import TextAnswerer
+from squtr.harness.components.answerers.server import ServerAnswerer
+from squtr.harness.components.answerers.text_only import NOTE, TextOnlyAnswerer
+from squtr.harness.components.transcribers.common import BatchSize
 from squtr.harness.protocols import AnswerRequest, ComponentSpec, Reply, Transcript
 
 from .audio_models_for_tests import save_omni_thinker, save_qwen2_audio, sound
@@ -128,7 +128,7 @@ def test_batches_shrink_and_failures_stay_alone() -> None:
             raise RuntimeError("CUDA out of memory")
         if any(one.prompt == "bad" for one in requests):
             raise RuntimeError("device-side assert")
-        from squtr.harness.backends.answer_common import Written
+        from squtr.harness.components.answerers.common import Written
 
         return [Written(one.prompt.upper()) for one in requests]  # type: ignore[misc]
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, UsageError
-from squtr.harness.answers.accuracy import McqaItem, answer_index, mark, summarise_mcqa, wilson_interval
+from squtr.harness.answers.accuracy import McqaItem, answer_index, mark, summarize_mcqa, wilson_interval
 from squtr.harness.answers.items import Reply
 from squtr.harness.answers.labels import INTELLIGIBILITY, PERCEPTION, REASONING, ItemLabels, breakdowns_of, canonical
 from squtr.harness.answers.option_text import LETTERS
@@ -29,7 +29,7 @@ def item(id_: str, size: int = 4, answer: int = 0, **more: object) -> McqaItem:
 
 def test_the_chance_of_the_full_set() -> None:
     items = [item(f"q{n}", 4 if n < 848 else 3 if n < 893 else 2) for n in range(900)]
-    found = summarise_mcqa(items, [], resamples=10).scores
+    found = summarize_mcqa(items, [], resamples=10).scores
     assert found["chance"] == pytest.approx((848 / 4 + 45 / 3 + 7 / 2) / 900)
     assert round(100 * found["chance"], 2) == 25.61
     assert (found["accuracy"], found["accuracy_parsed"], found["unparsed"], found["missing_replies"]) == (
@@ -48,24 +48,24 @@ def test_the_chance_of_the_full_set() -> None:
 
 def test_all_right_and_drawing() -> None:
     items = [item(f"q{n}", 4, n % 4) for n in range(40)]
-    right = summarise_mcqa(items, [Reply(each.id, LETTERS[each.answer]) for each in items]).scores
+    right = summarize_mcqa(items, [Reply(each.id, LETTERS[each.answer]) for each in items]).scores
     assert (right["accuracy"], right["accuracy_parsed"], right["accuracy_corrected"], right["unparsed"]) == (1, 1, 1, 0)
     assert right["intervals"]["accuracy"] == {"low": 1, "high": 1}
     assert right["intervals"]["accuracy_wilson"]["low"] == pytest.approx(0.9124, abs=1e-4)
-    first = summarise_mcqa(items, [Reply(each.id, "A") for each in items]).scores
+    first = summarize_mcqa(items, [Reply(each.id, "A") for each in items]).scores
     assert (first["accuracy"], first["accuracy_corrected"]) == (0.25, 0)
 
 
 def test_missing_audio_is_coverage_and_never_wrong() -> None:
     items = [item("a"), item("b", missing_audio=True), item("c"), item("d")]
-    found = summarise_mcqa(items, [Reply("a", "A"), Reply("c", None, missing_audio=True)])
+    found = summarize_mcqa(items, [Reply("a", "A"), Reply("c", None, missing_audio=True)])
     scores = found.scores
     assert (scores["n"], scores["missing_audio"], scores["coverage"], scores["missing_replies"]) == (2, 2, 0.5, 1)
     assert (scores["accuracy"], scores["unparsed"], scores["chance"]) == (0.5, 0.5, 0.25)
     assert [row["correct"] for row in found.items] == [1, None, None, 0]
     assert [row["status"] for row in found.items] == ["parsed", "missing_audio", "missing_audio", "missing_reply"]
     assert scores["breakdowns"]["options"]["4"]["missing_audio"] == 2
-    gone = summarise_mcqa([item("b", missing_audio=True)], []).scores
+    gone = summarize_mcqa([item("b", missing_audio=True)], []).scores
     assert (gone["n"], gone["coverage"], gone["accuracy"], gone["position_bias"]) == (0, 0, None, None)
 
 
@@ -84,14 +84,14 @@ def test_missing_audio_is_coverage_and_never_wrong() -> None:
 )
 def test_what_does_not_fit_is_named(items: list[McqaItem], replies: list[Reply], said: str) -> None:
     with pytest.raises(DataError) as error:
-        summarise_mcqa(items, replies)
+        summarize_mcqa(items, replies)
     assert said in str(error.value)
 
 
 def test_duration_edges_must_rise() -> None:
     for edges in ((), (3.0, 2.0), (1.0, 1.0), (math.inf,)):
         with pytest.raises(UsageError):
-            summarise_mcqa([item("a")], [], duration_edges_s=edges)
+            summarize_mcqa([item("a")], [], duration_edges_s=edges)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_consistency_over_orders() -> None:
         Reply("c", "verde", order=orders[1]),
         Reply("c", "?", order=orders[2]),
     ]
-    found = summarise_mcqa([steady, first, mute, item("d", 3, 0)], [*replies, Reply("d", "rojo")])
+    found = summarize_mcqa([steady, first, mute, item("d", 3, 0)], [*replies, Reply("d", "rojo")])
     scores = found.scores
     # Pairs that agree: 3 of 3, 0 of 3, 1 of 3.
     assert scores["consistency"] == pytest.approx(4 / 9)
@@ -152,7 +152,7 @@ def test_consistency_over_orders() -> None:
     assert scores["unparsed"] == pytest.approx(1 / 12)
     assert [row["parsed"] for row in found.items] == ["B B B", "A B C", "B B -", "A"]
     assert found.items[1]["correct"] == pytest.approx(1 / 3)
-    alone = summarise_mcqa([steady], [Reply("a", "B")]).scores
+    alone = summarize_mcqa([steady], [Reply("a", "B")]).scores
     assert (alone["consistency"], alone["n_orders"]) == (None, 0)
 
 
@@ -183,7 +183,7 @@ def some_set(seed: int) -> tuple[list[McqaItem], list[Reply]]:
 def test_scores_agree_with_loops(seed: int) -> None:
     items, replies = some_set(seed)
     said = {reply.id: reply for reply in replies}
-    found = summarise_mcqa(items, replies, resamples=20).scores
+    found = summarize_mcqa(items, replies, resamples=20).scores
 
     def by_loop(kept: list[McqaItem]) -> dict[str, float | None]:
         right = parsed = chance = n = 0.0
@@ -236,7 +236,7 @@ def test_scores_agree_with_loops(seed: int) -> None:
 
 def test_intervals_are_those_of_resampled_items() -> None:
     items, replies = some_set(9)
-    found = summarise_mcqa(items, replies, resamples=4000, seed=1).scores
+    found = summarize_mcqa(items, replies, resamples=4000, seed=1).scores
     heard = [each for each in items if not each.missing_audio]
     said = {reply.id: reply for reply in replies}
     right = np.array([mark(each, said.get(each.id)).right for each in heard], dtype=float)
@@ -254,11 +254,11 @@ def test_clusters_widen_intervals() -> None:
     replies = [Reply(each.id, "A" if n < 20 else "B") for n, each in enumerate(items)]
     clusters = {each.id: str(n // 10) for n, each in enumerate(items)}
     own, together = (
-        summarise_mcqa(items, replies, clusters=each).scores["intervals"]["accuracy"] for each in (None, clusters)
+        summarize_mcqa(items, replies, clusters=each).scores["intervals"]["accuracy"] for each in (None, clusters)
     )
     assert together["high"] - together["low"] > own["high"] - own["low"]
     with pytest.raises(DataError, match="id 'q0' has no cluster"):
-        summarise_mcqa(items, replies, clusters={})
+        summarize_mcqa(items, replies, clusters={})
 
 
 @given(st.integers(0, 40), st.integers(1, 40))
@@ -292,7 +292,7 @@ def test_spoken_and_written_are_paired_and_counted_once() -> None:
     items += [item("t9", 4, 0, spoken_of="q9")]
     replies = [Reply(f"q{n}", "A") for n in range(4)]
     replies += [Reply("s0", "A"), Reply("s1", "B"), Reply("s2", None, missing_audio=True), Reply("t9", "B")]
-    scores = summarise_mcqa(items, replies).scores
+    scores = summarize_mcqa(items, replies).scores
     assert (scores["n"], scores["accuracy"]) == (5, 0.8)
     assert scores["spoken"] == {
         "accuracy_spoken": 0.5,
@@ -304,7 +304,7 @@ def test_spoken_and_written_are_paired_and_counted_once() -> None:
         "missing_audio": 1,
     }
     assert scores["breakdowns"]["question"]["spoken"]["n"] == 1
-    assert summarise_mcqa(items[:4], replies[:4]).scores["spoken"] is None
+    assert summarize_mcqa(items[:4], replies[:4]).scores["spoken"] is None
 
 
 # Labels

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from squtr.harness.answers.accuracy import summarise_mcqa
-from squtr.harness.answers.following import summarise_aif
+from squtr.harness.answers.accuracy import summarize_mcqa
+from squtr.harness.answers.following import summarize_aif
 from squtr.harness.answers.labels import DURATION_EDGES_S, PERCEPTION, REASONING
 from squtr.harness.answers.verifiers.registry import IFEVAL_NAMES, VERIFIERS
 from squtr.harness.cli import main
@@ -86,7 +86,7 @@ def test_ifeval_names_are_all_there() -> None:
 
 def test_the_scores_and_labels_are_all_there(folder: Path) -> None:
     items = read_mcqa_items(folder / "items.jsonl")
-    scores = summarise_mcqa(items, read_replies(folder / "replies.jsonl", items), resamples=10).scores
+    scores = summarize_mcqa(items, read_replies(folder / "replies.jsonl", items), resamples=10).scores
     named = {name for row in rows_of("score") for name in re.findall(r"`([\w|\\]+)`", " ".join(row[:2]))}
     versions = {"parser_version", "seed", "resamples", "n", "n_orders"}
     assert set(scores) - versions <= named
@@ -96,5 +96,5 @@ def test_the_scores_and_labels_are_all_there(folder: Path) -> None:
     assert "30, 60, 300 and 1200 s" in page()
     assert DURATION_EDGES_S == (30, 60, 300, 1200)
     tasks = read_aif_items(folder / "tasks.jsonl")
-    found = summarise_aif(tasks, read_replies(folder / "answers.jsonl", tasks), resamples=10).scores
+    found = summarize_aif(tasks, read_replies(folder / "answers.jsonl", tasks), resamples=10).scores
     assert (found["prompt_strict"], found["prompt_loose"], found["instruction_strict"]) == (0.5, 1.0, 0.5)

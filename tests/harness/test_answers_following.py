@@ -7,7 +7,7 @@ import random
 import pytest
 
 from squtr.errors import DataError
-from squtr.harness.answers.following import AifItem, follow, loose_forms, summarise_aif
+from squtr.harness.answers.following import AifItem, follow, loose_forms, summarize_aif
 from squtr.harness.answers.items import Reply
 from squtr.harness.answers.labels import ItemLabels
 from squtr.harness.answers.verifiers.registry import Verifier, load_verifier
@@ -56,7 +56,7 @@ def test_a_blank_form_is_never_followed() -> None:
 def test_levels_by_hand() -> None:
     items = [item("a", UPPER, NO_COMMAS), item("b", NO_COMMAS), item("c", TITLE), item("d", UPPER)]
     replies = [Reply("a", "Hola"), Reply("b", "Hola"), Reply("c", "Va:\n<<x>>"), Reply("d", "Va:\nHOLA")]
-    found = summarise_aif(items, replies).scores
+    found = summarize_aif(items, replies).scores
     assert (found["prompt_strict"], found["prompt_loose"]) == (0.5, 0.75)
     assert (found["instruction_strict"], found["instruction_loose"]) == (3 / 5, 4 / 5)
     assert found["accuracy"] == found["prompt_strict"]
@@ -82,7 +82,7 @@ def test_scores_agree_with_loops(seed: int) -> None:
         items.append(AifItem(str(n), tuple(own), labels, missing_audio=n % 10 == 9))
         if n % 10 < 8:
             replies.append(Reply(str(n), rng.choice(texts)))
-    found = summarise_aif(items, replies, resamples=30)
+    found = summarize_aif(items, replies, resamples=30)
     said = {reply.id: reply.text or "" for reply in replies}
 
     def by_loop(kept: list[AifItem]) -> dict[str, float]:
@@ -117,7 +117,7 @@ def test_scores_agree_with_loops(seed: int) -> None:
 
 
 def test_what_failed_is_named_per_item() -> None:
-    found = summarise_aif([item("a", UPPER, NO_COMMAS)], [Reply("a", "Va,\nHOLA")])
+    found = summarize_aif([item("a", UPPER, NO_COMMAS)], [Reply("a", "Va,\nHOLA")])
     assert found.items == [
         {
             "id": "a",
@@ -146,5 +146,5 @@ def test_what_failed_is_named_per_item() -> None:
 )
 def test_what_does_not_fit_is_named(items: list[AifItem], replies: list[Reply], said: str) -> None:
     with pytest.raises(DataError) as error:
-        summarise_aif(items, replies)
+        summarize_aif(items, replies)
     assert said in str(error.value)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import UnknownNameError, UsageError
-from squtr.harness.backends.asr_common import (
+from squtr.harness.components.transcribers.common import (
     BatchSize,
     Decoded,
     clip_fault,

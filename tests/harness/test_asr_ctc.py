@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import ModelError, UnknownNameError, UsageError
-from squtr.harness.backends import load_transcriber
-from squtr.harness.backends.asr_ctc import MASKED_MODELS, CTCTranscriber, pieces
+from squtr.harness.components import load_transcriber
+from squtr.harness.components.transcribers.ctc import MASKED_MODELS, CTCTranscriber, pieces
 
 from .ctc_for_tests import save_tiny_adapters, save_tiny_ctc
 from .whisper_for_tests import save_tiny_whisper, speechlike

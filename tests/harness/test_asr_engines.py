@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, UnknownNameError, UsageError
-from squtr.harness.backends import load_transcriber
-from squtr.harness.backends.asr_faster_whisper import FasterWhisperTranscriber
-from squtr.harness.backends.asr_transformers import TransformersTranscriber
+from squtr.harness.components import load_transcriber
+from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
+from squtr.harness.components.transcribers.transformers import TransformersTranscriber
 
 from .whisper_for_tests import save_tiny_ctranslate2, save_tiny_whisper, speechlike
 

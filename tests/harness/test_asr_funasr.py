@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from squtr.errors import MissingExtraError, ModelError, UnknownNameError, UsageError
-from squtr.harness.backends import load_transcriber
-from squtr.harness.backends.asr_funasr import KNOWN_MODELS, FunASRTranscriber, plain_text
+from squtr.harness.components import load_transcriber
+from squtr.harness.components.transcribers.funasr import KNOWN_MODELS, FunASRTranscriber, plain_text
 
 from .funasr_for_tests import (
     PARAFORMER,

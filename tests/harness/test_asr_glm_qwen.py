@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from squtr.errors import MissingExtraError, ModelError, UnknownNameError, UsageError
-from squtr.harness.backends import load_transcriber
-from squtr.harness.backends.asr_qwen import LANGUAGES
+from squtr.harness.components import load_transcriber
+from squtr.harness.components.transcribers.qwen import LANGUAGES
 
 from .funasr_for_tests import install_fake_distribution
 from .speech_models_for_tests import save_tiny_glm, save_tiny_qwen

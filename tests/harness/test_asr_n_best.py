@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, UsageError
-from squtr.harness.backends.asr_faster_whisper import FasterWhisperTranscriber
-from squtr.harness.backends.asr_torch import TorchRuntime
-from squtr.harness.backends.asr_transformers import TransformersTranscriber
+from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
+from squtr.harness.components.transcribers.torch_models import TorchRuntime
+from squtr.harness.components.transcribers.transformers import TransformersTranscriber
 from squtr.harness.protocols import Transcriber, Transcript
 
 from .moonshine_for_tests import END, LETTERS, START, save_tiny_moonshine

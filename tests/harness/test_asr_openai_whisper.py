@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from squtr.errors import MissingExtraError, ModelError, UnknownNameError, UsageError
-from squtr.harness.backends import load_transcriber
-from squtr.harness.backends.asr_openai_whisper import OpenAIWhisperTranscriber
-from squtr.harness.backends.asr_presets import preset
+from squtr.harness.components import load_transcriber
+from squtr.harness.components.transcribers.openai_whisper import OpenAIWhisperTranscriber
+from squtr.harness.components.transcribers.presets import preset
 
 from .whisper_for_tests import speechlike
 

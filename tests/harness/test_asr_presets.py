@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from squtr.errors import UnknownNameError, UsageError
-from squtr.harness.backends import load_transcriber
-from squtr.harness.backends.asr_presets import PRESETS, preset
+from squtr.harness.components import load_transcriber
+from squtr.harness.components.transcribers.presets import PRESETS, preset
 
 BACKENDS = ("faster-whisper", "transformers", "openai-whisper")
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, SqutrError, UnknownNameError, UsageError
-from squtr.harness.backends import load_transcriber
-from squtr.harness.backends.asr_ready import TranscriptsFile
+from squtr.harness.components import load_transcriber
+from squtr.harness.components.transcribers.files import TranscriptsFile
 from squtr.harness.protocols import Hypothesis
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from squtr.harness.backends import load_transcriber
+from squtr.harness.components import load_transcriber
 from squtr.harness.protocols import Transcriber
 from squtr.harness.text.normalizers import load_normalizer
 from squtr.loaders.audio import decode_audio, resample

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, UnknownNameError, UsageError
-from squtr.harness.backends import load_transcriber
-from squtr.harness.backends.asr_server import ServerTranscriber
-from squtr.harness.backends.server_client import NoAnswerError, Patience, ServerClient
-from squtr.harness.backends.server_health import GONE_AFTER
+from squtr.harness.components import load_transcriber
+from squtr.harness.components.server_client import NoAnswerError, Patience, ServerClient
+from squtr.harness.components.server_health import GONE_AFTER
+from squtr.harness.components.transcribers.server import ServerTranscriber
 
 from .server_for_tests import HTML_PAGE, Fault, ModelServer, heard, model_server
 from .whisper_for_tests import speechlike

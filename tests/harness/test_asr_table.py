@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from squtr.errors import ModelError, UnknownNameError, UsageError
-from squtr.harness.backends import RETRIEVERS, TRANSCRIBERS, USUAL_TRANSCRIBERS, load_retriever, load_transcriber
-from squtr.harness.backends.asr_faster_whisper import HUB_MODELS, FasterWhisperTranscriber
-from squtr.harness.backends.asr_transformers import TransformersTranscriber
-from squtr.harness.backends.weights import PACKAGED_WEIGHTS
+from squtr.harness.components import RETRIEVERS, TRANSCRIBERS, USUAL_TRANSCRIBERS, load_retriever, load_transcriber
+from squtr.harness.components.transcribers.faster_whisper import HUB_MODELS, FasterWhisperTranscriber
+from squtr.harness.components.transcribers.transformers import TransformersTranscriber
+from squtr.harness.components.weights import PACKAGED_WEIGHTS
 
 
 def test_a_name_chooses_the_engine() -> None:
@@ -68,7 +68,7 @@ def test_an_unknown_option_lists_the_options() -> None:
 
 def test_the_tables_load_no_engine() -> None:
     code = (
-        "import sys; from squtr.harness.backends import load_transcriber; load_transcriber('whisper-base');"
+        "import sys; from squtr.harness.components import load_transcriber; load_transcriber('whisper-base');"
         "load_transcriber('transformers:whisper-base');"
         "print([m for m in ('torch','transformers','ctranslate2','faster_whisper','datasets') if m in sys.modules])"
     )

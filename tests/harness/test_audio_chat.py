@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, UsageError
-from squtr.harness.backends import audio_models
-from squtr.harness.backends.audio_chat import ChatTemplateEncoder
+from squtr.harness.components import audio_models
+from squtr.harness.components.encoders.chat_template import ChatTemplateEncoder
 from squtr.harness.protocols import AudioTextEncoder
 
 from .audio_models_for_tests import RATE, save_omni, save_omni_thinker, save_qwen2_audio, sound
@@ -257,7 +257,8 @@ def test_device_maps_are_passed_on(folder: Path) -> None:
 def test_experts_hear_one_at_a_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = audio_models.Architecture(alone=True)
     monkeypatch.setattr(
-        "squtr.harness.backends.audio_chat.ARCHITECTURES", dict.fromkeys(("qwen2_audio", "qwen2_5_omni_thinker"), row)
+        "squtr.harness.components.encoders.chat_template.ARCHITECTURES",
+        dict.fromkeys(("qwen2_audio", "qwen2_5_omni_thinker"), row),
     )
     encoder = encoder_of(folder, batch_size=8)
     sizes: list[int] = []

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, UsageError
-from squtr.harness.backends.audio_clap import ClapEncoder
+from squtr.harness.components.encoders.clap import ClapEncoder
 from squtr.harness.protocols import AudioTextEncoder
 
 from .audio_models_for_tests import RATE, save_clap, save_qwen2_audio, sound

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import ModelError, UsageError
-from squtr.harness.backends.asr_torch import TorchRuntime
-from squtr.harness.backends.audio_common import BatchedEncoder, Batches, Role, unit_rows
-from squtr.harness.backends.audio_models import ARCHITECTURES, PUBLISHED, published_audio_model
+from squtr.harness.components.encoders.audio_common import BatchedEncoder, Batches, Role, unit_rows
+from squtr.harness.components.encoders.audio_models import ARCHITECTURES, PUBLISHED, published_audio_model
+from squtr.harness.components.transcribers.torch_models import TorchRuntime
 from squtr.harness.protocols import AudioTextEncoder, ComponentSpec
 
 pytest.importorskip("torch")
@@ -174,7 +174,7 @@ def test_every_item_is_done_once_within_the_budget(costs: list[int], budget: int
         return np.array([[float(i), 1.0] for i in batch])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("squtr.harness.backends.audio_common._free_memory", lambda: None)  # it takes a while
+        patch.setattr("squtr.harness.components.encoders.audio_common._free_memory", lambda: None)  # it takes a while
         rows = Batches(size=size, budget=budget).run(costs, encode)
     assert len(rows) == len(costs)
     for i, (cost, row) in enumerate(zip(costs, rows, strict=True)):

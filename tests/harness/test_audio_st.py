@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, UsageError
-from squtr.harness.backends.audio_clap import ClapEncoder
-from squtr.harness.backends.audio_st import MultimodalEncoder
+from squtr.harness.components.encoders.audio_sentence_transformers import MultimodalEncoder
+from squtr.harness.components.encoders.clap import ClapEncoder
 from squtr.harness.protocols import AudioTextEncoder
 
 from .audio_models_for_tests import RATE, save_clap, save_qwen2_audio, save_sentence_transformer, sound

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, UnknownNameError, UsageError
-from squtr.harness.backends import bm25, postings, sparse_search
-from squtr.harness.backends.bm25 import BM25Retriever
-from squtr.harness.backends.lexical_tokens import tokenizer_for
+from squtr.harness.components import bm25, postings, sparse_search
+from squtr.harness.components.retrievers.bm25 import BM25Retriever
+from squtr.harness.components.retrievers.lexical_tokens import tokenizer_for
 from squtr.harness.protocols import Retriever
 from squtr.loaders.records import Document
 
@@ -157,7 +157,7 @@ def test_the_spec_names_what_decides_the_ranking() -> None:
 
 def test_rankings_do_not_depend_on_the_hash_seed() -> None:
     code = (
-        "from squtr.harness.backends.bm25 import BM25Retriever\n"
+        "from squtr.harness.components.retrievers.bm25 import BM25Retriever\n"
         "from squtr.loaders.records import Document\n"
         "r = BM25Retriever()\n"
         "r.index([Document(str(i), '', f'w{i % 7} w{i % 11} w{i % 13}') for i in range(300)], language='en')\n"
@@ -231,7 +231,7 @@ def test_the_published_analyzer_ranks_as_the_published_script(language: str) -> 
         def tokenized(texts: list[str]) -> object:
             return bm25s.tokenize(texts, stemmer=stemmer, show_progress=False)
     else:
-        from squtr.harness.backends.chinese_words import chinese_words
+        from squtr.harness.components.retrievers.chinese_words import chinese_words
 
         words = "我 有 一只 猫 北京 大学 学生 15% The iPhone a 。 上海".split()
         texts = ["".join(rng.choices(words, k=rng.randint(0, 15))) for _ in range(80)]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import MissingExtraError, UnknownNameError, UsageError
-from squtr.harness.backends.lexical_tokens import ENGLISH_STOP_WORDS, folded, has_words, tokenizer_for
+from squtr.harness.components.retrievers.lexical_tokens import ENGLISH_STOP_WORDS, folded, has_words, tokenizer_for
 
 
 def test_english_is_lower_case_stemmed_by_porter_and_without_lucenes_stop_words() -> None:
@@ -61,7 +61,8 @@ def test_folding_is_stable_and_terms_hold_no_blank(text: str) -> None:
 
 
 def test_chinese_words_are_cut_without_a_sound_and_without_a_file(tmp_path: Path) -> None:
-    code = "from squtr.harness.backends.lexical_tokens import tokenizer_for; print(tokenizer_for('zh')('我有猫'))"
+    module = "squtr.harness.components.retrievers.lexical_tokens"
+    code = f"from {module} import tokenizer_for; print(tokenizer_for('zh')('我有猫'))"
     done = subprocess.run(
         [sys.executable, "-W", "error::SyntaxWarning", "-c", code],
         env={"TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},

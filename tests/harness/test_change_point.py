@@ -1,4 +1,4 @@
-"""The reverberation time from which on a recogniser loses."""
+"""The reverberation time from which on a recognizer loses."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from squtr.harness.backends.chinese_words import chinese_words, separated_words
-from squtr.harness.backends.unknown_words import unknown_words
+from squtr.harness.components.retrievers.chinese_words import chinese_words, separated_words
+from squtr.harness.components.retrievers.unknown_words import unknown_words
 
 
 @functools.lru_cache(maxsize=1)
@@ -125,7 +125,7 @@ def test_a_very_long_run_of_letters_is_one_word() -> None:
 def test_jiebas_dictionary_is_not_built_for_ordinary_text() -> None:
     code = (
         "import sys, jieba\n"
-        "from squtr.harness.backends.chinese_words import chinese_words\n"
+        "from squtr.harness.components.retrievers.chinese_words import chinese_words\n"
         "print(chinese_words('常在时，他以24-10获胜 3.5%'), jieba.dt.initialized)"
     )
     done = subprocess.run(

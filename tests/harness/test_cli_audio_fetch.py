@@ -35,14 +35,14 @@ def babble() -> bytes:
     return buffer.getvalue()
 
 
-def test_banks_are_listed_with_their_licences(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+def test_banks_are_listed_with_their_licenses(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     assert main(["fetch", "noise"]) == 0
     shown = capsys.readouterr().out
     for text in ("demand", "noisex", "musan", "CC-BY-SA-3.0", "https://www.openslr.org/17/", str(home / "banks")):
         assert text in shown
     assert main(["fetch", "rooms", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert (row["name"], row["licence"], row["is_there"]) == ("rir_mega", "CC-BY-NC-4.0", False)
+    assert (row["name"], row["license"], row["is_there"]) == ("rir_mega", "CC-BY-NC-4.0", False)
 
 
 def test_a_bank_is_fetched_and_used(capsys: pytest.CaptureFixture[str], tmp_path: Path, home: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from squtr.harness.cli import main
 from squtr.harness.data import open_data
-from squtr.harness.pipeline.evaluate import evaluate_runs
-from squtr.harness.pipeline.system import Cascade
+from squtr.harness.evaluation.evaluate import evaluate_runs
+from squtr.harness.evaluation.system import Cascade
 from squtr.harness.protocols import Transcript
 
 from ..loaders.sources_for_tests import make_release

@@ -52,11 +52,11 @@ def test_wer_agrees_with_jiwer_on_raw_text(files: list[str], capsys: pytest.Capt
     assert found["n"] == 3
 
 
-def test_wer_normalises_and_writes_items(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wer_normalizes_and_writes_items(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     items = tmp_path / "items.jsonl"
     assert main(["score", "wer", *files, "--language", "en", "--per-item", str(items)]) == 0
     out = capsys.readouterr().out
-    assert "unit word, normaliser default 1" in out
+    assert "unit word, normalizer default 1" in out
     assert str(items) in out
     rows = {row["id"]: row for row in map(json.loads, items.read_text(encoding="utf-8").splitlines())}
     assert list(rows) == ["a", "b", "c"]
@@ -167,7 +167,7 @@ def test_clusters_by_id(files: list[str], tmp_path: Path, capsys: pytest.Capture
     assert "id 'b' has no cluster" in capsys.readouterr().err
 
 
-def normalised(
+def normalized(
     text: bytes, *arguments: str, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> tuple[int, bytes]:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
@@ -178,7 +178,7 @@ def normalised(
 def test_normalize(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     def lines(text: str | bytes, *arguments: str) -> list[str]:
         raw = text if isinstance(text, bytes) else text.encode()
-        status, out = normalised(raw, *arguments, monkeypatch=monkeypatch, capsysbinary=capsysbinary)
+        status, out = normalized(raw, *arguments, monkeypatch=monkeypatch, capsysbinary=capsysbinary)
         assert status == 0
         assert not out or out.endswith(b"\n")
         return out.decode().split("\n")[:-1]
@@ -262,7 +262,7 @@ def test_compare_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["compare", str(tmp_path / "none"), str(folders[1])]) == 2
 
 
-def test_compare_refuses_other_normalisers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_refuses_other_normalizers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_example(tmp_path, Example(languages=("en",), conditions=("text", "clean"), n=6))
     folders = sorted(p for p in (tmp_path / "results").iterdir())
     path = folders[0] / "en_clean.json"
@@ -270,4 +270,4 @@ def test_compare_refuses_other_normalisers(tmp_path: Path, capsys: pytest.Captur
     content["system"]["normalizer_version"] = "0"
     path.write_text(json.dumps(content), encoding="utf-8")
     assert main(["compare", str(path), str(folders[1] / "en_clean.json")]) == 1
-    assert "normaliser version is '0' on one side" in capsys.readouterr().err
+    assert "normalizer version is '0' on one side" in capsys.readouterr().err

@@ -13,14 +13,14 @@ import soundfile
 
 from squtr.errors import UsageError
 from squtr.harness.cli import main, rating, speak, synthesize
-from squtr.harness.cli.rating import TranscribingRecogniser, rate_of
+from squtr.harness.cli.rating import TranscribingRecognizer, rate_of
 from squtr.harness.protocols import ComponentSpec, Transcript
 from squtr.loaders.records import Samples
 from squtr.loaders.sources import load_source
 from squtr.loaders.synthesis import SYNTHESIZERS, SynthesizerBackend, backends
 from squtr.loaders.synthesis.candidates import Heard, Rating
 
-from ..loaders.speech_for_tests import HummingSynthesizer, ListRecogniser
+from ..loaders.speech_for_tests import HummingSynthesizer, ListRecognizer
 
 needs_espeak = pytest.mark.skipif(
     importlib.util.find_spec("espeakng_loader") is None, reason="squtr[espeak] is not installed"
@@ -56,8 +56,8 @@ def beir(tmp_path: Path) -> Path:
     return folder
 
 
-def listen(monkeypatch: pytest.MonkeyPatch, answers: Sequence[str | Heard]) -> ListRecogniser:
-    hearing = ListRecogniser(answers)
+def listen(monkeypatch: pytest.MonkeyPatch, answers: Sequence[str | Heard]) -> ListRecognizer:
+    hearing = ListRecognizer(answers)
     for command in (speak, synthesize):
         monkeypatch.setattr(command, "rating_from", lambda *_: Rating(hearing, rate_of))
     return hearing
@@ -227,7 +227,7 @@ def test_subsets_of_several_runs_are_in_one_index(tmp_path: Path, capsys: pytest
 
 def test_folders_without_speech(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["review", str(tmp_path)]) == 1
-    assert "holds no synthesised speech" in capsys.readouterr().err
+    assert "holds no synthesized speech" in capsys.readouterr().err
 
 
 class Echo:
@@ -243,12 +243,12 @@ class Echo:
         return [Transcript(f" {language} ") if clip.any() else Transcript("", error="silence") for clip in clips]
 
 
-def test_a_transcriber_as_recogniser(monkeypatch: pytest.MonkeyPatch) -> None:
-    hearing = TranscribingRecogniser(Echo())
+def test_a_transcriber_as_recognizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    hearing = TranscribingRecognizer(Echo())
     assert hearing.name == f"echo:Echo@{Echo.spec.fingerprint}"
     heard = hearing.hear([np.ones(9, dtype=np.float32), np.zeros(9, dtype=np.float32)], language="en")
     assert heard == [Heard("en"), Heard("", "silence")]
-    monkeypatch.setattr("squtr.harness.backends.load_transcriber", lambda name, **_: Echo())
+    monkeypatch.setattr("squtr.harness.components.load_transcriber", lambda name, **_: Echo())
     assert rating.rating_from("none", 0, ["zh"]) is None
     made = rating.rating_from("echo", 2, ["en"])
     assert made is not None

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, IntegrityError, ModelError, UsageError
-from squtr.harness.backends import load_retriever, max_similarity
-from squtr.harness.backends.colbert import ColBERTRetriever
-from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
-from squtr.harness.backends.max_similarity import best_of_block, on_grid
+from squtr.harness.components import load_retriever, max_similarity
+from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+from squtr.harness.components.retrievers.colbert import ColBERTRetriever
+from squtr.harness.components.retrievers.max_similarity import best_of_block, on_grid
 from squtr.loaders.records import Document
 
 from .retrieval_models_for_tests import save_colbert
@@ -112,7 +112,7 @@ def test_numbers_on_the_grid_stay_there_in_float16() -> None:
 
 def test_groups_and_blocks_change_no_score(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     queries = texts(9, 2)
-    options = {"device": "cpu", "token_budget": 1}  # one text per batch: no rounding by neighbours
+    options = {"device": "cpu", "token_budget": 1}  # one text per batch: no rounding by neighbors
     whole = ColBERTRetriever(model, **options)
     whole.index(documents(), language="en")
     expected = whole.search(queries, k=7)

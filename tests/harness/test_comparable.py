@@ -11,8 +11,8 @@ import pytest
 
 from squtr.errors import DataError
 from squtr.harness.cli import main
-from squtr.harness.comparable import difference, refuse_mixture, share_words
-from squtr.harness.results import Result, RunRecord, write_run
+from squtr.harness.results.comparable import difference, refuse_mixture, share_words
+from squtr.harness.results.envelope import Result, RunRecord, write_run
 
 from .report_runs_for_tests import EVERY_KIND, Example, edit_json, example_records, imported_records, write_example
 
@@ -42,7 +42,7 @@ def test_the_first_difference_is_named() -> None:
     assert difference(one, changed(other, "data", source_version="9")) == (
         "the source version is '1' on one side and '9' on the other"
     )
-    assert "the normaliser is 'default'" in difference(one, changed(other, "system", normalizer="raw"))
+    assert "the normalizer is 'default'" in difference(one, changed(other, "system", normalizer="raw"))
     assert "benchmark version" in difference(one, other.model_copy(update={"benchmark_version": "2"}))
     assert "origin" in difference(one, other.model_copy(update={"origin": "imported"}))
     recipe = {**other.data.recipe, "noise_bank": "field recordings"}
@@ -51,7 +51,7 @@ def test_the_first_difference_is_named() -> None:
     )
 
 
-def test_normalisers_do_not_matter_without_words() -> None:
+def test_normalizers_do_not_matter_without_words() -> None:
     one, _ = results()
     (ready,) = results(Example(languages=("en",), systems=EVERY_KIND[6:], conditions=("text", "clean"), n=6))
     assert difference(changed(one, "system", normalizer="raw"), ready) == ""

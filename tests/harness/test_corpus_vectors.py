@@ -18,10 +18,10 @@ import pytest
 from numpy.typing import NDArray
 
 from squtr.errors import DataError, IntegrityError, ModelError, StorageError
-from squtr.harness.backends import corpus_vectors
-from squtr.harness.backends.corpus_vectors import CorpusVectors
-from squtr.harness.backends.dense import DenseRetriever
-from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
+from squtr.harness.components import corpus_vectors
+from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+from squtr.harness.components.retrievers.corpus_vectors import CorpusVectors
+from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.harness.protocols import Preparable, Retriever
 from squtr.loaders.corpus import Corpus, as_corpus
 from squtr.loaders.records import Document
@@ -38,7 +38,7 @@ def corpus(n: int = 50) -> Corpus:
     return as_corpus([Document(f"d{i}", "", f"word{i} word{i % 5}") for i in range(n)])
 
 
-class Neighbours(HashedWordsEncoder):
+class Neighbors(HashedWordsEncoder):
     """A vector depends a little on what is encoded with it, as those of real models do."""
 
     def encode(self, texts: Sequence[str], *, role: Literal["query", "document"]) -> NDArray[np.float32]:
@@ -54,23 +54,23 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_files_are_the_same_for_any_number_of_processes_in_any_order(tmp_path: Path) -> None:
     found = []
     for name, size in (("one", 1), ("two", 2), ("three", 3), ("many", 20)):
-        encoders = [Neighbours() for _ in range(size)]
+        encoders = [Neighbors() for _ in range(size)]
         for rank in reversed(range(size)):
             CorpusVectors(encoders[rank], root=tmp_path / name).prepare(corpus(), rank=rank, size=size)
         assert sum(len(encoder.encoded) for encoder in encoders) == 50, "nothing twice"
         found.append(files(tmp_path / name))
     assert len(found[0]) == 7
     assert all(other == found[0] for other in found)
-    folder = CorpusVectors(Neighbours(), root=tmp_path / "one").folder
+    folder = CorpusVectors(Neighbors(), root=tmp_path / "one").folder
     assert folder is not None
-    assert folder.name == f"{Neighbours().spec.fingerprint}-document-float32"
+    assert folder.name == f"{Neighbors().spec.fingerprint}-document-float32"
 
 
 def test_prepared_and_indexed_alone_search_alike(tmp_path: Path) -> None:
     rankings = []
     for size, cache in ((1, None), (1, tmp_path / "one"), (3, tmp_path / "three")):
         kept = None if cache is None else DirectoryEmbeddingCache(cache)
-        encoders = [Neighbours() for _ in range(size)]
+        encoders = [Neighbors() for _ in range(size)]
         retrievers = [DenseRetriever(encoder=encoder, cache=kept) for encoder in encoders]
         for rank, retriever in enumerate(retrievers):
             preparable: Preparable = retriever
@@ -85,12 +85,12 @@ def test_prepared_and_indexed_alone_search_alike(tmp_path: Path) -> None:
 
 
 def test_only_blocks_that_changed_are_encoded_again(tmp_path: Path) -> None:
-    vectors = CorpusVectors(first := Neighbours(), root=tmp_path)
+    vectors = CorpusVectors(first := Neighbors(), root=tmp_path)
     assert [block.shape for block in vectors.blocks(corpus())] == [(8, 16)] * 6 + [(2, 16)]
     assert len(first.encoded) == 50
     rows = list(corpus())
     rows[20] = Document("d20", "", "another text")
-    CorpusVectors(second := Neighbours(), root=tmp_path).blocks(as_corpus(rows))
+    CorpusVectors(second := Neighbors(), root=tmp_path).blocks(as_corpus(rows))
     assert [text for _, text in second.encoded] == [rows[i].contents for i in range(16, 24)]
 
 
@@ -170,11 +170,11 @@ def test_a_disk_that_gets_full_keeps_what_is_done(tmp_path: Path, monkeypatch: p
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fills)
         with pytest.raises(StorageError, match="No space left"):
-            CorpusVectors(Neighbours(), root=tmp_path / "full").blocks(corpus())
+            CorpusVectors(Neighbors(), root=tmp_path / "full").blocks(corpus())
     assert len(files(tmp_path / "full")) == 3
-    CorpusVectors(encoder := Neighbours(), root=tmp_path / "full").blocks(corpus())
+    CorpusVectors(encoder := Neighbors(), root=tmp_path / "full").blocks(corpus())
     assert len(encoder.encoded) == 50 - 3 * 8
-    CorpusVectors(Neighbours(), root=tmp_path / "empty").blocks(corpus())
+    CorpusVectors(Neighbors(), root=tmp_path / "empty").blocks(corpus())
     assert files(tmp_path / "full") == files(tmp_path / "empty")
 
 
@@ -237,10 +237,10 @@ def test_progress_counts_every_document(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from squtr.harness.backends import corpus_vectors
-from tests.harness.test_corpus_vectors import Neighbours, corpus
+from squtr.harness.components import corpus_vectors
+from tests.harness.test_corpus_vectors import Neighbors, corpus
 
-class Slow(Neighbours):
+class Slow(Neighbors):
     def encode(self, texts, *, role):
         time.sleep(0.02)
         return super().encode(texts, role=role)
@@ -274,6 +274,6 @@ def test_killed_at_any_time_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     last = start(0, 1)
     last.communicate(timeout=60)
     assert last.returncode == 0
-    CorpusVectors(Neighbours(), root=tmp_path / "whole").prepare(corpus(800))
+    CorpusVectors(Neighbors(), root=tmp_path / "whole").prepare(corpus(800))
     killed = {name: content for name, content in files(tmp_path / "killed").items() if not name.endswith(".part")}
     assert killed == files(tmp_path / "whole")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from squtr.errors import DataError, ModelError, UsageError
-from squtr.harness.backends import corpus_vectors, dense, vector_products
-from squtr.harness.backends.dense import DenseRetriever
+from squtr.harness.components import corpus_vectors, dense, vector_products
+from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.harness.protocols import ComponentSpec, Hit, Retriever
 from squtr.loaders.records import Document
 
@@ -64,7 +64,7 @@ def test_ranking_is_that_of_exact_cosines(seed: int, n: int, k: int) -> None:
 
 
 def test_scores_that_float32_cannot_tell_apart_are_ranked_right() -> None:
-    # Neighbours differ by 1e-9 in their cosine, far below the rounding of a float32 product.
+    # Neighbors differ by 1e-9 in their cosine, far below the rounding of a float32 product.
     rng = np.random.default_rng(0)
     base = unit(rng.standard_normal(384))
     vectors = np.repeat(base[None], 400, axis=0)
@@ -176,8 +176,8 @@ def test_vectors_made_elsewhere_find_what_texts_find_and_a_row_of_nan_nothing() 
 
 @pytest.mark.parametrize("storage", ["float16", "bfloat16"])
 def test_half_storage_ranks_by_the_vectors_as_stored(storage: Literal["float16", "bfloat16"], tmp_path: Path) -> None:
-    from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
-    from squtr.harness.backends.stored_vectors import restored, stored
+    from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+    from squtr.harness.components.retrievers.stored_vectors import restored, stored
 
     rng = np.random.default_rng(5)
     vectors, queries = unit(rng.standard_normal((300, 24))), unit(rng.standard_normal((3, 24)))
@@ -224,4 +224,4 @@ def test_an_encoder_and_a_model_together_or_neither_are_refused(tmp_path: Path) 
     with pytest.raises(UsageError, match="no encoder model"):
         DenseRetriever()
     with pytest.raises(UsageError, match="unknown option"):
-        DenseRetriever(tmp_path, colour="red")
+        DenseRetriever(tmp_path, color="red")

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from squtr.errors import IntegrityError, StorageError, UsageError
-from squtr.harness.backends import corpus_vectors
-from squtr.harness.backends.dense import DenseRetriever
-from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache, EmbeddingCache, text_key
+from squtr.harness.components import corpus_vectors
+from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache, EmbeddingCache, text_key
+from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.loaders.records import Document
 
 from .encoders_for_tests import HashedWordsEncoder

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import ModelError, UsageError
-from squtr.harness.backends import load_retriever
-from squtr.harness.backends.dense_server import ServerDenseRetriever
-from squtr.harness.backends.encoder_server import ServerEncoder, _tokens
-from squtr.harness.backends.server_client import NoAnswerError, Patience, ServerClient
+from squtr.harness.components import load_retriever
+from squtr.harness.components.encoders.server import ServerEncoder, _tokens
+from squtr.harness.components.retrievers.dense_server import ServerDenseRetriever
+from squtr.harness.components.server_client import NoAnswerError, Patience, ServerClient
 from squtr.loaders.records import Document
 
 from .server_for_tests import HTML_PAGE, Fault, ModelServer, embedding, model_server

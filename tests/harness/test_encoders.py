@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from squtr.errors import IntegrityError, ModelError, SqutrError, UsageError
-from squtr.harness.backends import encoders
-from squtr.harness.backends.dense import DenseRetriever
-from squtr.harness.backends.encoder_prompts import PUBLISHED, published_prompts
-from squtr.harness.backends.encoders import SentenceTransformerEncoder
+from squtr.harness.components import encoders
+from squtr.harness.components.encoders.prompts import PUBLISHED, published_prompts
+from squtr.harness.components.encoders.sentence_transformers import SentenceTransformerEncoder
+from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.harness.protocols import TextEncoder
 from squtr.loaders.records import Document
 

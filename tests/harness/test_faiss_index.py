@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from squtr.errors import DataError, MissingExtraError, StorageError, UsageError
-from squtr.harness.backends import faiss_index
-from squtr.harness.backends.dense import DenseRetriever
-from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
-from squtr.harness.backends.faiss_index import FaissIndex
-from squtr.harness.backends.stored_vectors import FileBlock, HeldBlock, stored, write_block
-from squtr.harness.backends.vector_index import VectorIndex
+from squtr.harness.components import faiss_index
+from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+from squtr.harness.components.retrievers.dense import DenseRetriever
+from squtr.harness.components.retrievers.faiss_index import FaissIndex
+from squtr.harness.components.retrievers.stored_vectors import FileBlock, HeldBlock, stored, write_block
+from squtr.harness.components.retrievers.vector_index import VectorIndex
 from squtr.loaders.document_ids import DocumentIds
 from squtr.loaders.records import Document
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from squtr.errors import AudioError, MissingExtraError, ModelError, UnknownNameError, UsageError
-from squtr.harness.backends import front_native, load_front_end
-from squtr.harness.backends.front_neural import BUNDLED, NeuralFrontEnd
+from squtr.harness.components import front_native, load_front_end
+from squtr.harness.components.front_ends.neural import BUNDLED, NeuralFrontEnd
 from squtr.loaders.records import Samples
 
 from .front_ends_for_tests import check_contract, noisy, segmental_snr_db, spectral_distance_db, speech

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import AudioError, UnknownNameError, UsageError
-from squtr.harness.backends import load_front_end
-from squtr.harness.backends.front_common import ShortTimeSpectrum, enhance_each
-from squtr.harness.backends.front_noise import noise_power
-from squtr.harness.backends.front_spectral import SpectralGateFrontEnd, WienerFrontEnd
+from squtr.harness.components import load_front_end
+from squtr.harness.components.front_ends.common import ShortTimeSpectrum, enhance_each
+from squtr.harness.components.front_ends.noise import noise_power
+from squtr.harness.components.front_ends.spectral import SpectralGateFrontEnd, WienerFrontEnd
 
 from .front_ends_for_tests import check_contract, noisy, segmental_snr_db, spectral_distance_db, speech
 

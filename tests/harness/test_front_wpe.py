@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from squtr.errors import AudioError, MissingExtraError, UnknownNameError, UsageError
-from squtr.harness.backends import load_front_end
-from squtr.harness.backends.front_wpe import WPEFrontEnd
+from squtr.harness.components import load_front_end
+from squtr.harness.components.front_ends.wpe import WPEFrontEnd
 
 from .front_ends_for_tests import (
     check_contract,

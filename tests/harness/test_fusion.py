@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, UnknownNameError, UsageError
-from squtr.harness.backends.fusion import (
+from squtr.harness.components.retrievers.fusion import (
     NORMALISATIONS,
     fuse,
     fuse_hypotheses,
@@ -55,8 +55,8 @@ def test_reciprocal_rank_fusion_is_the_sum_of_reciprocal_ranks(rankings: list[li
 
 
 @given(rankings_strategy, st.sampled_from(NORMALISATIONS))
-def test_score_fusion_is_the_sum_of_normalised_scores(rankings: list[list[Hit]], normalisation: str) -> None:
-    fused = score_fusion(rankings, normalisation=normalisation)  # type: ignore[arg-type]
+def test_score_fusion_is_the_sum_of_normalized_scores(rankings: list[list[Hit]], normalization: str) -> None:
+    fused = score_fusion(rankings, normalization=normalization)  # type: ignore[arg-type]
     for hit in fused:
         expected = 0.0
         for ranking in filter(None, rankings):
@@ -64,10 +64,10 @@ def test_score_fusion_is_the_sum_of_normalised_scores(rankings: list[list[Hit]],
             low, high = min(scores.values()), max(scores.values())
             mean = sum(scores.values()) / len(scores)
             deviation = math.sqrt(sum((s - mean) ** 2 for s in scores.values()) / len(scores))
-            score = scores.get(hit.document_id, 0.0 if normalisation == "none" else low)
-            if normalisation == "min-max":
+            score = scores.get(hit.document_id, 0.0 if normalization == "none" else low)
+            if normalization == "min-max":
                 expected += (score - low) / (high - low) if high > low else 1.0
-            elif normalisation == "z":
+            elif normalization == "z":
                 expected += (score - mean) / deviation if high > low else 0.0
             else:
                 expected += score
@@ -86,7 +86,7 @@ def test_the_order_of_the_rankings_changes_nothing(rankings: list[list[Hit]], rn
         own, own_weights = [rankings[i] for i in order], [weights[i] for i in order]
         if how == "rrf":
             return reciprocal_rank_fusion(own, weights=own_weights)
-        return score_fusion(own, own_weights, normalisation=how)  # type: ignore[arg-type]
+        return score_fusion(own, own_weights, normalization=how)  # type: ignore[arg-type]
 
     assert fused(places) == fused(range(len(rankings)))
 
@@ -94,7 +94,7 @@ def test_the_order_of_the_rankings_changes_nothing(rankings: list[list[Hit]], rn
 @given(rankings_strategy, st.sampled_from(["rrf", *NORMALISATIONS]), st.integers(1, 9))
 def test_a_single_ranking_keeps_its_order(rankings: list[list[Hit]], how: str, k: int) -> None:
     (ranking, *_) = rankings
-    options = {"method": "rrf"} if how == "rrf" else {"method": "score", "normalisation": how}
+    options = {"method": "rrf"} if how == "rrf" else {"method": "score", "normalization": how}
     fused = fuse([ranking], k=k, **options)  # type: ignore[arg-type]
     assert [hit.document_id for hit in fused] == [hit.document_id for hit in ranking][:k]
 
@@ -132,8 +132,8 @@ def test_hypotheses_weigh_as_their_probabilities() -> None:
 
 def test_huge_scores_do_not_overflow() -> None:
     ranking = [Hit("a", 1.7e308), Hit("b", 0.0), Hit("c", -1.7e308)]
-    for normalisation in ("min-max", "z"):
-        fused = score_fusion([ranking], normalisation=normalisation)  # type: ignore[arg-type]
+    for normalization in ("min-max", "z"):
+        fused = score_fusion([ranking], normalization=normalization)  # type: ignore[arg-type]
         assert [hit.document_id for hit in fused] == ["a", "b", "c"]
         assert all(math.isfinite(hit.score) for hit in fused)
 
@@ -158,7 +158,7 @@ def test_wrong_rankings_and_options_are_refused() -> None:
     with pytest.raises(UsageError, match="k of at least 1"):
         reciprocal_rank_fusion([[Hit("a", 1.0)]], k=0)
     with pytest.raises(UnknownNameError, match="min-max"):
-        score_fusion([], normalisation="minmax")  # type: ignore[arg-type]
+        score_fusion([], normalization="minmax")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="rrf"):
         fuse([], method="sum")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="1 rankings came with 0"):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from squtr.errors import UnknownNameError, UsageError
-from squtr.harness.backends import load_retriever
-from squtr.harness.backends.bm25 import BM25Retriever
-from squtr.harness.backends.fusion import reciprocal_rank_fusion, score_fusion
-from squtr.harness.backends.hybrid import HybridRetriever
+from squtr.harness.components import load_retriever
+from squtr.harness.components.retrievers.bm25 import BM25Retriever
+from squtr.harness.components.retrievers.fusion import reciprocal_rank_fusion, score_fusion
+from squtr.harness.components.retrievers.hybrid import HybridRetriever
 from squtr.harness.protocols import CompositeRetriever
 from squtr.loaders.corpus import as_corpus
 from squtr.loaders.records import Document
@@ -62,7 +62,7 @@ def test_every_option_is_in_the_spec() -> None:
             {"constant": 10},
             {"weights": [1, 2]},
             {"method": "score"},
-            {"method": "score", "normalisation": "z"},
+            {"method": "score", "normalization": "z"},
         )
     ]
     assert len(set(specs)) == len(specs)
@@ -90,7 +90,7 @@ def test_wrong_options_are_usage_errors() -> None:
 
 
 def test_hybrids_nest_and_join_dense_parts() -> None:
-    made = load_retriever("hybrid", parts=[hybrid(), "dense:all-minilm-l6-v2"], method="score", normalisation="z")
+    made = load_retriever("hybrid", parts=[hybrid(), "dense:all-minilm-l6-v2"], method="score", normalization="z")
     made.index(DOCUMENTS, language="en")
     (hits,) = made.search(["wind power"], k=4)
     assert hits[0].document_id == "d"

@@ -218,7 +218,7 @@ def test_gpu_memory_is_none_without_torch_and_per_device_with_it(monkeypatch: py
     assert gpu_memory_mb() == {"cuda:0": 2.0, "cuda:1": 4.0}
 
 
-def test_percentiles_interpolate_between_neighbours() -> None:
+def test_percentiles_interpolate_between_neighbors() -> None:
     # Of 0 … 10 the 95th percentile lies at index 9.5.
     assert percentiles([float(n) for n in range(10, -1, -1)]) == {"p50": 5.0, "p90": 9.0, "p95": 9.5, "p99": 9.9}
     assert percentiles([2.0]) == {"p50": 2.0, "p90": 2.0, "p95": 2.0, "p99": 2.0}

@@ -16,7 +16,7 @@ import pytest
 import squtr
 from squtr.harness.cli import main
 from squtr.harness.data import open_data
-from squtr.harness.pipeline.evaluate import evaluate_runs
+from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.systems.system import Cascade
 from squtr.loaders.paired import LiveData
 from squtr.loaders.partial import PartialData

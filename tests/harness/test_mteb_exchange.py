@@ -16,10 +16,10 @@ import squtr
 from squtr.errors import DataError, UnknownNameError
 from squtr.harness.cli import export as export_command
 from squtr.harness.cli import import_ as import_command
+from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb.exchange import export_mteb, import_mteb
 from squtr.harness.mteb.versions import installed_version
-from squtr.harness.pipeline.evaluate import evaluate_runs
-from squtr.harness.results import ITEM_SCHEMA, RunRecord, items_table, read_runs, write_run
+from squtr.harness.results.envelope import ITEM_SCHEMA, RunRecord, items_table, read_runs, write_run
 from squtr.harness.systems.system import Cascade, EndToEnd
 from squtr.loaders.paired import LiveData
 

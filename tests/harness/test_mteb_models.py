@@ -11,13 +11,13 @@ import pytest
 
 import squtr
 from squtr.errors import MissingExtraError, ModelError, UsageError
-from squtr.harness.backends import load_audio_text_encoder, load_retriever, load_text_encoder
-from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
+from squtr.harness.components import load_audio_text_encoder, load_retriever, load_text_encoder
+from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
 from squtr.harness.data import open_data
+from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb import versions
 from squtr.harness.mteb.models import AudioTextModel, CascadeModel, RetrieverModel, TextModel
 from squtr.harness.mteb.reverse import MtebAudioTextEncoder, MtebTextEncoder
-from squtr.harness.pipeline.evaluate import evaluate_runs
 from squtr.harness.protocols import ComponentSpec
 from squtr.harness.systems import parse_system
 from squtr.harness.systems.system import Cascade, EndToEnd
@@ -104,7 +104,7 @@ def test_metadata_is_honest(tiny: LiveData) -> None:
     assert meta.modalities == ["audio", "text"]
     assert meta.model_type == ["dense"]
     assert meta.framework == ["Sentence Transformers", "PyTorch"]
-    assert meta.open_weights is None  # of the recogniser of these tests nothing is known
+    assert meta.open_weights is None  # of the recognizer of these tests nothing is known
     assert meta.n_parameters is None
     components = meta.loader_kwargs["components"]
     assert components["retriever"]["revision"] == cascade.retriever.spec.revision

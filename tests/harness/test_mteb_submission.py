@@ -16,14 +16,14 @@ import pytest
 import squtr
 from squtr.errors import DataError, StorageError, UnknownNameError, UsageError
 from squtr.harness.cli import main
+from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb import submission as submission_module
 from squtr.harness.mteb import submission_checks
 from squtr.harness.mteb.exchange import export_mteb, import_mteb
 from squtr.harness.mteb.models import mteb_model
 from squtr.harness.mteb.submission import prepare_mteb_submission
 from squtr.harness.mteb.versions import installed_version
-from squtr.harness.pipeline.evaluate import evaluate_runs
-from squtr.harness.results import RunRecord, read_runs, write_run
+from squtr.harness.results.envelope import RunRecord, read_runs, write_run
 from squtr.harness.systems.system import Cascade
 from squtr.loaders.paired import LiveData
 

@@ -10,12 +10,12 @@ import pytest
 
 import squtr
 from squtr.errors import ModelError, UsageError
-from squtr.harness.backends.dense import DenseRetriever
-from squtr.harness.backends.hybrid import HybridRetriever
+from squtr.harness.components.retrievers.dense import DenseRetriever
+from squtr.harness.components.retrievers.hybrid import HybridRetriever
+from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb.exchange import export_mteb
 from squtr.harness.mteb.models import AudioTextModel, CascadeModel, RetrieverModel, TextModel
-from squtr.harness.pipeline.evaluate import evaluate_runs
-from squtr.harness.results import read_runs
+from squtr.harness.results.envelope import read_runs
 from squtr.harness.systems.system import Cascade, EndToEnd
 from squtr.loaders.paired import LiveData
 

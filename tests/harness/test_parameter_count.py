@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from squtr.errors import ModelError
-from squtr.harness.backends import load_transcriber
-from squtr.harness.backends.parameter_count import count_parameters, parameter_count
+from squtr.harness.components import load_transcriber
+from squtr.harness.components.parameter_count import count_parameters, parameter_count
 
 
 def write_safetensors(path: Path, shapes: dict[str, list[int]]) -> None:

@@ -11,11 +11,11 @@ import soundfile
 
 import squtr
 from squtr.errors import DataError, UnknownNameError, UsageError
+from squtr.harness.evaluation.evaluate import evaluate_runs
+from squtr.harness.evaluation.system import Cascade, parse_system
 from squtr.harness.metrics.ranking import score_ranking
-from squtr.harness.pipeline.evaluate import evaluate_runs
-from squtr.harness.pipeline.system import Cascade, parse_system
 from squtr.harness.protocols import Transcript
-from squtr.harness.results import RunRecord, read_runs
+from squtr.harness.results.envelope import RunRecord, read_runs
 from squtr.loaders.paired import LiveData
 from squtr.loaders.recipe import open_kitchen
 
@@ -58,7 +58,7 @@ def noisy_table(data: LiveData, truth: dict[str, str], heard: dict[tuple[str, st
     return table
 
 
-def test_a_perfect_recogniser_loses_nothing(data: LiveData, truth: dict[str, str]) -> None:
+def test_a_perfect_recognizer_loses_nothing(data: LiveData, truth: dict[str, str]) -> None:
     records = evaluate_runs([Cascade(LookupTranscriber(truth), WordRetriever())], data)
     assert [r.result.data.config for r in records] == [
         f"{language}_{c}" for language in ("en", "zh") for c in ("text", *CONDITIONS)

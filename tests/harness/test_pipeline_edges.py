@@ -21,11 +21,11 @@ import pytest
 import soundfile
 
 from squtr.errors import DataError, IntegrityError, ModelError, StorageError
-from squtr.harness.backends.bm25 import BM25Retriever
-from squtr.harness.backends.dense import DenseRetriever
-from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
-from squtr.harness.pipeline import evaluate, recording, shards
-from squtr.harness.pipeline.evaluate import EvaluationFailed, Options, evaluate_runs, run_evaluation
+from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+from squtr.harness.components.retrievers.bm25 import BM25Retriever
+from squtr.harness.components.retrievers.dense import DenseRetriever
+from squtr.harness.evaluation import evaluate, recording, shards
+from squtr.harness.evaluation.evaluate import EvaluationFailed, Options, evaluate_runs, run_evaluation
 from squtr.harness.protocols import ComponentSpec, Hit, Retriever, Transcript
 from squtr.harness.systems.system import Cascade
 from squtr.loaders.audio import encode_flac
@@ -240,7 +240,7 @@ def test_equal_sounds_are_heard_once(
     assert again.calls == 0
 
 
-# Odd corpora and judgements
+# Odd corpora and judgments
 
 
 @pytest.mark.parametrize("retriever", retrievers(), ids=["words", "bm25", "dense"])

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, StorageError
-from squtr.harness.pipeline import shards
-from squtr.harness.pipeline.evaluate import Evaluation, EvaluationFailed, Options, evaluate_runs, run_evaluation
+from squtr.harness.evaluation import shards
+from squtr.harness.evaluation.evaluate import Evaluation, EvaluationFailed, Options, evaluate_runs, run_evaluation
+from squtr.harness.evaluation.store import Store
 from squtr.harness.processes import complete
 from squtr.harness.protocols import ComponentSpec, Document, Hit, Transcript
-from squtr.harness.store import Store
 from squtr.harness.systems.system import Cascade
 from squtr.loaders.build import build
 from squtr.loaders.paired import BuiltData

@@ -16,16 +16,16 @@ import pytest
 import soundfile
 
 from squtr.errors import ModelError
-from squtr.harness.backends.asr_ready import TranscriptsFile
-from squtr.harness.backends.dense import DenseRetriever
-from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
-from squtr.harness.backends.fusion import reciprocal_rank_fusion, score_fusion, softmax
-from squtr.harness.backends.hybrid import HybridRetriever
-from squtr.harness.backends.trec_run import TrecRun
+from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+from squtr.harness.components.retrievers.dense import DenseRetriever
+from squtr.harness.components.retrievers.fusion import reciprocal_rank_fusion, score_fusion, softmax
+from squtr.harness.components.retrievers.hybrid import HybridRetriever
+from squtr.harness.components.retrievers.trec_run import TrecRun
+from squtr.harness.components.transcribers.files import TranscriptsFile
+from squtr.harness.evaluation import demands, searching, shards
+from squtr.harness.evaluation.evaluate import Evaluation, EvaluationFailed, Options, evaluate_runs, run_evaluation
+from squtr.harness.evaluation.plan import Plan
 from squtr.harness.metrics.ranking import score_ranking
-from squtr.harness.pipeline import demands, searching, shards
-from squtr.harness.pipeline.evaluate import Evaluation, EvaluationFailed, Options, evaluate_runs, run_evaluation
-from squtr.harness.pipeline.plan import Plan
 from squtr.harness.protocols import ComponentSpec, Hit, Transcript
 from squtr.harness.systems.system import Cascade, EndToEnd, RunOnly, System
 from squtr.loaders.paired import BuiltData
@@ -73,7 +73,7 @@ def upside_down(truth: Mapping[str, SpokenQuery], data: BuiltData) -> dict[str, 
     return table
 
 
-def test_a_front_end_works_before_the_recogniser(
+def test_a_front_end_works_before_the_recognizer(
     data: BuiltData, truth: Mapping[str, SpokenQuery], perfect: LookupTranscriber, tmp_path: Path
 ) -> None:
     behind = LookupTranscriber(upside_down(truth, data))

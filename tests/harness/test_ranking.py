@@ -56,15 +56,15 @@ def test_the_two_engines_agree(qrels: dict[str, dict[str, int]], run: dict[str, 
     metrics = [*METRICS, "mrr_at_3", "mrr_at_10", "ndcg_exp_at_5"]
     ours = score_ranking(qrels, run, metrics)
     index = {document: i for i, document in enumerate(DOCUMENTS)}
-    judgements = ArrayJudgements.from_qrels(qrels, index)
-    ranked = np.full((len(judgements.query_ids), 12), -1, dtype=np.int32)
-    for row, query in enumerate(judgements.query_ids):
+    judgments = ArrayJudgements.from_qrels(qrels, index)
+    ranked = np.full((len(judgments.query_ids), 12), -1, dtype=np.int32)
+    for row, query in enumerate(judgments.query_ids):
         order = order_hits(query, run.get(query, {}))
         ranked[row, : len(order)] = [index[document] for document in order]
-    arrays = score_arrays(judgements, ranked, metrics)
+    arrays = score_arrays(judgments, ranked, metrics)
     for name in metrics:
         assert arrays.mean[name] == pytest.approx(ours.mean[name], abs=1e-12)
-        for row, query in enumerate(judgements.query_ids):
+        for row, query in enumerate(judgments.query_ids):
             value = arrays.per_query[name][row]
             if query in ours.per_query[name]:
                 assert value == pytest.approx(ours.per_query[name][query], abs=1e-12)
@@ -197,11 +197,11 @@ def test_ordering_of_arrays_is_that_of_hits(rows: list[list[float]]) -> None:
 def test_bad_arrays() -> None:
     with pytest.raises(UsageError, match="depth is 0"):
         order_by_score(np.array([[1.0]]), np.array([[0]]), ["a"], 0)
-    judgements = ArrayJudgements.from_qrels({"q": {"a": 1}}, {"a": 0, "b": 1})
+    judgments = ArrayJudgements.from_qrels({"q": {"a": 1}}, {"a": 0, "b": 1})
     with pytest.raises(DataError, match="twice"):
-        score_arrays(judgements, np.array([[0, 0]]), ["ndcg_at_2"])
+        score_arrays(judgments, np.array([[0, 0]]), ["ndcg_at_2"])
     with pytest.raises(UsageError, match="shape"):
-        score_arrays(judgements, np.zeros((2, 3), dtype=np.int32), ["ndcg_at_2"])
+        score_arrays(judgments, np.zeros((2, 3), dtype=np.int32), ["ndcg_at_2"])
     with pytest.raises(DataError, match="not finite"):
         order_by_score(np.array([[np.nan, 1.0]]), np.array([[0, 1]]), ["a", "b"])
 

@@ -14,7 +14,7 @@ import pytest
 from squtr.errors import DataError, UsageError
 from squtr.harness.report import write_report
 from squtr.harness.report.formats import interval, number
-from squtr.harness.results import RunRecord, items_table, read_runs, write_run
+from squtr.harness.results.envelope import RunRecord, items_table, read_runs, write_run
 
 from .report_runs_for_tests import Example, edit_json, example_records, tiny_clip, write_example
 
@@ -182,7 +182,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
         for error in [EVIL if r.result.data.condition == "snr_-5" else ""]
     ]
     records = [
-        RunRecord(r.result.model_copy(update={"data": r.result.data.model_copy(update={"licence": EVIL})}), r.items)
+        RunRecord(r.result.model_copy(update={"data": r.result.data.model_copy(update={"license": EVIL})}), r.items)
         for r in records
     ]
     content = build(tmp_path, records)
@@ -256,11 +256,11 @@ def test_any_set_of_conditions_makes_a_page(conditions: tuple[str, ...], tmp_pat
 
 
 def test_many_systems_make_a_page(tmp_path: Path) -> None:
-    systems = tuple((f"recogniser-{k}", "BM25") for k in range(9))
+    systems = tuple((f"recognizer-{k}", "BM25") for k in range(9))
     example = Example(languages=("en",), systems=systems, conditions=("text", "clean", "snr_5"), n=4)
     page = Page(build(tmp_path, example_records(example)))
     assert page.open == []
-    assert all(f"recogniser-{k}" in "".join(page.text) for k in range(9))
+    assert all(f"recognizer-{k}" in "".join(page.text) for k in range(9))
 
 
 def test_without_results_it_says_so(tmp_path: Path) -> None:
@@ -288,8 +288,8 @@ def _style() -> str:
     return (Path(module.__file__).parent / "assets" / "style.css").read_text(encoding="utf-8")
 
 
-def _luminance(colour: str) -> float:
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+def _luminance(color: str) -> float:
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -299,18 +299,18 @@ def _contrast(a: str, b: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_colours_have_contrast_in_both_themes() -> None:
+def test_colors_have_contrast_in_both_themes() -> None:
     """WCAG 2.2: 4.5 for text, 3 for graphics."""
     blocks = re.findall(r"\{([^{}]*--paper:[^{}]*)\}", _style())
     assert len(blocks) == 3
     assert dict(re.findall(r"--([\w-]+): (#\w{6})", blocks[1])) == dict(re.findall(r"--([\w-]+): (#\w{6})", blocks[2]))
     for block in blocks:
-        colours = dict(re.findall(r"--([\w-]+): (#\w{6})", block))
+        colors = dict(re.findall(r"--([\w-]+): (#\w{6})", block))
         for text in ("ink", "soft", "link"):
             for under in ("paper", "panel", "typed"):
-                assert _contrast(colours[text], colours[under]) >= 4.5, (text, under)
-        assert _contrast(colours["del"], colours["del-paper"]) >= 4.5
-        assert _contrast(colours["ins"], colours["ins-paper"]) >= 4.5
-        assert _contrast(colours["ink"], colours["warn-paper"]) >= 4.5
+                assert _contrast(colors[text], colors[under]) >= 4.5, (text, under)
+        assert _contrast(colors["del"], colors["del-paper"]) >= 4.5
+        assert _contrast(colors["ins"], colors["ins-paper"]) >= 4.5
+        assert _contrast(colors["ink"], colors["warn-paper"]) >= 4.5
         for series in range(6):
-            assert _contrast(colours[f"s{series}"], colours["paper"]) >= 3
+            assert _contrast(colors[f"s{series}"], colors["paper"]) >= 3

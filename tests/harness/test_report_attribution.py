@@ -14,7 +14,7 @@ from squtr.harness.cli import main
 from squtr.harness.report import attribution_json, make_report
 from squtr.harness.report.attribution import attribution_tables, attributions
 from squtr.harness.report.data import sections
-from squtr.harness.results import RunRecord, items_table
+from squtr.harness.results.envelope import RunRecord, items_table
 from squtr.harness.text.normalizers import recorded_normalizer
 
 from .report_runs_for_tests import Example, example_records, write_example
@@ -60,8 +60,8 @@ def test_known_queries() -> None:
     assert found.n == 6
     assert found.shortfall.value == pytest.approx(1 - 1.9 / 6)
     assert found.retriever.value == pytest.approx(1 - 4.4 / 6)
-    assert found.recogniser.value == pytest.approx(2.5 / 6)
-    assert found.recogniser_share == pytest.approx(2.5 / 4.1)
+    assert found.recognizer.value == pytest.approx(2.5 / 6)
+    assert found.recognizer_share == pytest.approx(2.5 / 4.1)
     # A perfect transcript still fails (the dog), a bad one still succeeds (the cat); the undecoded one is neither.
     assert (found.perfect.n, found.perfect_fails) == (2, 0.5)
     assert (found.imperfect.n, found.imperfect_succeeds) == (3, pytest.approx(1 / 3))
@@ -78,11 +78,11 @@ def test_the_parts_make_the_loss_of_the_table(tmp_path: Path) -> None:
     objects = attribution_json(report.attributions)
     assert len(objects) == sum(r.result.data.condition != "text" for r in records)
     for entry in objects:
-        assert entry["shortfall"]["value"] == pytest.approx(entry["retriever"]["value"] + entry["recogniser"]["value"])
+        assert entry["shortfall"]["value"] == pytest.approx(entry["retriever"]["value"] + entry["recognizer"]["value"])
         lost = losses[entry["system"], entry["config"]]
         assert lost is not None
-        assert entry["recogniser"]["value"] == pytest.approx(lost.absolute.value)
-        assert entry["recogniser"]["interval"]["low"] <= entry["recogniser"]["value"]
+        assert entry["recognizer"]["value"] == pytest.approx(lost.absolute.value)
+        assert entry["recognizer"]["interval"]["low"] <= entry["recognizer"]["value"]
         assert sum(entry["loss_by_error"][kind]["n"] for kind in ("key", "other", "none")) <= entry["n"]
 
 
@@ -93,7 +93,7 @@ def test_several_subsets_weigh_as_in_the_scores() -> None:
     ]
     (section,) = sections(records)
     clean, noisy = attributions(section)
-    assert clean.found.recogniser.value == pytest.approx((0.2 + 0.1) / 2)
+    assert clean.found.recognizer.value == pytest.approx((0.2 + 0.1) / 2)
     assert noisy.found.shortfall.value == pytest.approx((0.6 + 0.8) / 2)
 
 
@@ -113,7 +113,7 @@ def test_without_a_typed_run_there_is_none() -> None:
     assert "No typed run" in attribution_tables(section, [])
 
 
-def test_an_absent_normaliser_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absent_normalizer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     import squtr.harness.report.attribution as module
     from squtr.errors import missing_extra
 
@@ -124,12 +124,12 @@ def test_an_absent_normaliser_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     (section,) = sections(known())
     found = attributions(section)
     assert found[0].classes is None
-    assert "normaliser is not installed" in attribution_tables(section, found)
+    assert "normalizer is not installed" in attribution_tables(section, found)
     assert attribution_json(found)[0]["loss_by_error"] is None
 
 
-def test_recorded_names_give_their_normaliser() -> None:
+def test_recorded_names_give_their_normalizer() -> None:
     for name in ("default", "raw", "default(script=strict)", "default(erhua=drop,interjections=drop)"):
         assert recorded_normalizer(name, "zh").name == name
-    with pytest.raises(UnknownNameError, match="option of a normalizer 'colour'"):
-        recorded_normalizer("default(colour=red)", "zh")
+    with pytest.raises(UnknownNameError, match="option of a normalizer 'color'"):
+        recorded_normalizer("default(color=red)", "zh")

@@ -22,7 +22,7 @@ from squtr.harness.report.systems import described, parts_of, system_cards
 from squtr.harness.report.timing import timing_block
 from squtr.harness.report.variants import Variant, variants
 from squtr.harness.report.worst import worst_cases
-from squtr.harness.results import RunRecord, Timing, write_run
+from squtr.harness.results.envelope import RunRecord, Timing, write_run
 
 from .report_runs_for_tests import EVERY_KIND, Example, Parts, example_records, imported_records, write_example
 from .test_report import Page
@@ -112,7 +112,7 @@ def test_systems_without_a_retriever_keep_their_own_typed_run() -> None:
         assert system.text.result.system.name == system.name
 
 
-def test_a_system_without_words_joins_whatever_normaliser_the_others_have() -> None:
+def test_a_system_without_words_joins_whatever_normalizer_the_others_have() -> None:
     records = []
     for record in example_records(Example(languages=("en",), systems=EVERY_KIND[:1] + EVERY_KIND[5:], conditions=FEW)):
         system = record.result.system

@@ -21,7 +21,7 @@ from squtr.harness.report.headline import lede
 from squtr.harness.report.scatter import scatter
 from squtr.harness.report.terminal import MOST_COLUMNS, display_width, summary_table
 from squtr.harness.report.worst import worst_cases
-from squtr.harness.results import Loss, RunRecord, Score, items_table
+from squtr.harness.results.envelope import Loss, RunRecord, Score, items_table
 
 from .report_runs_for_tests import Example, example_records
 
@@ -161,7 +161,7 @@ def test_ticks_cover_and_are_few(high: float) -> None:
     assert 2 <= len(marks) <= 7
 
 
-def test_shapes_and_colours_differ_between_systems() -> None:
+def test_shapes_and_colors_differ_between_systems() -> None:
     looks = {svg.marker(k, 0, 0) for k in range(42)}
     assert len(looks) == 42
 
@@ -172,7 +172,7 @@ def test_scatter_has_a_point_for_every_spoken_run() -> None:
     assert drawn is not None
     assert drawn.points == 18
     assert drawn.drawing.count('class="marker') == 18
-    assert drawn.drawing.count('class="point') == 18 - drawn.unlabelled
+    assert drawn.drawing.count('class="point') == 18 - drawn.unlabeled
 
 
 # Breakdowns and worst cases

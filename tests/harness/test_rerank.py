@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, UsageError
-from squtr.harness.backends import load_retriever
-from squtr.harness.backends.bm25 import BM25Retriever
-from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
-from squtr.harness.backends.rerank import RerankedRetriever
+from squtr.harness.components import load_retriever
+from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+from squtr.harness.components.retrievers.bm25 import BM25Retriever
+from squtr.harness.components.retrievers.rerank import RerankedRetriever
 from squtr.harness.protocols import CompositeRetriever, Hit
 from squtr.loaders.corpus import Corpus
 from squtr.loaders.records import Document

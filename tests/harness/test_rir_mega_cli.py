@@ -132,7 +132,7 @@ def test_killed_at_several_points_it_ends_with_the_same_bytes(place: Path, whole
 
 
 @pytest.mark.slow
-def test_two_recognisers_are_compared_by_utterance(
+def test_two_recognizers_are_compared_by_utterance(
     place: Path, whole: Mapping[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = place / "whole-run" / "results"
@@ -152,7 +152,7 @@ def test_two_recognisers_are_compared_by_utterance(
     again = json.loads(capsys.readouterr().out)["comparisons"][0]["interval"]
     assert again["low"] == pytest.approx(effect.reverb["wer"].absolute.low)
     assert main(["compare", str(place / "whole-run"), sides[0]]) == 2
-    assert "several recognisers" in capsys.readouterr().err
+    assert "several recognizers" in capsys.readouterr().err
 
 
 def test_usage(
@@ -210,4 +210,4 @@ def test_the_demo_goes_the_whole_way(
     assert len(read_records(folder)) == 2
     # Again, it keeps the number of pairs, and what was done.
     assert main(asked) == 0
-    assert "Timing the recognisers" not in capsys.readouterr().err
+    assert "Timing the recognizers" not in capsys.readouterr().err

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from squtr.errors import DataError, ModelError, UnknownNameError, UsageError
+from squtr.harness.evaluation.evaluate import EvaluationFailed
 from squtr.harness.metrics.change_point import change_point
 from squtr.harness.metrics.error_counts import count_errors
-from squtr.harness.pipeline.evaluate import EvaluationFailed
 from squtr.harness.protocols import Transcript
 from squtr.harness.report.rir_mega import summary_table, write_report
 from squtr.harness.rir_mega.arms import PairArms
 from squtr.harness.rir_mega.evaluate import Options, evaluate_rir_mega, run_evaluation
-from squtr.harness.rir_mega.recognisers import Recogniser, check_recognisers, load_recognisers
+from squtr.harness.rir_mega.recognizers import Recognizer, check_recognizers, load_recognizers
 from squtr.harness.rir_mega.results import PairRecord, is_rir_mega, read_records, result_path, write_record
 from squtr.loaders.audio import decode_audio
 from squtr.loaders.records import SpokenQuery
@@ -35,7 +35,7 @@ from .rir_mega_runs_for_tests import (
     halved,
     in_rooms,
     key_of,
-    recogniser,
+    recognizer,
     truth,
 )
 
@@ -57,9 +57,9 @@ def only(evaluation_records: list[PairRecord]) -> PairRecord:
     return record
 
 
-def test_a_perfect_recogniser_loses_nothing(data: RirMegaData) -> None:
+def test_a_perfect_recognizer_loses_nothing(data: RirMegaData) -> None:
     clean, reverb = truth(data)
-    result = only(run_evaluation([recogniser({**clean, **reverb})], data, options=QUICK).records).result
+    result = only(run_evaluation([recognizer({**clean, **reverb})], data, options=QUICK).records).result
     for rates in result.rates.values():
         assert rates.clean.value == rates.reverb.value == rates.delta.absolute.value == 0
         assert rates.delta.p_value == 1
@@ -74,14 +74,14 @@ def test_a_perfect_recogniser_loses_nothing(data: RirMegaData) -> None:
 def test_every_clip_is_heard_once_and_a_clean_one_once_per_utterance(data: RirMegaData) -> None:
     clean, reverb = truth(data)
     ear = TableTranscriber({**clean, **reverb})
-    run_evaluation([Recogniser(ear)], data, options=QUICK)
+    run_evaluation([Recognizer(ear)], data, options=QUICK)
     assert sorted(ear.heard) == sorted([*clean, *reverb])
     utterances = {pair.utterance_id for pair in data.pairs("test")}
     assert len(clean) == len(utterances) == len(reverb) / 2
 
 
 def test_scores_agree_with_a_recomputation(data: RirMegaData, lossy: dict[str, str | Transcript]) -> None:
-    record = only(run_evaluation([recogniser(lossy)], data, options=QUICK).records)
+    record = only(run_evaluation([recognizer(lossy)], data, options=QUICK).records)
     result, rows = record.result, record.pairs.to_pylist()
     assert [row["id"] for row in rows] == data.sample_ids("test")
     errors = {"clean": 0, "reverb": 0}
@@ -105,7 +105,7 @@ def test_scores_agree_with_a_recomputation(data: RirMegaData, lossy: dict[str, s
 
 
 def test_bins_map_and_onset_follow_from_the_records(data: RirMegaData, lossy: dict[str, str | Transcript]) -> None:
-    record = only(run_evaluation([recogniser(lossy)], data, options=QUICK).records)
+    record = only(run_evaluation([recognizer(lossy)], data, options=QUICK).records)
     result, rows = record.result, record.pairs.to_pylist()
     edges = data.edges["rt60_s"]
     for row in rows:
@@ -148,7 +148,7 @@ def test_failures_are_counted_never_words(data: RirMegaData) -> None:
     looping = key_of(decode_audio(pairs[2].clean_audio, "c")[0])
     table = {**clean, **reverb, broken: Transcript("", error="cannot decode"), silent: Transcript("")}
     table[looping] = Transcript("one " * 20, loop=True, truncated=True)
-    record = only(run_evaluation([recogniser(table)], data, options=QUICK).records)
+    record = only(run_evaluation([recognizer(table)], data, options=QUICK).records)
     result = record.result
     assert result.failures["reverb"].model_dump() == {
         "n": len(pairs), "undecodable": 1, "loops": 0, "truncated": 0, "empty": 1, "hallucinations": 0,
@@ -162,14 +162,14 @@ def test_failures_are_counted_never_words(data: RirMegaData) -> None:
     assert math.isnan(row["reverb_word_errors"])
     assert math.isnan(row["delta_word_errors"])
     assert row["clean_word_errors"] == 0
-    strict = run_evaluation([recogniser(table)], data, options=replace(QUICK, strict=True))
+    strict = run_evaluation([recognizer(table)], data, options=replace(QUICK, strict=True))
     assert strict.records == []
     assert "1 reverb clips failed" in strict.failures[0].error.message
 
 
 def test_a_front_end_is_compared_with_none(data: RirMegaData, lossy: dict[str, str | Transcript]) -> None:
     ear = TableTranscriber(halved(data, lossy))
-    plain, behind = Recogniser(ear), Recogniser(ear, Halver())
+    plain, behind = Recognizer(ear), Recognizer(ear, Halver())
     assert behind.name == "halver | table"
     records = run_evaluation([plain, behind], data, options=QUICK).records
     without, with_ = (record.result for record in records)
@@ -191,7 +191,7 @@ def test_a_front_end_is_compared_with_none(data: RirMegaData, lossy: dict[str, s
 
 def test_the_clean_arm_goes_through_the_front_end_too(data: RirMegaData, lossy: dict[str, str | Transcript]) -> None:
     ear = TableTranscriber(lossy)  # knows no halved sound
-    behind = run_evaluation([Recogniser(ear, Halver())], data, options=QUICK).records[0].result
+    behind = run_evaluation([Recognizer(ear, Halver())], data, options=QUICK).records[0].result
     assert behind.rates["wer"].clean.value is not None
     assert behind.rates["wer"].clean.value > 0.5
 
@@ -199,7 +199,7 @@ def test_the_clean_arm_goes_through_the_front_end_too(data: RirMegaData, lossy: 
 def test_what_is_written_is_read_again_and_kept(
     data: RirMegaData, lossy: dict[str, str | Transcript], tmp_path: Path
 ) -> None:
-    record = only(run_evaluation([recogniser(lossy)], data, out=tmp_path, options=QUICK).records)
+    record = only(run_evaluation([recognizer(lossy)], data, out=tmp_path, options=QUICK).records)
     path = result_path(tmp_path, "table", "en_test")
     assert is_rir_mega(path)
     (read,) = read_records(tmp_path)
@@ -207,10 +207,10 @@ def test_what_is_written_is_read_again_and_kept(
     assert str(read.pairs.to_pylist()) == str(record.pairs.to_pylist())
     assert json.loads(path.read_text())["benchmark"] == "rir_mega"
     before = path.stat().st_mtime_ns
-    run_evaluation([recogniser(lossy)], data, out=tmp_path, options=QUICK)
+    run_evaluation([recognizer(lossy)], data, out=tmp_path, options=QUICK)
     assert path.stat().st_mtime_ns == before
     # Other settings, other scores: written again.
-    run_evaluation([recogniser(lossy)], data, out=tmp_path, options=replace(QUICK, seed=1))
+    run_evaluation([recognizer(lossy)], data, out=tmp_path, options=replace(QUICK, seed=1))
     assert path.stat().st_mtime_ns > before
     samples = sorted(p.relative_to(tmp_path).as_posix() for p in (tmp_path / "samples").rglob("*.*"))
     assert len({s.split("/")[1] for s in samples}) >= 3
@@ -225,11 +225,11 @@ def test_killed_and_continued(data: RirMegaData, lossy: dict[str, str | Transcri
     utterances = len({pair.utterance_id for pair in data.pairs("test")})
     killed.fail_after = utterances
     with pytest.raises(KeyboardInterrupt):
-        run_evaluation([Recogniser(killed)], data, cache=tmp_path, options=QUICK)
+        run_evaluation([Recognizer(killed)], data, cache=tmp_path, options=QUICK)
     again = TableTranscriber(lossy)
-    continued = run_evaluation([Recogniser(again)], data, cache=tmp_path, options=QUICK).records[0]
+    continued = run_evaluation([Recognizer(again)], data, cache=tmp_path, options=QUICK).records[0]
     assert len(again.heard) == data.splits["test"]
-    whole = run_evaluation([recogniser(lossy)], data, options=QUICK).records[0]
+    whole = run_evaluation([recognizer(lossy)], data, options=QUICK).records[0]
     assert continued.result.inputs_sha256 == whole.result.inputs_sha256
     assert str(continued.pairs.to_pylist()) == str(whole.pairs.to_pylist())
 
@@ -238,13 +238,13 @@ def test_killed_and_continued(data: RirMegaData, lossy: dict[str, str | Transcri
 def test_processes_share_the_work_and_find_the_same(
     data: RirMegaData, lossy: dict[str, str | Transcript], tmp_path: Path, size: int
 ) -> None:
-    whole = run_evaluation([recogniser(lossy)], data, options=QUICK).records[0]
+    whole = run_evaluation([recognizer(lossy)], data, options=QUICK).records[0]
     ears = [TableTranscriber(lossy) for _ in range(size)]
 
     def work(member: object) -> list[PairRecord]:
         rank = member.rank  # type: ignore[attr-defined]
         found = run_evaluation(
-            [Recogniser(ears[rank])],
+            [Recognizer(ears[rank])],
             data,
             cache=tmp_path,
             options=QUICK,
@@ -266,24 +266,24 @@ def test_several_processes_need_a_cache(data: RirMegaData, lossy: dict[str, str 
         rank, size = 0, 2
 
     with pytest.raises(UsageError, match="need a cache"):
-        run_evaluation([recogniser(lossy)], data, processes=Two())  # type: ignore[arg-type]
+        run_evaluation([recognizer(lossy)], data, processes=Two())  # type: ignore[arg-type]
 
 
-def test_one_recogniser_that_fails_does_not_lose_the_other(
+def test_one_recognizer_that_fails_does_not_lose_the_other(
     data: RirMegaData, lossy: dict[str, str | Transcript], tmp_path: Path
 ) -> None:
     class Broken(TableTranscriber):
         def transcribe(self, clips: object, *, language: str) -> list[Transcript]:
             raise ValueError("not today")
 
-    done = run_evaluation([recogniser(lossy), Recogniser(Broken({}, "broken"))], data, out=tmp_path, options=QUICK)
+    done = run_evaluation([recognizer(lossy), Recognizer(Broken({}, "broken"))], data, out=tmp_path, options=QUICK)
     assert [record.result.system.name for record in done.records] == ["table"]
     assert [(f.system, f.config) for f in done.failures] == [("broken", "en_test")]
     assert "not today" in str(done.failures[0].error)
     with pytest.raises(EvaluationFailed, match="1 run failed, 1 did not"):
-        evaluate_rir_mega([recogniser(lossy), Recogniser(Broken({}, "broken"))], data=data, resamples=10)
+        evaluate_rir_mega([recognizer(lossy), Recognizer(Broken({}, "broken"))], data=data, resamples=10)
     with pytest.raises(ModelError, match="not today"):
-        evaluate_rir_mega(Recogniser(Broken({}, "broken")), data=data, resamples=10)
+        evaluate_rir_mega(Recognizer(Broken({}, "broken")), data=data, resamples=10)
 
 
 def test_a_front_end_that_fails_loses_nothing_else(
@@ -294,14 +294,14 @@ def test_a_front_end_that_fails_loses_nothing_else(
             raise RuntimeError("torn")
 
     ear = TableTranscriber(lossy)
-    done = run_evaluation([Recogniser(ear), Recogniser(ear, Torn())], data, out=tmp_path, options=QUICK)
+    done = run_evaluation([Recognizer(ear), Recognizer(ear, Torn())], data, out=tmp_path, options=QUICK)
     assert [r.result.system.name for r in done.records] == ["table"]
     assert "torn" in str(done.failures[0].error)
     assert list((tmp_path / "samples").rglob("reverb.flac"))
     assert not list((tmp_path / "samples").rglob("halver.flac"))
 
 
-def test_a_front_end_is_scored_where_its_plain_recogniser_fails(data: RirMegaData) -> None:
+def test_a_front_end_is_scored_where_its_plain_recognizer_fails(data: RirMegaData) -> None:
     clean, reverb = truth(data)
 
     class Picky(TableTranscriber):
@@ -311,7 +311,7 @@ def test_a_front_end_is_scored_where_its_plain_recogniser_fails(data: RirMegaDat
             return super().transcribe(clips, language=language)
 
     ear = Picky(halved(data, {**clean, **reverb}))
-    done = run_evaluation([Recogniser(ear), Recogniser(ear, Halver())], data, options=QUICK)
+    done = run_evaluation([Recognizer(ear), Recognizer(ear, Halver())], data, options=QUICK)
     assert [f.system for f in done.failures] == ["table"]
     (record,) = done.records
     assert record.result.system.name == "halver | table"
@@ -321,12 +321,12 @@ def test_a_front_end_is_scored_where_its_plain_recogniser_fails(data: RirMegaDat
 def test_a_part_takes_whole_utterances_and_lies_apart(
     data: RirMegaData, lossy: dict[str, str | Transcript], tmp_path: Path
 ) -> None:
-    done = run_evaluation([recogniser(lossy)], data, out=tmp_path, options=replace(QUICK, limit=7))
+    done = run_evaluation([recognizer(lossy)], data, out=tmp_path, options=replace(QUICK, limit=7))
     assert done.out == tmp_path / "partial-first-7"
     result = done.records[0].result
     assert (result.data.n, result.data.utterances, result.data.partial) == (8, 4, True)
     assert result.data.n_total == data.splits["test"]
-    half = run_evaluation([recogniser(lossy)], data, options=replace(QUICK, fraction=0.5)).records[0].result
+    half = run_evaluation([recognizer(lossy)], data, options=replace(QUICK, fraction=0.5)).records[0].result
     assert half.data.utterances == math.ceil(0.5 * len({p.utterance_id for p in data.pairs("test")}))
 
 
@@ -369,7 +369,7 @@ def test_ready_transcripts(data: RirMegaData, tmp_path: Path) -> None:
     clean = {pair.utterance_id: pair.text for pair in data.pairs("test")}
     lines += [{"id": id_, "condition": "clean", "text": text} for id_, text in clean.items()]
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (made,) = load_recognisers([f"mine=transcripts:{tmp_path / 'mine.jsonl'}"], ["spectral-gate"])
+    (made,) = load_recognizers([f"mine=transcripts:{tmp_path / 'mine.jsonl'}"], ["spectral-gate"])
     result = only(run_evaluation([made], data, options=QUICK).records).result
     assert result.system.name == "mine"
     assert result.rates["wer"].clean.value == 0
@@ -378,47 +378,47 @@ def test_ready_transcripts(data: RirMegaData, tmp_path: Path) -> None:
     assert result.timing.rtfx is None
 
 
-def test_recognisers_are_written_as_transcribers_with_and_without_front_ends() -> None:
-    made = load_recognisers(["whisper-tiny.en", "other=whisper-base"], ["spectral-gate", "none"])
+def test_recognizers_are_written_as_transcribers_with_and_without_front_ends() -> None:
+    made = load_recognizers(["whisper-tiny.en", "other=whisper-base"], ["spectral-gate", "none"])
     assert [one.name for one in made] == [
         "whisper-tiny.en", "spectral gate | whisper-tiny.en", "other", "spectral gate | other",
     ]  # fmt: skip
     assert made[1].listener is made[0].listener
-    with pytest.raises(UsageError, match="two recognisers are called 'whisper-base'"):
-        load_recognisers(["whisper-base", "faster-whisper:whisper-base"])
+    with pytest.raises(UsageError, match="two recognizers are called 'whisper-base'"):
+        load_recognizers(["whisper-base", "faster-whisper:whisper-base"])
     with pytest.raises(UnknownNameError, match="Did you mean"):
-        load_recognisers(["whisper-bass"])
+        load_recognizers(["whisper-bass"])
     with pytest.raises(UnknownNameError, match="front end"):
-        load_recognisers(["whisper-base"], ["wep"])
+        load_recognizers(["whisper-base"], ["wep"])
     with pytest.raises(UsageError, match="no letter or digit"):
-        check_recognisers([recogniser({}, "!!!")])
+        check_recognizers([recognizer({}, "!!!")])
     with pytest.raises(UsageError, match="no transcriber"):
-        check_recognisers([])
+        check_recognizers([])
 
 
 def test_the_published_settings_are_recorded() -> None:
-    (made,) = load_recognisers(["whisper-tiny.en"], preset="whisper-rir-mega")
+    (made,) = load_recognizers(["whisper-tiny.en"], preset="whisper-rir-mega")
     settings = made.transcriber.spec.settings
     assert (settings["beam_size"], settings["best_of"], settings["compute_type"]) == (5, 5, "float32")
     assert made.preset == "whisper-rir-mega"
     with pytest.raises(UsageError, match="cannot decode as"):
-        load_recognisers(["ctc:org/model"], preset="whisper-rir-mega")
+        load_recognizers(["ctc:org/model"], preset="whisper-rir-mega")
 
 
 def test_options_are_checked(data: RirMegaData, lossy: dict[str, str | Transcript]) -> None:
     with pytest.raises(UsageError, match="0 resamples"):
         Options(resamples=0)
     with pytest.raises(UsageError, match="unexpected keyword argument 'dept'"):
-        evaluate_rir_mega(recogniser(lossy), data=data, dept=1)
+        evaluate_rir_mega(recognizer(lossy), data=data, dept=1)
     with pytest.raises(UnknownNameError, match="normalizer"):
-        run_evaluation([recogniser(lossy)], data, options=Options(normalizer="wisper"))
+        run_evaluation([recognizer(lossy)], data, options=Options(normalizer="wisper"))
 
     class German(TableTranscriber):
         def supports(self, language: str) -> bool:
             return language == "de"
 
     with pytest.raises(DataError, match="no transcriber supports en"):
-        run_evaluation([Recogniser(German({}))], data)
+        run_evaluation([Recognizer(German({}))], data)
 
 
 def test_parameters_are_counted_from_the_weights(
@@ -428,12 +428,12 @@ def test_parameters_are_counted_from_the_weights(
     content = np.uint64(len(header)).tobytes() + header + bytes(60)
     (tmp_path / "model.safetensors").write_bytes(content)
     ear = TableTranscriber(lossy, weights=tmp_path)
-    result = only(run_evaluation([Recogniser(ear)], data, options=QUICK).records).result
+    result = only(run_evaluation([Recognizer(ear)], data, options=QUICK).records).result
     assert result.system.parameters == 15
 
 
 def test_a_class_of_ones_own_is_timed_alone(data: RirMegaData, lossy: dict[str, str | Transcript]) -> None:
-    done = run_evaluation([recogniser(lossy)], data, options=replace(QUICK, latency=3))
+    done = run_evaluation([recognizer(lossy)], data, options=replace(QUICK, latency=3))
     result = done.records[0].result
     assert result.timing.latency is not None
     assert result.timing.latency.n == 3
@@ -474,7 +474,7 @@ def test_languages_are_apart_and_chinese_is_counted_by_character(data: RirMegaDa
     for pair in both.pairs("test"):
         table[key_of(decode_audio(pair.clean_audio, "c")[0])] = pair.text
         table[key_of(decode_audio(pair.reverb_audio, "r")[0])] = pair.text[:-1] if pair.language == "zh" else pair.text
-    done = run_evaluation([Recogniser(Bilingual(table)), recogniser(table, "english")], both, options=QUICK)
+    done = run_evaluation([Recognizer(Bilingual(table)), recognizer(table, "english")], both, options=QUICK)
     found = {(r.result.system.name, r.result.data.config): r for r in done.records}
     assert set(found) == {("table", "en_test"), ("table", "zh_test"), ("english", "en_test")}
     english, chinese = (found["table", config].result for config in ("en_test", "zh_test"))
@@ -488,8 +488,8 @@ def test_languages_are_apart_and_chinese_is_counted_by_character(data: RirMegaDa
     row = found["table", "zh_test"].pairs.to_pylist()[0]
     assert math.isnan(row["word_reference_length"])
     assert row["char_reference_length"] == 6
-    # The whisper normaliser is for English: elsewhere it is the standard one.
-    auto = run_evaluation([Recogniser(Bilingual(table))], both, options=replace(QUICK, normalizer="auto")).records
+    # The whisper normalizer is for English: elsewhere it is the standard one.
+    auto = run_evaluation([Recognizer(Bilingual(table))], both, options=replace(QUICK, normalizer="auto")).records
     assert {r.result.data.language: r.result.system.normalizer for r in auto} == {"en": "whisper", "zh": "default"}
     assert len(summary_table(done.records).split("\n\n")) == 2
 
@@ -505,7 +505,7 @@ def test_the_published_set_has_bins_of_the_publishers_values(data: RirMegaData, 
     (tmp_path / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     clean, reverb = truth(data)
     wrong = {key: f"{text} more" for key, text in reverb.items()}
-    record = only(run_evaluation([recogniser({**clean, **wrong})], open_pairs(str(tmp_path)), options=QUICK).records)
+    record = only(run_evaluation([recognizer({**clean, **wrong})], open_pairs(str(tmp_path)), options=QUICK).records)
     result = record.result
     assert set(result.data.edges) == {"source_rt60_s", "source_drr_db"}
     assert result.by_rt60[-1].known is False

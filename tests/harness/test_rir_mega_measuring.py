@@ -1,4 +1,4 @@
-"""One recogniser in a process of its own: time and memory, and errors that come back as sentences."""
+"""One recognizer in a process of its own: time and memory, and errors that come back as sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from squtr.errors import ModelError
 from squtr.harness.rir_mega.measuring import measure, own_peak_memory_mb
-from squtr.harness.rir_mega.recognisers import load_recognisers
+from squtr.harness.rir_mega.recognizers import load_recognizers
 
 MODEL = """
 import os, time
@@ -49,7 +49,7 @@ def waiter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def made(written: str, **options: object) -> object:
     from squtr.harness.systems import Overrides
 
-    return load_recognisers([written], ["spectral-gate"], options=Overrides(options=options))[0]
+    return load_recognizers([written], ["spectral-gate"], options=Overrides(options=options))[0]
 
 
 def test_time_and_memory_are_its_own(waiter: str) -> None:

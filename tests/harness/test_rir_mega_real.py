@@ -1,4 +1,4 @@
-"""A real recogniser on real speech in simulated rooms, and a real front end."""
+"""A real recognizer on real speech in simulated rooms, and a real front end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_whisper_loses_in_rooms(folder: Path, tmp_path: Path) -> None:
     )
     assert plain.system.normalizer == "whisper"
     assert plain.system.parameters == 72_603_136
-    # Synthetic speech without noise: a recogniser of this size understands most of it.
+    # Synthetic speech without noise: a recognizer of this size understands most of it.
     assert plain.rates["wer"].clean.value < 0.25
     assert plain.rates["wer"].clean.value <= plain.rates["wer"].reverb.value < 1
     # Capitals and punctuation count in raw text.

@@ -21,9 +21,9 @@ from squtr.harness.report.rir_mega import summary_table, write_report
 from squtr.harness.report.rir_mega.data import sections, signed
 from squtr.harness.report.rir_mega.plots import decay_plot, pareto
 from squtr.harness.report.terminal import display_width
-from squtr.harness.results import write_run
+from squtr.harness.results.envelope import write_run
 from squtr.harness.rir_mega.evaluate import Options, run_evaluation
-from squtr.harness.rir_mega.recognisers import Recogniser
+from squtr.harness.rir_mega.recognizers import Recognizer
 from squtr.harness.rir_mega.results import PairRecord, read_records, result_path, write_record
 from squtr.harness.rir_mega.samples import SampleRoom
 from squtr.loaders.rir_mega.data import RirMegaData
@@ -58,12 +58,12 @@ def folder(data: RirMegaData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = in_rooms(data, threshold_s=0.3, slope=2.0)
     ear = TableTranscriber(timed(halved(data, small), 0.1), "small", weights=weights(place / "w1", 39))
     large = timed(in_rooms(data, threshold_s=0.5, slope=1.0), 0.8)
-    recognisers = [
-        Recogniser(TableTranscriber(large, EVIL, weights=weights(place / "w2", 244))),
-        Recogniser(ear),
-        Recogniser(ear, Halver()),
+    recognizers = [
+        Recognizer(TableTranscriber(large, EVIL, weights=weights(place / "w2", 244))),
+        Recognizer(ear),
+        Recognizer(ear, Halver()),
     ]
-    done = run_evaluation(recognisers, data, out=place, options=replace(OPTIONS, latency=2))
+    done = run_evaluation(recognizers, data, out=place, options=replace(OPTIONS, latency=2))
     assert done.failures == []
     return place
 
@@ -123,7 +123,7 @@ def test_drawings_are_well_formed_and_described(content: str) -> None:
     assert shown == 6
 
 
-def test_every_rate_of_every_recogniser_is_shown(folder: Path, page: Page) -> None:
+def test_every_rate_of_every_recognizer_is_shown(folder: Path, page: Page) -> None:
     text = "".join(page.text)
     for record in read_records(folder):
         result = record.result
@@ -194,7 +194,7 @@ def test_the_terminal_says_the_same(folder: Path) -> None:
 
 def test_partial_results_are_marked_and_never_mixed(data: RirMegaData, folder: Path, tmp_path: Path) -> None:
     ear = TableTranscriber(in_rooms(data, threshold_s=0.3, slope=2.0), "part")
-    part = run_evaluation([Recogniser(ear)], data, out=tmp_path, options=replace(OPTIONS, limit=10))
+    part = run_evaluation([Recognizer(ear)], data, out=tmp_path, options=replace(OPTIONS, limit=10))
     assert "PARTIAL" in summary_table(part.records)
     shown = write_report(tmp_path, tmp_path / "r.html").read_text()
     assert "Partial." in shown
@@ -202,7 +202,7 @@ def test_partial_results_are_marked_and_never_mixed(data: RirMegaData, folder: P
         sections([*read_records(folder), *part.records])
 
 
-def test_other_data_or_normalisers_stand_apart(folder: Path) -> None:
+def test_other_data_or_normalizers_stand_apart(folder: Path) -> None:
     records = read_records(folder)
     other = records[0].result
     moved = other.model_copy(
@@ -210,7 +210,7 @@ def test_other_data_or_normalisers_stand_apart(folder: Path) -> None:
     )
     found = sections([*records, PairRecord(moved, records[0].pairs)])
     assert len(found) == 2
-    assert any("normaliser raw 1" in section.mark for section in found)
+    assert any("normalizer raw 1" in section.mark for section in found)
     with pytest.raises(DataError, match="two results of"):
         sections([*records, records[0]])
 

@@ -14,7 +14,7 @@ from squtr.errors import DataError
 from squtr.harness.metrics.alignment import align
 from squtr.harness.metrics.attribution import attribute, loss_by_token_class, rank_correlation
 from squtr.harness.metrics.error_counts import ErrorCounts
-from squtr.harness.metrics.key_tokens import capitalised_words, key_token_errors
+from squtr.harness.metrics.key_tokens import capitalized_words, key_token_errors
 
 SHARE = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 ROWS = st.lists(st.tuples(st.integers(0, 4), SHARE, SHARE), min_size=2, max_size=20)
@@ -26,7 +26,7 @@ def test_the_two_parts_make_the_whole(rows: list[tuple[int, float, float]]) -> N
     spoken = {str(i): score for i, (_, score, _) in enumerate(rows)}
     typed = {str(i): score for i, (_, _, score) in enumerate(rows)}
     found = attribute(counts, spoken, typed, resamples=50)
-    assert found.retriever.value + found.recogniser.value == pytest.approx(found.shortfall.value)
+    assert found.retriever.value + found.recognizer.value == pytest.approx(found.shortfall.value)
     assert found.perfect.n + found.imperfect.n == found.n == len(rows)
     rates = np.array([errors / 4 for errors, _, _ in rows])
     lost = np.array([text - score for _, score, text in rows])
@@ -37,12 +37,12 @@ def test_the_two_parts_make_the_whole(rows: list[tuple[int, float, float]]) -> N
         assert math.isnan(found.slope.value)
 
 
-def test_a_recogniser_without_errors_loses_nothing() -> None:
+def test_a_recognizer_without_errors_loses_nothing() -> None:
     counts = {i: ErrorCounts(0, 0, 0, 3) for i in "abc"}
     scores = {"a": 1.0, "b": 0.0, "c": 0.5}
     found = attribute(counts, scores, scores)
-    assert found.recogniser.value == 0.0
-    assert found.recogniser_share == 0.0
+    assert found.recognizer.value == 0.0
+    assert found.recognizer_share == 0.0
     assert found.perfect_fails == pytest.approx(1 / 3)
     assert found.imperfect.n == 0
     assert math.isnan(found.imperfect_succeeds)
@@ -70,12 +70,12 @@ def test_rank_correlation_is_undefined_for_constants() -> None:
 
 
 def test_names() -> None:
-    assert capitalised_words("Where did Josh Norman play in 2015?") == {"josh", "norman"}
-    assert capitalised_words("¿Quién pintó el Guernica? Fue Picasso") == {"guernica", "picasso"}
-    assert capitalised_words("WHO IS THERE") == frozenset()
-    assert capitalised_words("谁演唱了国歌？") == frozenset()
-    assert capitalised_words("") == frozenset()
-    assert capitalised_words("can I go") == frozenset()
+    assert capitalized_words("Where did Josh Norman play in 2015?") == {"josh", "norman"}
+    assert capitalized_words("¿Quién pintó el Guernica? Fue Picasso") == {"guernica", "picasso"}
+    assert capitalized_words("WHO IS THERE") == frozenset()
+    assert capitalized_words("谁演唱了国歌？") == frozenset()
+    assert capitalized_words("") == frozenset()
+    assert capitalized_words("can I go") == frozenset()
 
 
 def test_key_errors() -> None:

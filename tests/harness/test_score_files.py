@@ -152,7 +152,7 @@ def test_parquet_rankings(tmp_path: Path) -> None:
     ("kind", "content", "said"),
     [
         ("run", "q Q0 a 1 2.0 t\nq Q0 a 1 2.0\n", "line 2: 5 fields, but a run in TREC's format has 6"),
-        ("qrels", "q 0 a 1\nq 0 b\n", "line 2: 3 fields, but judgements in TREC's format has 4"),
+        ("qrels", "q 0 a 1\nq 0 b\n", "line 2: 3 fields, but judgments in TREC's format has 4"),
         ("run", "q\ta\t1\n", "line 1: 3 fields"),
         ("run", "q Q0 a 1 nan t\n", "line 1: the score is 'nan'"),
         ("run", "q Q0 a 1 inf t\n", "line 1: the score is 'inf'"),

@@ -13,8 +13,8 @@ from email.utils import format_datetime
 import pytest
 
 from squtr.errors import ModelError, UsageError
-from squtr.harness.backends import server_client
-from squtr.harness.backends.server_client import (
+from squtr.harness.components import server_client
+from squtr.harness.components.server_client import (
     ContentRefusedError,
     NoAnswerError,
     Patience,

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from squtr.errors import DataError, IntegrityError, ModelError, UsageError
-from squtr.harness.backends import load_retriever
-from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
-from squtr.harness.backends.splade import SpladeRetriever
+from squtr.harness.components import load_retriever
+from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+from squtr.harness.components.retrievers.splade import SpladeRetriever
 from squtr.loaders.records import Document
 
 from .retrieval_models_for_tests import save_masked_lm, save_splade
@@ -83,7 +83,7 @@ def test_blocks_and_threads_do_not_change_scores_beyond_rounding(model: Path, mo
 
 def test_equal_documents_tie_and_the_larger_id_wins_across_blocks(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SpladeRetriever, "block_documents", 4)
-    retriever = SpladeRetriever(model, device="cpu", token_budget=1)  # one text per batch: no rounding by neighbours
+    retriever = SpladeRetriever(model, device="cpu", token_budget=1)  # one text per batch: no rounding by neighbors
     retriever.index([Document(f"d{i}", "", "a b c") for i in range(9)], language="en")
     (hits,) = retriever.search(["a b"], k=3)
     assert [hit.document_id for hit in hits] == ["d8", "d7", "d6"]

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import IntegrityError, StorageError
+from squtr.harness.evaluation.store import Corner, Ranking, Store
 from squtr.harness.protocols import Hit, Hypothesis, Transcript
-from squtr.harness.store import Corner, Ranking, Store
 
 CORNER = Corner("retriever", "corpus", "en", 10)
 HEARD = Transcript("two words", loop=True, truncated=True, seconds=0.5, front_end_seconds=0.25)
@@ -124,7 +124,7 @@ def killed_writer(folder: Path, code: str) -> None:
     """A process of rank 1 that runs `code` with `store` and is killed by it."""
     program = (
         "import os, signal, sqlite3, sys; from pathlib import Path\n"
-        "from squtr.harness.store import *; from squtr.harness.protocols import *\n"
+        "from squtr.harness.evaluation.store import *; from squtr.harness.protocols import *\n"
         "store = Store(Path(sys.argv[1]), rank=1)\n"
         f"{code}\nos.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from squtr.errors import IntegrityError, StorageError, UnknownNameError
-from squtr.harness.backends.stored_vectors import Storage, check_storage, open_block, restored, stored, write_block
+from squtr.harness.components.retrievers.stored_vectors import (
+    Storage,
+    check_storage,
+    open_block,
+    restored,
+    stored,
+    write_block,
+)
 
 STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from squtr.errors import UnknownNameError, UsageError
-from squtr.harness.backends.hybrid import HybridRetriever
-from squtr.harness.backends.rerank import RerankedRetriever
+from squtr.harness.components.retrievers.hybrid import HybridRetriever
+from squtr.harness.components.retrievers.rerank import RerankedRetriever
 from squtr.harness.systems import (
     Cascade,
     EndToEnd,
@@ -145,7 +145,7 @@ def test_what_ready_files_cannot_do(files: Path) -> None:
     assert read_systems(path)[0].name == "other"
 
 
-def test_n_best_of_ready_transcripts_and_of_a_recogniser(files: Path) -> None:
+def test_n_best_of_ready_transcripts_and_of_a_recognizer(files: Path) -> None:
     path = files / "spec.yaml"
     path.write_text("{transcriber: 'transcripts:mine.jsonl', retriever: bm25, n_best: 3}", encoding="utf-8")
     (ready,) = read_systems(path)

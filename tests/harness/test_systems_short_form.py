@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import SqutrError, UnknownNameError, UsageError
-from squtr.harness.backends.embedding_cache import DirectoryEmbeddingCache
+from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
 from squtr.harness.systems import Cascade, Overrides, cached_retriever, load_systems, parse_system
 from squtr.harness.systems.entries import ComponentEntry
 from squtr.harness.systems.reading import is_spec_file

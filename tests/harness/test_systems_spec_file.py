@@ -469,7 +469,7 @@ def test_written_and_read_back(spec: Any, text: str) -> None:
 def test_a_component_made_by_hand_cannot_be_written() -> None:
     from dataclasses import replace
 
-    from squtr.harness.backends.bm25 import BM25Retriever
+    from squtr.harness.components.retrievers.bm25 import BM25Retriever
 
     system = parse_system("whisper-base + bm25")
     assert isinstance(system, Cascade)

@@ -1,4 +1,4 @@
-"""Normalisers: spoken and written forms meet, nothing else does; idempotent; no letter is lost."""
+"""Normalizers: spoken and written forms meet, nothing else does; idempotent; no letter is lost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ $3.50 | three dollars and fifty cents | 3 dollars 50 cents
 100 km/h | one hundred kilometers per hour | 100 kph
 5 m/s | five meters per second
 the colour of the centre | the color of the center
-travelled, organised behaviour | traveled organized behavior
+travelled, organized behaviour | traveled organized behavior
 21st century | twenty-first century | twenty first century
 2/3 | two thirds
 1/2 | one half | half | ½

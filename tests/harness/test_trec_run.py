@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from squtr.errors import DataError
-from squtr.harness.backends import load_retriever
-from squtr.harness.backends.trec_run import TrecRun
+from squtr.harness.components import load_retriever
+from squtr.harness.components.retrievers.trec_run import TrecRun
 from squtr.harness.protocols import Hit
 
 RUN = """q1 Q0 d1 1 0.5 mine

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, UnknownNameError, UsageError
-from squtr.harness.backends import (
+from squtr.harness.components import (
     load_audio_text_encoder,
     load_front_end,
     load_retriever,
     load_text_encoder,
     load_transcriber,
 )
-from squtr.harness.backends.audio_chat import ChatTemplateEncoder
-from squtr.harness.backends.audio_clap import ClapEncoder
-from squtr.harness.backends.audio_st import MultimodalEncoder
-from squtr.harness.backends.bm25 import BM25Retriever
-from squtr.harness.backends.encoders import SentenceTransformerEncoder
-from squtr.harness.backends.user_classes import check_component, kind_of, load_user_class
+from squtr.harness.components.encoders.audio_sentence_transformers import MultimodalEncoder
+from squtr.harness.components.encoders.chat_template import ChatTemplateEncoder
+from squtr.harness.components.encoders.clap import ClapEncoder
+from squtr.harness.components.encoders.sentence_transformers import SentenceTransformerEncoder
+from squtr.harness.components.retrievers.bm25 import BM25Retriever
+from squtr.harness.components.user_classes import check_component, kind_of, load_user_class
 from squtr.harness.protocols import ComponentSpec
 
 from .fakes import LookupTranscriber, WordRetriever
@@ -134,7 +134,9 @@ def test_a_class_of_another_kind_is_refused() -> None:
     for load in (load_retriever, load_text_encoder, load_audio_text_encoder, load_front_end):
         with pytest.raises(UsageError, match=r"is no .*, but of kind transcriber"):
             load(name)
-    assert kind_of(load_retriever("class:squtr.harness.backends.bm25:BM25Retriever", k1=1.2)) == "retriever"
+    assert (
+        kind_of(load_retriever("class:squtr.harness.components.retrievers.bm25:BM25Retriever", k1=1.2)) == "retriever"
+    )
 
 
 def test_kinds_by_members() -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from squtr.errors import DataError, ModelError, UsageError
-from squtr.harness.backends import vector_index, vector_products
-from squtr.harness.backends.stored_vectors import HeldBlock, Storage, VectorBlock, restored, stored
-from squtr.harness.backends.vector_index import VectorIndex, _bound
-from squtr.harness.backends.vector_products import NumpyProducts, Products, TorchProducts, best_products
+from squtr.harness.components import vector_index, vector_products
+from squtr.harness.components.retrievers.stored_vectors import HeldBlock, Storage, VectorBlock, restored, stored
+from squtr.harness.components.retrievers.vector_index import VectorIndex, _bound
+from squtr.harness.components.retrievers.vector_products import NumpyProducts, Products, TorchProducts, best_products
 from squtr.loaders.document_ids import DocumentIds
 
 
@@ -101,7 +101,7 @@ def test_blocks_tiles_and_products_change_not_a_bit(products: str, k: int) -> No
 
 
 def test_scores_that_float32_cannot_tell_apart_are_ranked_right() -> None:
-    # Neighbours differ by 1e-9 in their score, far below the rounding of a float32 product.
+    # Neighbors differ by 1e-9 in their score, far below the rounding of a float32 product.
     rng = np.random.default_rng(0)
     base = unit(rng.standard_normal(384))
     vectors = np.repeat(base[None], 4000, axis=0)

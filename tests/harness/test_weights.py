@@ -17,9 +17,9 @@ import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
 from squtr.errors import IntegrityError, ModelError, StorageError, UnknownNameError, UsageError
-from squtr.harness.backends import weights
-from squtr.harness.backends.packaged_weights import PACKAGED_WEIGHTS, Carrier, PackagedFile, PackagedWeights
-from squtr.harness.backends.weights import find_weights, local_revision
+from squtr.harness.components import weights
+from squtr.harness.components.packaged_weights import PACKAGED_WEIGHTS, Carrier, PackagedFile, PackagedWeights
+from squtr.harness.components.weights import find_weights, local_revision
 
 HALVES = (b"first half " * 1000, b"second half" * 1000)
 WHOLE = b"".join(HALVES)
@@ -44,7 +44,7 @@ SPLIT = PackagedWeights(
     name="split-model",
     kind="transcriber",
     format="ctranslate2",
-    licence="MIT",
+    license="MIT",
     hub="someone/split-model",
     languages=(),
     carriers=(Carrier("split-one", "1.0"), Carrier("split-two", "1.0")),
@@ -62,7 +62,7 @@ IN_PLACE = PackagedWeights(
     name="whole-model",
     kind="encoder",
     format="x",
-    licence="MIT",
+    license="MIT",
     hub="",
     languages=("en",),
     carriers=(Carrier("whole-one", "1.0"),),

@@ -12,7 +12,7 @@ from huggingface_hub import HfApi
 
 from squtr.errors import HubError, UsageError
 from squtr.harness.cli import main
-from squtr.harness.pipeline.evaluate import evaluate_runs
+from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.systems.system import Cascade
 from squtr.loaders.hub_request import RequestReport, open_request
 from squtr.loaders.hub_retry import Backoff

@@ -256,7 +256,7 @@ def test_refusals(
     assert published(hub) == set()
 
 
-def test_refused_in_a_foreign_organisation(hub: LocalHub, send: Callable[..., PushReport]) -> None:
+def test_refused_in_a_foreign_organization(hub: LocalHub, send: Callable[..., PushReport]) -> None:
     with pytest.raises(HubError, match="may not write to org/squtr"):
         send(token=STRANGER)
     assert hub.storage.repos == {}
@@ -411,7 +411,7 @@ print(json.dumps(told))
 def test_round_trip(
     hub: LocalHub, built: Path, send: Callable[..., PushReport], apart: Callable[..., str], api: HfApi, tmp_path: Path
 ) -> None:
-    """Built, pushed (private), and loaded by `datasets` in another process: the same sound, judgements and corpus."""
+    """Built, pushed (private), and loaded by `datasets` in another process: the same sound, judgments and corpus."""
     send(private=True, tag="v1")
     told = json.loads(apart(ROUND_TRIP.format(repo=REPO, revision="v1")).splitlines()[-1])
     data = BuiltData(built)

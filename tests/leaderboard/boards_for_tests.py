@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from squtr.harness.results import ITEM_SCHEMA, Loss, Score
+from squtr.harness.results.envelope import ITEM_SCHEMA, Loss, Score
 from squtr.leaderboard.entry import Coverage, Entry, Model, content_sha256
 
 LANGUAGES = {"en": ("fiqa", "nq"), "zh": ("duretrieval",)}
@@ -32,7 +32,7 @@ def score(value: float, n: int = 500) -> Score:
 def make_entry(name: str = "whisper-base + BM25", *, seed: int = 0, **changes: Any) -> Entry:
     """An entry on all places, its numbers drawn with `seed`. `changes` replace fields."""
     draw = random.Random(f"{name} {seed}")
-    recogniser, _, retriever = name.partition(" + ")
+    recognizer, _, retriever = name.partition(" + ")
     quality, robust = draw.uniform(0.35, 0.6), draw.uniform(0.02, 0.08)
     fields: dict[str, dict[str, Any]] = {
         key: {} for key in ("scores", "coverage", "by_subset", "losses", "failures", "timing", "normalizers", "hashes",
@@ -74,11 +74,11 @@ def make_entry(name: str = "whisper-base + BM25", *, seed: int = 0, **changes: A
         "who": who,
         "aspects": {"source": "mini", "source version": "2"},
         "components": {
-            "transcriber": {"name": recogniser, "model": f"org/{recogniser}", "options": {"beam_size": 5}},
+            "transcriber": {"name": recognizer, "model": f"org/{recognizer}", "options": {"beam_size": 5}},
             "retriever": {"name": retriever, "k1": 0.9},
         },
         "models": (
-            Model("transcriber", recogniser, "abc", "https://huggingface.co/org/model", 74_000_000, True),
+            Model("transcriber", recognizer, "abc", "https://huggingface.co/org/model", 74_000_000, True),
             Model("retriever", retriever, "", "", draw.choice([None, 560_000_000]), draw.choice([True, None])),
         ),
         "settings": {"normalizer": "default", "depth": 100, "n_best": 1},
@@ -94,7 +94,7 @@ def make_entry(name: str = "whisper-base + BM25", *, seed: int = 0, **changes: A
 
 def make_board(systems: int = 24) -> list[Entry]:
     """`systems` ranked entries, and one each of what is special: partial, outside, published, of another version."""
-    pairs = [f"{recogniser} + {retriever}" for recogniser in RECOGNISERS for retriever in RETRIEVERS]
+    pairs = [f"{recognizer} + {retriever}" for recognizer in RECOGNISERS for retriever in RETRIEVERS]
     entries = [
         make_entry(pairs[at % len(pairs)] + (f" v{at // len(pairs)}" if at >= len(pairs) else ""), seed=at)
         for at in range(systems)

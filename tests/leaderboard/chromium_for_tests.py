@@ -126,7 +126,7 @@ class Browser:
         return list(found)
 
     def look(self, width: int, *, dark: bool = False, height: int = 900) -> None:
-        """The size and the colours of the reader's screen."""
+        """The size and the colors of the reader's screen."""
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,

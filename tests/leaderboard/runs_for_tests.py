@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from squtr.harness.pipeline.evaluate import evaluate_runs
+from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.systems.system import Cascade
 from squtr.loaders.build import build
 from squtr.loaders.paired import BuiltData

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from squtr.errors import DataError
-from squtr.harness.results import Result, RunRecord, Score
+from squtr.harness.results.envelope import Result, RunRecord, Score
 from squtr.leaderboard.entry import (
     Entry,
     Model,
@@ -114,14 +114,14 @@ def test_other_data_or_versions_are_another_entry(words: list[Result], blocks: d
     assert difference(a, a) == ""
 
 
-def test_another_recogniser_under_the_same_name_is_another_entry(words: list[Result]) -> None:
+def test_another_recognizer_under_the_same_name_is_another_entry(words: list[Result]) -> None:
     spoken = next(r for r in words if r.data.condition == "clean")
     typed = next(r for r in words if r.data.condition == "text")
     transcriber = {**(spoken.system.transcriber or {}), "revision": "changed"}
     other = changed(spoken, system={"transcriber": transcriber})
     merged = merge([from_result(r) for r in (spoken, other, typed)])
     assert len(merged) == 2
-    # The typed run has no recogniser, so it belongs to both.
+    # The typed run has no recognizer, so it belongs to both.
     assert all(typed.data.config in entry.scores for entry in merged)
 
 
@@ -142,7 +142,7 @@ def test_who_says_so_is_the_weakest(words: list[Result]) -> None:
     assert merge([from_result(words[0]), *checked[1:]])[0].who == "self-reported"
 
 
-def test_error_rates_need_the_same_normaliser(words: list[Result]) -> None:
+def test_error_rates_need_the_same_normalizer(words: list[Result]) -> None:
     spoken = next(r for r in words if r.data.condition == "clean")
     typed = next(r for r in words if r.data.condition == "text")
     a, b = from_result(spoken), from_result(changed(spoken, system={"normalizer_version": "0"}))
@@ -177,7 +177,7 @@ def test_links_are_only_made_of_names_on_the_hub() -> None:
 
 def test_another_benchmark_is_read_by_its_common_blocks() -> None:
     entry = from_document(ROOM)
-    assert (entry.benchmark, entry.system, entry.kind) == ("rir_mega", "whisper-base", "recogniser")
+    assert (entry.benchmark, entry.system, entry.kind) == ("rir_mega", "whisper-base", "recognizer")
     scores = entry.scores["en_test"]
     assert [scores[name].value for name in ("wer_clean", "wer_reverb", "delta_wer")] == [0.05, 0.09, 0.04]
     assert scores["delta_wer"].low == 0.02

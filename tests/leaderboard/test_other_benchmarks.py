@@ -27,7 +27,7 @@ from squtr.loaders.escucha.data import EscuchaData
 from squtr.loaders.rir_mega.data import RirMegaData
 
 from ..harness.escucha_for_tests import Knows, write_questions
-from ..harness.rir_mega_runs_for_tests import build_data, in_rooms, recogniser
+from ..harness.rir_mega_runs_for_tests import build_data, in_rooms, recognizer
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -39,7 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     data = RirMegaData(build_data(root / "rooms"))
     lossy = in_rooms(data, threshold_s=0.4, slope=2.0)
     options = RirMegaOptions(normalizer="default", resamples=100, permutations=300)
-    run_rir_mega([recogniser(lossy)], data, out=root / "rir_mega", options=options)
+    run_rir_mega([recognizer(lossy)], data, out=root / "rir_mega", options=options)
     questions = EscuchaData(write_questions(root / "questions"))
     answerer = Knows()
     run_escucha(

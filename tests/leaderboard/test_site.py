@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import UsageError
-from squtr.harness.results import Score
+from squtr.harness.results.envelope import Score
 from squtr.leaderboard.entry import Coverage, Entry, Model
 from squtr.leaderboard.site.build import CARD, FILES, PAGE, build_site, card
 from squtr.leaderboard.site.document import UNIT, Origin, as_json, document, safe_link
@@ -244,7 +244,7 @@ def test_parameters_are_known_only_if_all_are() -> None:
 
 def test_shared_parts_stand_once() -> None:
     found = board([make_entry("a + BM25"), make_entry("b + BM25"), make_entry("c + BM25")])
-    assert len(found["parts"]) == 4  # three recognisers and one retriever
+    assert len(found["parts"]) == 4  # three recognizers and one retriever
 
 
 # Files

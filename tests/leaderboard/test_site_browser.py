@@ -228,7 +228,7 @@ def test_every_view_fits_its_screen(visit: Open, running: Browser, view: str, wi
     assert browser.run("[...document.querySelectorAll('th')].every(h => h.scope)")
 
 
-def test_the_colours_can_be_read(visit: Open, running: Browser) -> None:
+def test_the_colors_can_be_read(visit: Open, running: Browser) -> None:
     contrast = """(() => {
       const light = (text) => {
         const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map(v => v / 255)

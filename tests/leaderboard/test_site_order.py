@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from squtr.harness.metrics.compare_items import compare_items
-from squtr.harness.results import ITEM_SCHEMA, Score
+from squtr.harness.results.envelope import ITEM_SCHEMA, Score
 from squtr.leaderboard.entry import Entry
 from squtr.leaderboard.site.order import RecordRanker, item_values
 from squtr.leaderboard.site.pairs import paired_tests, place_key
@@ -92,7 +92,7 @@ def test_a_loss_is_ranked_by_what_is_lost(entries: list[Entry]) -> None:
     assert [ranker(table_of(entries[:2]))[entry.id].rank for entry in entries[:2]] == [1, 2]
 
 
-def test_error_rates_are_ranked_within_a_normaliser() -> None:
+def test_error_rates_are_ranked_within_a_normalizer() -> None:
     made = [make_entry(f"s{at} + x", seed=at) for at in range(4)]
     made[3] = replace(made[3], normalizers=dict.fromkeys(made[3].normalizers, "whisper 5"))
     found = RecordRanker()(table_of(made, metric="wer"))

@@ -29,7 +29,7 @@ def speech_like(seed: int, seconds: float, rate: int = 24_000) -> np.ndarray:
 def make_collection(root: Path, *, queries: int = 5, documents: int = 12) -> Path:
     """A collection with two languages; the query i is answered by the document i."""
     root.mkdir(parents=True, exist_ok=True)
-    about = {"name": "tiny", "licence": "CC0-1.0", "subsets": {f"tiny-{lang}": lang for lang in LANGUAGES}}
+    about = {"name": "tiny", "license": "CC0-1.0", "subsets": {f"tiny-{lang}": lang for lang in LANGUAGES}}
     (root / "about.json").write_text(json.dumps(about), encoding="utf-8")
     words = {"en": "river stone lamp garden bridge winter copper violin harbour meadow falcon engine".split(),
              "zh": "河流 石头 台灯 花园 大桥 冬天 红铜 提琴 港口 草地 猎鹰 引擎".split()}  # fmt: skip

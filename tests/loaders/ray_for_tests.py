@@ -1,4 +1,4 @@
-"""An engine and a recogniser that travel to Ray's workers, and what a process of its own does with them."""
+"""An engine and a recognizer that travel to Ray's workers, and what a process of its own does with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from squtr.loaders.records import Query, Samples
 from squtr.loaders.synthesis.candidates import Heard, Rating
 from squtr.loaders.synthesis.ray_speaking import RaySpeaking
 from squtr.loaders.synthesis.speech_folder import SpeechFolder
-from squtr.loaders.synthesis.synthesising import Speaking, synthesise
+from squtr.loaders.synthesis.synthesizing import Speaking, synthesize
 
 from .speech_for_tests import HummingSynthesizer, queries, word_rate
 
@@ -61,11 +61,11 @@ def main(whole: Path, begun: Path, notes: Path) -> None:
     """Speak all into `whole`, the rest into `begun`, and print the errors of what cannot be done."""
     engine = RaySpeaking(num_cpus=2, actors=2)
     told: list[int] = []
-    synthesise(TEXTS, SpeechFolder(whole), speaking(NotedSynthesizer(str(notes))), told.append, engine=engine)
+    synthesize(TEXTS, SpeechFolder(whole), speaking(NotedSynthesizer(str(notes))), told.append, engine=engine)
     print("told", sum(told), "driver spoke", str(os.getpid()) in notes.read_text().split())
-    synthesise(TEXTS, SpeechFolder(begun), speaking(HummingSynthesizer()), engine=engine)
+    synthesize(TEXTS, SpeechFolder(begun), speaking(HummingSynthesizer()), engine=engine)
     try:
-        synthesise(TEXTS, SpeechFolder(whole.with_name("broken")), speaking(BrokenSynthesizer()), engine=engine)
+        synthesize(TEXTS, SpeechFolder(whole.with_name("broken")), speaking(BrokenSynthesizer()), engine=engine)
     except ModelError as error:
         print("came back:", error)
     try:

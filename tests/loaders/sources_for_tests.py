@@ -29,7 +29,7 @@ def make_beir(root: Path) -> Path:
 def make_mteb(
     root: Path, *, ids: tuple[str, str, str] = ("_id", "query-id", "corpus-id"), qrels_config: str = "default"
 ) -> Path:
-    """The same texts as parquet, in the configs of the Hub's mteb organisation, with float grades and null titles."""
+    """The same texts as parquet, in the configs of the Hub's mteb organization, with float grades and null titles."""
     id_, query, document = ids
     tables = {
         "corpus": {id_: [f"d{i}" for i in range(4)], "title": [None, "t1", None, ""], "text": list("abcd")},

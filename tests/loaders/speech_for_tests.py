@@ -1,4 +1,4 @@
-"""An engine that hums and a recogniser that reads the hum: speech without weights."""
+"""An engine that hums and a recognizer that reads the hum: speech without weights."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class HummingSynthesizer:
         return hum(f"{text} {voice}", seed)
 
 
-class ListRecogniser:
+class ListRecognizer:
     """Answers from a list, then "" for ever; remembers how many clips came in each call."""
 
     name = "list"
@@ -81,11 +81,11 @@ def word_rate(reference: str, heard: str, language: str) -> float:
 
 
 def rating(*answers: str | Heard) -> Rating:
-    return Rating(ListRecogniser(answers), word_rate)
+    return Rating(ListRecognizer(answers), word_rate)
 
 
 def queries(n: int, language: str = "en", subset: str = "tiny") -> list[Query]:
     return [Query(f"q{i}", subset, language, f"what is the answer to number {'abcdefghij'[i]}") for i in range(n)]
 
 
-__all__ = ["HummingSynthesizer", "ListRecogniser", "hum", "queries", "rating", "resample", "word_rate"]
+__all__ = ["HummingSynthesizer", "ListRecognizer", "hum", "queries", "rating", "resample", "word_rate"]

@@ -38,14 +38,14 @@ def test_unusable_sound_is_refused_by_name(samples: np.ndarray, said: str) -> No
 
 def test_channels_are_chosen_never_averaged(tmp_path: Path) -> None:
     left = tone()
-    soundfile.write(tmp_path / "cancelling.wav", np.stack([left, -left], axis=1), 24_000, subtype="FLOAT")
+    soundfile.write(tmp_path / "canceling.wav", np.stack([left, -left], axis=1), 24_000, subtype="FLOAT")
     with pytest.raises(AudioError, match="2 channels"):
-        decode_audio(tmp_path / "cancelling.wav", "x")
-    samples, rate = decode_audio(tmp_path / "cancelling.wav", "x", channel=1)
+        decode_audio(tmp_path / "canceling.wav", "x")
+    samples, rate = decode_audio(tmp_path / "canceling.wav", "x", channel=1)
     assert rate == 24_000
     np.testing.assert_array_equal(samples, -left)
     with pytest.raises(AudioError, match="none numbered 2"):
-        decode_audio(tmp_path / "cancelling.wav", "x", channel=2)
+        decode_audio(tmp_path / "canceling.wav", "x", channel=2)
 
 
 def test_not_a_sound() -> None:

@@ -47,7 +47,7 @@ def test_rows_are_noises(tmp_path):
     name = make(tmp_path / "set", {"id": ["b", "a", "c"], "label": [0, 1, 1]}, features={"label": family})
     bank = load_noise_bank(name)
     assert [(i.id, i.family) for i in bank.noises()] == [("a", "street"), ("b", "rain"), ("c", "street")]
-    assert (bank.name, bank.licence) == ("hub:set", "unknown")
+    assert (bank.name, bank.license) == ("hub:set", "unknown")
     sound = bank.read("b")
     assert sound.size == 2400
     # Row 0, resampled, without its offset.
@@ -68,9 +68,9 @@ def test_ids_and_families_where_no_column_says_them(tmp_path):
 
 
 def test_rows_are_rooms_and_keep_their_offset(tmp_path):
-    bank = load_room_bank(make(tmp_path / "set", {}) + "?licence=CC0-1.0")
+    bank = load_room_bank(make(tmp_path / "set", {}) + "?license=CC0-1.0")
     assert list(bank.rooms()) == ["s0", "s1", "s2"]
-    assert bank.licence == "CC0-1.0"
+    assert bank.license == "CC0-1.0"
     assert float(bank.read("s1").mean()) == pytest.approx(0.02, abs=0.01)
 
 
@@ -80,7 +80,7 @@ def test_the_version_follows_content_and_choices(tmp_path):
     assert load_noise_bank(name).version == first
     assert load_noise_bank(name + "?id=other").version != first
     assert load_noise_bank(name, channel=0).version != first
-    assert load_noise_bank(name + "?licence=MIT").version == first
+    assert load_noise_bank(name + "?license=MIT").version == first
     make(tmp_path / "set", {"id": ["a", "b", "x"], "other": ["d", "e", "f"]})
     assert load_noise_bank(name).version != first
     commit = "0123456789abcdef0123456789abcdef01234567"

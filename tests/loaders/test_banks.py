@@ -29,8 +29,8 @@ def octave_levels(samples):
 
 
 def _octaves(power, hz):
-    centres = 125.0 * 2.0 ** np.arange(7)
-    bands = [power[(hz >= c / 2**0.5) & (hz < c * 2**0.5)].sum() for c in centres]
+    centers = 125.0 * 2.0 ** np.arange(7)
+    bands = [power[(hz >= c / 2**0.5) & (hz < c * 2**0.5)].sum() for c in centers]
     return 10.0 * np.log10(np.array(bands) / power.sum())
 
 

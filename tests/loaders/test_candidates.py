@@ -35,9 +35,9 @@ from squtr.loaders.synthesis.candidates import (
 )
 from squtr.loaders.synthesis.speaking import choose_voice
 from squtr.loaders.synthesis.speech_folder import SpeechFolder, SpeechRow, _file_name
-from squtr.loaders.synthesis.synthesising import Speaking, choose_voices, synthesise
+from squtr.loaders.synthesis.synthesizing import Speaking, choose_voices, synthesize
 
-from .speech_for_tests import HummingSynthesizer, ListRecogniser, queries, rating, word_rate
+from .speech_for_tests import HummingSynthesizer, ListRecognizer, queries, rating, word_rate
 
 QUERY = Query("q1", "tiny", "en", "what is the answer")
 
@@ -95,7 +95,7 @@ def test_takes_that_fail_or_repeat_are_left_out() -> None:
 
 
 def test_rates_of_several_queries_in_one_call() -> None:
-    hearing = ListRecogniser(["one two", "one three", Heard("", "out of memory"), "5 pounds"])
+    hearing = ListRecognizer(["one two", "one three", Heard("", "out of memory"), "5 pounds"])
     rated = rate_takes(
         [[take(0.1), take(0.2)], [], [take(0.3), take(0.4)]],
         [("one two",), ("nothing",), ("£5", "5 pounds")],
@@ -110,8 +110,8 @@ def test_rates_of_several_queries_in_one_call() -> None:
     assert rated[2][1].error_rate == 0.0
 
 
-def test_a_recogniser_that_loses_clips_is_an_error() -> None:
-    class Lossy(ListRecogniser):
+def test_a_recognizer_that_loses_clips_is_an_error() -> None:
+    class Lossy(ListRecognizer):
         def hear(self, clips: object, *, language: str) -> list[Heard]:
             return []
 
@@ -127,7 +127,7 @@ def test_the_lowest_rate_is_kept_and_stored(tmp_path: Path) -> None:
     (query,) = queries(1)
     wrong, right = "something else", query.text
     engine = HummingSynthesizer()
-    (row,) = synthesise([query], SpeechFolder(tmp_path), speaking(wrong, right, right, engine=engine))
+    (row,) = synthesize([query], SpeechFolder(tmp_path), speaking(wrong, right, right, engine=engine))
     assert row.rates == [1.0, 0.0, 0.0]
     assert row.tts_error_rate == 0.0
     assert row.seed == engine.asked[1][2]
@@ -139,9 +139,9 @@ def test_the_lowest_rate_is_kept_and_stored(tmp_path: Path) -> None:
     assert row.sha256 == pcm_sha256(content, "clip")
 
 
-def test_without_a_recogniser_one_take_is_made(tmp_path: Path) -> None:
+def test_without_a_recognizer_one_take_is_made(tmp_path: Path) -> None:
     engine = HummingSynthesizer()
-    (row,) = synthesise(queries(1), SpeechFolder(tmp_path), speaking(engine=engine))
+    (row,) = synthesize(queries(1), SpeechFolder(tmp_path), speaking(engine=engine))
     assert (len(engine.asked), row.tts_error_rate, row.transcriber, row.candidates) == (1, None, "", 1)
 
 
@@ -149,11 +149,11 @@ def test_spoken_form_is_given_and_stored(tmp_path: Path) -> None:
     pytest.importorskip("num2words")
     query = Query("q1", "tiny", "en", "Is 5 kg heavy?")
     engine = HummingSynthesizer()
-    (row,) = synthesise([query], SpeechFolder(tmp_path / "words"), speaking(engine=engine))
+    (row,) = synthesize([query], SpeechFolder(tmp_path / "words"), speaking(engine=engine))
     assert row.text == "Is 5 kg heavy?"
     assert engine.asked[0][0] == row.spoken_text == "Is five kilograms heavy?"
     as_written = Speaking(engine, in_words=False)
-    (row,) = synthesise([query], SpeechFolder(tmp_path / "written"), as_written)
+    (row,) = synthesize([query], SpeechFolder(tmp_path / "written"), as_written)
     assert engine.asked[-1][0] == row.spoken_text == "Is 5 kg heavy?"
 
 
@@ -163,7 +163,7 @@ def test_what_cannot_be_spoken_or_heard_has_a_row(tmp_path: Path) -> None:
         Query("bad", "tiny", "en", "unspeakable words"),
         Query("deaf", "tiny", "en", "some words"),
     ]
-    rows = synthesise(spoken, SpeechFolder(tmp_path), speaking(Heard("", "broken"), n=1))
+    rows = synthesize(spoken, SpeechFolder(tmp_path), speaking(Heard("", "broken"), n=1))
     assert "nothing to say in '?!'" in rows[0].failure
     assert "unspeakable" in rows[1].failure
     assert (rows[2].failure, rows[2].tts_error_rate, rows[2].hearing_error) == ("", None, "broken")
@@ -172,7 +172,7 @@ def test_what_cannot_be_spoken_or_heard_has_a_row(tmp_path: Path) -> None:
 def test_a_stopped_run_continues_to_the_same_bytes(tmp_path: Path) -> None:
     wanted = queries(10)
     whole = SpeechFolder(tmp_path / "whole")
-    synthesise(wanted, whole, speaking())
+    synthesize(wanted, whole, speaking())
 
     class Stops(HummingSynthesizer):
         def synthesize(self, text: str, *, voice: str, language: str, seed: int = 0):  # type: ignore[no-untyped-def]
@@ -181,13 +181,13 @@ def test_a_stopped_run_continues_to_the_same_bytes(tmp_path: Path) -> None:
             return super().synthesize(text, voice=voice, language=language, seed=seed)
 
     with pytest.raises(KeyboardInterrupt):
-        synthesise(wanted, SpeechFolder(tmp_path / "stopped"), speaking(engine=Stops()))
+        synthesize(wanted, SpeechFolder(tmp_path / "stopped"), speaking(engine=Stops()))
     journal = tmp_path / "stopped" / "journal.jsonl"
     # Killed while it wrote a line, too.
     journal.write_bytes(journal.read_bytes() + b'{"_id": "q4", "subs')
     rest = HummingSynthesizer()
     told: list[int] = []
-    synthesise(wanted, SpeechFolder(tmp_path / "stopped"), speaking(engine=rest), told.append)
+    synthesize(wanted, SpeechFolder(tmp_path / "stopped"), speaking(engine=rest), told.append)
     assert len(rest.asked) == 6
     assert sum(told) == 10
     for path in sorted(p.relative_to(whole.root) for p in whole.root.rglob("*") if p.is_file()):
@@ -196,42 +196,42 @@ def test_a_stopped_run_continues_to_the_same_bytes(tmp_path: Path) -> None:
 
 def test_only_what_changed_is_spoken_again(tmp_path: Path) -> None:
     first = queries(3)
-    synthesise(first, SpeechFolder(tmp_path), speaking())
+    synthesize(first, SpeechFolder(tmp_path), speaking())
     changed = [first[0], Query("q1", "tiny", "en", "another text"), first[2]]
     (tmp_path / SpeechFolder(tmp_path).rows()["tiny", "q2"].file).unlink()
     engine = HummingSynthesizer()
-    rows = synthesise(changed, SpeechFolder(tmp_path), speaking(engine=engine))
+    rows = synthesize(changed, SpeechFolder(tmp_path), speaking(engine=engine))
     assert [text for text, _, _ in engine.asked] == ["another text", first[2].text]
     assert [row.text for row in rows] == [query.text for query in changed]
     assert SpeechFolder(tmp_path).rows()["tiny", "q1"].text == "another text"
 
 
 def test_other_settings_need_another_folder(tmp_path: Path) -> None:
-    synthesise(queries(1), SpeechFolder(tmp_path), speaking())
+    synthesize(queries(1), SpeechFolder(tmp_path), speaking())
     with pytest.raises(RecipeMismatchError, match="synthesizer"):
-        synthesise(queries(1), SpeechFolder(tmp_path), speaking(engine=HummingSynthesizer("2")))
+        synthesize(queries(1), SpeechFolder(tmp_path), speaking(engine=HummingSynthesizer("2")))
     with pytest.raises(RecipeMismatchError, match="seed = 0, now it is 1"):
-        synthesise(
+        synthesize(
             queries(1), SpeechFolder(tmp_path), Speaking(HummingSynthesizer(), candidates=3, vary="seed", seed=1)
         )
     with pytest.raises(RecipeMismatchError, match="en = "):
-        synthesise(queries(1), SpeechFolder(tmp_path), Speaking(HummingSynthesizer(), None, {"en": ["a"]}, 3, "seed"))
+        synthesize(queries(1), SpeechFolder(tmp_path), Speaking(HummingSynthesizer(), None, {"en": ["a"]}, 3, "seed"))
     # Another language is no other setting.
-    synthesise(queries(1, "es", "otra"), SpeechFolder(tmp_path), speaking())
+    synthesize(queries(1, "es", "otra"), SpeechFolder(tmp_path), speaking())
     assert len(SpeechFolder(tmp_path).rows()) == 2
 
 
 def test_broken_journals_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no synthesised speech"):
+    with pytest.raises(DataError, match="no synthesized speech"):
         SpeechFolder(tmp_path).rows()
-    synthesise(queries(1), SpeechFolder(tmp_path), speaking())
+    synthesize(queries(1), SpeechFolder(tmp_path), speaking())
     journal = tmp_path / "journal.jsonl"
     journal.write_text("{}\n" + journal.read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(DataError, match=r"journal.jsonl, line 1: Field required"):
         SpeechFolder(tmp_path).rows()
     (tmp_path / "synthesis.json").write_text("[]", encoding="utf-8")
     with pytest.raises(DataError, match=r"synthesis.json is no JSON object"):
-        synthesise(queries(1), SpeechFolder(tmp_path), speaking())
+        synthesize(queries(1), SpeechFolder(tmp_path), speaking())
 
 
 def test_a_clip_outside_the_folder_is_refused(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_voices_are_picked_by_name() -> None:
 
 def test_the_index_names_files_that_json_can_carry(tmp_path: Path) -> None:
     odd = Query("../ä/ B", "tiny", "en", "what is it")
-    (row,) = synthesise([odd], SpeechFolder(tmp_path), speaking())
+    (row,) = synthesize([odd], SpeechFolder(tmp_path), speaking())
     assert json.loads(row.line())["_id"] == "../ä/ B"
     assert (tmp_path / row.file).is_file()
     assert (tmp_path / row.file).resolve().is_relative_to(tmp_path.resolve())

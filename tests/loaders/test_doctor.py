@@ -23,7 +23,7 @@ from squtr.loaders.audio import decode_audio, encode_flac
 from squtr.loaders.build import build
 from squtr.loaders.doctor import examine
 from squtr.loaders.evaluation_file import task_name
-from squtr.loaders.licences import ORDER, OTHER, merge_licences
+from squtr.loaders.licenses import ORDER, OTHER, merge_licenses
 from squtr.loaders.manifest import MANIFEST_NAME, file_sha256
 from squtr.loaders.mixing import level_noise, level_speech, mix
 from squtr.loaders.recipe import open_kitchen
@@ -271,9 +271,9 @@ def test_task_names_are_those_of_the_benchmark() -> None:
 
 
 @given(st.lists(st.sampled_from(ORDER), min_size=1))
-def test_the_merged_licence_is_one_of_the_parts_or_other(parts: list[str]) -> None:
-    merged = merge_licences(part.upper() for part in parts)
-    assert merged == merge_licences(reversed(parts))
+def test_the_merged_license_is_one_of_the_parts_or_other(parts: list[str]) -> None:
+    merged = merge_licenses(part.upper() for part in parts)
+    assert merged == merge_licenses(reversed(parts))
     assert merged in {*parts, OTHER}
     if merged != OTHER:
         assert all(ORDER.index(part) <= ORDER.index(merged) for part in parts)
@@ -292,5 +292,5 @@ def test_the_merged_licence_is_one_of_the_parts_or_other(parts: list[str]) -> No
         (["MIT OR GPL-3.0-only"], OTHER),
     ],
 )
-def test_licences(statements: list[str], merged: str) -> None:
-    assert merge_licences(statements) == merged
+def test_licenses(statements: list[str], merged: str) -> None:
+    assert merge_licenses(statements) == merged

@@ -34,7 +34,7 @@ from .escucha_for_tests import ALL, CHOICE, PAIR, SECONDS, SLOW, SPOKEN, TASK, t
 def recipe(folder: Path, **changes: Any) -> EscuchaRecipe:
     given = {
         "name": "tiny",
-        "licence": "CC0-1.0",
+        "license": "CC0-1.0",
         "questions": ALL,
         "sounds": dict(SoundFolder(folder / "audio").files),
         "statuses": {},
@@ -221,11 +221,11 @@ def test_the_command_checks_builds_and_says_so(tmp_path: Path, capsys: pytest.Ca
     told = json.loads(capsys.readouterr().out)
     assert told["items"] == 5 and told["problems"] == []
     out = tmp_path / "out"
-    assert main([*words, "--out", str(out), "--name", "Mi prueba", "--licence", "CC-BY-4.0"]) == 0
+    assert main([*words, "--out", str(out), "--name", "Mi prueba", "--license", "CC-BY-4.0"]) == 0
     said = capsys.readouterr()
     assert "Built 5 questions" in said.out and "no item has the label syntax" in said.err
     data = EscuchaData(out)
-    assert (data.name, data.licence) == ("Mi prueba", "CC-BY-4.0")
+    assert (data.name, data.license) == ("Mi prueba", "CC-BY-4.0")
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "license: cc-by-4.0" in card and "- config_name: comparative" in card
     (folder / "audio" / "clip-3.flac").unlink()

@@ -51,7 +51,7 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
     assert {config: len(data.questions(config)) for config in CONFIGS} == {
         "mcqa": 4, "aif": 1, "comparative": 1, "spoken": 1, "non_normative": 1, "all": 5,
     }  # fmt: skip
-    assert data.name == "tiny" and data.licence == "unknown"
+    assert data.name == "tiny" and data.license == "unknown"
     assert data.audio("clip-1") == tmp_path / "tiny" / "audio" / "clip-1.flac"
     assert data.audio_facts("clip-2").duration_s == 1.5
     with pytest.raises(UnknownNameError, match="Did you mean 'spoken'"):

@@ -21,7 +21,7 @@ from squtr.loaders.escucha.shortcuts import score_rules
 from squtr.loaders.escucha.spoken import choose_spoken, question_voice
 from squtr.loaders.escucha.windows import RATE
 from squtr.loaders.jsonl import read_jsonl
-from squtr.loaders.licences import OTHER, merge_licences
+from squtr.loaders.licenses import OTHER, merge_licenses
 
 MOST_BYTES = 6_000_000
 FOLLOWED = {
@@ -208,6 +208,6 @@ def test_most_of_it_is_heard_as_it_was_written() -> None:
     assert all(row["error_rate"] < 0.6 for row in kokoro)
 
 
-def test_licences_are_stated(mini: EscuchaData) -> None:
-    assert "CC0-1.0" in mini.licence and "Apache-2.0" in mini.licence
-    assert merge_licences([mini.licence]) != OTHER
+def test_licenses_are_stated(mini: EscuchaData) -> None:
+    assert "CC0-1.0" in mini.license and "Apache-2.0" in mini.license
+    assert merge_licenses([mini.license]) != OTHER

@@ -13,7 +13,7 @@ import soundfile
 
 from squtr.errors import FetchError, HubError, IntegrityError, UnknownNameError
 from squtr.loaders.banks import load_noise_bank
-from squtr.loaders.banks.catalogue import CATALOGUE, DEMAND_ENVIRONMENTS, bank_folder
+from squtr.loaders.banks.catalog import CATALOGUE, DEMAND_ENVIRONMENTS, bank_folder
 from squtr.loaders.banks.fetch import fetch_bank, where_from
 
 from .web_for_tests import serve
@@ -106,7 +106,7 @@ def test_archives_that_someone_put_there_need_no_network(web):
     assert (folder / "SCAFE_48k.zip").exists()
 
 
-def test_checksums_of_the_catalogue_are_compared(web):
+def test_checksums_of_the_catalog_are_compared(web):
     web.files["DKITCHEN_16k.zip"] = environment("DKITCHEN")
     with pytest.raises(IntegrityError, match=r"md5 \w+ where 7ffbf52d7f4699f96927846103dc8788 is expected"):
         fetch(web, variant="16k")

@@ -1,4 +1,4 @@
-"""What is held at once does not grow with the number of queries. `benchmarks/memory.py` measures it in megabytes."""
+"""What is held at once does not grow with the number of queries. `scripts/speed/memory.py` measures it in megabytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Alive:
 class Talk:
     """So many queries of a tenth of a second; knows which recordings are alive."""
 
-    name, version, licence = "talk", "1", "CC0-1.0"
+    name, version, license = "talk", "1", "CC0-1.0"
     subsets: ClassVar[dict[str, str]] = {"talk": "en"}
 
     def __init__(self, size: int) -> None:

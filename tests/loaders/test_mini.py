@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from squtr.harness.backends import load_retriever
+from squtr.harness.components import load_retriever
 from squtr.harness.metrics.ranking import score_ranking
 from squtr.loaders.audio import pcm_sha256
 from squtr.loaders.jsonl import read_jsonl

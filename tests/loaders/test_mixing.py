@@ -116,9 +116,9 @@ def test_an_offset_counts_neither_as_speech_nor_as_noise():
     shifted = level_speech(remove_dc(speech + np.float32(0.3)))
     assert shifted.power == pytest.approx(level_speech(speech).power, rel=1e-4)
     assert abs(float(remove_dc(speech + np.float32(0.3)).mean())) < 1e-6
-    centred = speech - speech.mean()
-    assert remove_dc(centred) is centred
-    for recording in (speech + np.float32(0.3), centred):
+    centered = speech - speech.mean()
+    assert remove_dc(centered) is centered
+    for recording in (speech + np.float32(0.3), centered):
         measured, expected = level_recording(recording), level_speech(remove_dc(recording))
         assert np.array_equal(measured.samples, expected.samples)
         assert (measured.power, measured.active_power) == (expected.power, expected.active_power)

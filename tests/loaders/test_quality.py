@@ -25,7 +25,7 @@ from squtr.loaders.quality.verdicts import JudgeError, Opinion, Verdict, judged,
 from squtr.loaders.records import Query, Samples
 from squtr.loaders.sources.recorded import Recordings
 from squtr.loaders.synthesis.speech_folder import SpeechFolder
-from squtr.loaders.synthesis.synthesising import Speaking, synthesise
+from squtr.loaders.synthesis.synthesizing import Speaking, synthesize
 
 from .speech_for_tests import HummingSynthesizer, hum, queries, rating
 
@@ -184,7 +184,7 @@ def folder(tmp_path: Path) -> SpeechFolder:
     """Six queries: q0 to q3 are heard well, q4 badly, q5 cannot be spoken."""
     wanted = [*queries(5), Query("q5", "tiny", "en", "unspeakable")]
     answers = [query.text for query in wanted[:4]] + ["something else"]
-    synthesise(wanted, SpeechFolder(tmp_path / "speech"), Speaking(HummingSynthesizer(), rating(*answers)))
+    synthesize(wanted, SpeechFolder(tmp_path / "speech"), Speaking(HummingSynthesizer(), rating(*answers)))
     return SpeechFolder(tmp_path / "speech")
 
 
@@ -266,7 +266,7 @@ def test_the_report_counts_everything(folder: SpeechFolder) -> None:
     assert judge["mean_score"] == 4.5  # the error is no score
     assert set(report["reasons"]) <= set(REASONS)
     table = quality_table(report, most=2)
-    assert "not understood by the recogniser (error_rate)" in table
+    assert "not understood by the recognizer (error_rate)" in table
     assert "judge one: 3 verdicts, mean 4.50, 1 errors, 1 inconsistent" in table
     assert "and 2 more in quality.json" in table
 
@@ -304,7 +304,7 @@ def test_the_review_page_quotes_what_it_shows(tmp_path: Path) -> None:
     evil = '</script><img src=x onerror="alert(1)">'
     wanted = [Query(evil, "tiny", "en", f"say {evil} now")]
     folder = SpeechFolder(tmp_path / "speech")
-    synthesise(wanted, folder, Speaking(HummingSynthesizer()))
+    synthesize(wanted, folder, Speaking(HummingSynthesizer()))
     (mark,) = [
         Mark(_id=row.id, subset="tiny", sha256=row.sha256, mark="", comment=evil) for row in folder.rows().values()
     ]
@@ -364,7 +364,7 @@ def test_marks_for_other_clips_are_stale(folder: SpeechFolder) -> None:
     add_marks(folder.root, [mark_for(folder, "q0", "reject")], folder.rows())
     changed = [Query("q0", "tiny", "en", "a different question"), *queries(5)[1:]]
     fresh = SpeechFolder(folder.root)
-    synthesise(changed, fresh, Speaking(HummingSynthesizer(), rating("a different question")))
+    synthesize(changed, fresh, Speaking(HummingSynthesizer(), rating("a different question")))
     assert status_of(decide(fresh))["q0"] == ("accepted", "")
 
 

@@ -14,7 +14,7 @@ from squtr.errors import UnknownNameError, UsageError
 from squtr.loaders.ray_map import RayMap
 from squtr.loaders.synthesis.ray_speaking import load_speech_engine
 from squtr.loaders.synthesis.speech_folder import SpeechFolder
-from squtr.loaders.synthesis.synthesising import synthesise
+from squtr.loaders.synthesis.synthesizing import synthesize
 
 from .ray_for_tests import TEXTS, HummingSynthesizer, speaking
 
@@ -29,9 +29,9 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_two_actors_give_the_same_bytes(tmp_path: Path) -> None:
-    local = synthesise(TEXTS, SpeechFolder(tmp_path / "local"), speaking(HummingSynthesizer()))
+    local = synthesize(TEXTS, SpeechFolder(tmp_path / "local"), speaking(HummingSynthesizer()))
     assert len({row.tts_error_rate for row in local}) > 2
-    synthesise(TEXTS[:6], SpeechFolder(tmp_path / "begun"), speaking(HummingSynthesizer()))
+    synthesize(TEXTS[:6], SpeechFolder(tmp_path / "begun"), speaking(HummingSynthesizer()))
     notes = tmp_path / "notes"
     # In a process of its own: Ray's threads and signal handlers would stay with the other tests.
     done = subprocess.run(

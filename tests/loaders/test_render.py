@@ -38,7 +38,7 @@ CONDITIONS = (
 class Noises:
     """Six short noises in three families of unequal size."""
 
-    name, version, licence = "test", "1", "CC0-1.0"
+    name, version, license = "test", "1", "CC0-1.0"
 
     def __init__(self, samples=90_000):
         self.samples = samples
@@ -56,7 +56,7 @@ class Noises:
 class Rooms:
     """Three rooms with decays between 0.2 and 0.6 s behind 50 leading zeros."""
 
-    name, version, licence = "test", "1", "CC0-1.0"
+    name, version, license = "test", "1", "CC0-1.0"
 
     def rooms(self):
         return ["r1", "r2", "r3"]

@@ -71,7 +71,7 @@ def test_a_pair_is_the_recording_and_its_convolution(places):
 class OneVoice:
     """A source with one utterance's samples for all of its queries."""
 
-    name, version, licence, subsets = "one", "1", "CC0-1.0", {"s": "en"}
+    name, version, license, subsets = "one", "1", "CC0-1.0", {"s": "en"}
 
     def __init__(self, samples):
         self.samples = samples
@@ -96,7 +96,7 @@ class OneVoice:
 class OneRoom:
     """Two rooms of the same response."""
 
-    name, version, licence = "one", "1", "CC0-1.0"
+    name, version, license = "one", "1", "CC0-1.0"
 
     def __init__(self, rir):
         self.rir = rir
@@ -296,12 +296,12 @@ def make_rir_mega(folder):
 
 
 def test_rir_mega_with_its_own_values_and_rooms(places):
-    from squtr.loaders.banks.catalogue import bank_folder
+    from squtr.loaders.banks.catalog import bank_folder
 
     make_rir_mega(bank_folder("rir_mega"))
     kitchen = open_pair_kitchen(places[0], "rir_mega:train", rt60_bins=2)
     assert kitchen.recipe.rooms == "rir_mega?split=train"
-    assert kitchen.recipe.rooms_licence == "CC-BY-NC-4.0"
+    assert kitchen.recipe.rooms_license == "CC-BY-NC-4.0"
     planned = {split: kitchen.plan.utterances[split] for split in ("validation", "test")}
     rows = {split: [r for rows in render_pairs(kitchen, planned[split]) for r in rows] for split in planned}
     rooms = {split: {row.room_id for row in rows[split]} for split in rows}

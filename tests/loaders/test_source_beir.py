@@ -68,7 +68,7 @@ def test_an_unknown_subset(root: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("q1 0 d1 1\n", "holds no judgements"),
+        ("q1 0 d1 1\n", "holds no judgments"),
         ("q1\t0\td1\t1\nq2\t0\td2\t1\n", "must be query-id, corpus-id, score"),
         ("query-id\tcorpus-id\tscore\nq1\td1\n", "line 2: 2 values where the first line names 3"),
         ("query-id\tcorpus-id\tscore\nq1\td1\tgood\n", "line 2: field 'score' is 'good'"),
@@ -76,7 +76,7 @@ def test_an_unknown_subset(root: Path) -> None:
         ("query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td1\t2\n", "judged twice"),
         ("query-id\tcorpus-id\tscore\nq1\td9\t1\n", "line 2: the document 'd9' is not in the corpus"),
         ("query-id\tcorpus-id\tscore\nq1\td1\t1\n\nq9\td1\t1\n", "line 4: the query 'q9' is not in queries"),
-        ("query-id\tcorpus-id\tscore\n", "holds no judgements"),
+        ("query-id\tcorpus-id\tscore\n", "holds no judgments"),
     ],
 )
 def test_bad_judgements(root: Path, lines: str, said: str) -> None:

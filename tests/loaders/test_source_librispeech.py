@@ -42,7 +42,7 @@ def home(tmp_path, monkeypatch):
 def test_a_folder_is_found_however_it_is_named(tmp_path, place, name):
     make_part(tmp_path / place)
     source = load_source(name.format(tmp_path))
-    assert (source.name, dict(source.subsets), source.licence) == (
+    assert (source.name, dict(source.subsets), source.license) == (
         "librispeech:test-clean",
         {"test-clean": "en"},
         "CC-BY-4.0",

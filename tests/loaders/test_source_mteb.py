@@ -1,4 +1,4 @@
-"""Retrieval data in the form of the Hub's mteb organisation, read from local folders of parquet."""
+"""Retrieval data in the form of the Hub's mteb organization, read from local folders of parquet."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from .collections_for_tests import make_collection, speech_like, write_jsonl
 from .sources_for_tests import make_recordings
 
 ROWS: list[dict[str, object]] = [
-    {"file": "a/one.wav", "text": " Hello, world ", "lang": "en", "speaker": "ana", "licence": "CC0-1.0"},
+    {"file": "a/one.wav", "text": " Hello, world ", "lang": "en", "speaker": "ana", "license": "CC0-1.0"},
     {"file": "two.wav", "text": "Adiós", "language": "es", "speaker": "bo"},
     {"file": "three.wav", "id": "q3", "text": "Good bye", "language": "en", "speaker": None},
 ]
@@ -34,7 +34,7 @@ ROWS: list[dict[str, object]] = [
 def test_standing_alone(tmp_path: Path) -> None:
     source = load_source(f"recorded:{make_recordings(tmp_path / 'Voices', ROWS)}")
     assert source.name == "recorded:Voices"
-    assert source.licence == "CC0-1.0"
+    assert source.license == "CC0-1.0"
     assert dict(source.subsets) == {"voices-en": "en", "voices-es": "es"}
     assert source.queries("voices-en") == [
         Query("a/one", "voices-en", "en", "Hello, world", "ana"),
@@ -145,7 +145,7 @@ def test_own_voices_for_a_collection(texts: CollectionSource, tmp_path: Path) ->
         source.speech(en[1])
     assert [q.id for q in source.unrecorded("tiny-en")] == ["q1", "q2", "q3", "q4"]
     assert source.name == "tiny+mine"
-    assert source.licence == "CC0-1.0 AND unknown"
+    assert source.license == "CC0-1.0 AND unknown"
     assert len({source.version, texts.version, with_recordings(texts, Recordings(root), missing="skip").version}) == 3
     assert pickle.loads(pickle.dumps(source)).speech(en[0]).speaker == "me"
 

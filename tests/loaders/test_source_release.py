@@ -17,8 +17,8 @@ import pytest
 import soundfile
 
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
-from squtr.harness.pipeline.evaluate import evaluate_runs
-from squtr.harness.pipeline.system import Cascade
+from squtr.harness.evaluation.evaluate import evaluate_runs
+from squtr.harness.evaluation.system import Cascade
 from squtr.loaders.build import build
 from squtr.loaders.paired import BuiltData, PairedData
 from squtr.loaders.recipe import open_kitchen
@@ -59,7 +59,7 @@ def rewrite(path: Path, change: Any) -> None:
 def test_texts(published: Path) -> None:
     source = opened(published)
     assert dict(source.subsets) == {"fiqa": "en", "duretrieval": "zh"}
-    assert source.licence == "CC-BY-SA-4.0"
+    assert source.license == "CC-BY-SA-4.0"
     assert [q.text for q in source.queries("fiqa")] == ["What is debt?", "Why save?", "Is tax fair?"]
     documents = list(source.documents("fiqa"))
     assert len(documents) == 5, "the empty one counts"

@@ -30,9 +30,9 @@ from squtr.loaders.synthesis.cosyvoice import CosyVoiceSynthesizer
 from squtr.loaders.synthesis.speakers import Speaker, SpeakerTable, choose_speaker, voice_counts
 
 LINES = """\
-{"id": "en-1", "language": "en", "gender": "female", "age_band": "20-29", "accent": "Scottish", "licence": "CC0-1.0", \
+{"id": "en-1", "language": "en", "gender": "female", "age_band": "20-29", "accent": "Scottish", "license": "CC0-1.0", \
 "clip": "en/1.wav", "transcript": "Good morning."}
-{"id": "en-2", "language": "en", "gender": "male", "licence": "CC-BY-4.0", "clip": "en/2.wav"}
+{"id": "en-2", "language": "en", "gender": "male", "license": "CC-BY-4.0", "clip": "en/2.wav"}
 {"id": "zh-1", "language": "zh", "clip": "zh/1.wav", "transcript": "早上好。"}
 """
 
@@ -58,7 +58,7 @@ def test_a_table_is_read(table: Path) -> None:
     assert speakers.speakers[0] == Speaker(
         "en-1", "en", "female", "20-29", "Scottish", "CC0-1.0", "en/1.wav", "Good morning."
     )
-    assert speakers.licence == "CC-BY-4.0 AND CC0-1.0 AND unknown"
+    assert speakers.license == "CC-BY-4.0 AND CC0-1.0 AND unknown"
     assert speakers.clip(speakers.find("zh-1", "zh")) == table / "zh" / "1.wav"
     before = speakers.version
     write_clip(table / "zh" / "1.wav", seconds=1.0)
@@ -221,7 +221,7 @@ def test_cosyvoice_says_what_decides_its_speech(table: Path, weights: Path) -> N
     spec = engine.spec
     assert (spec.engine, spec.model) == ("cosyvoice", "Fun-CosyVoice3-0.5B")
     assert len(spec.revision) == 64
-    assert spec.licence == "Apache-2.0 AND CC-BY-4.0 AND CC0-1.0 AND unknown"
+    assert spec.license == "Apache-2.0 AND CC-BY-4.0 AND CC0-1.0 AND unknown"
     assert spec.settings["speakers"] == SpeakerTable(table).version
     assert CosyVoiceSynthesizer(model=weights, speakers=table, revision="abc").spec.revision == "abc"
     copy = pickle.loads(pickle.dumps(engine))

@@ -1,4 +1,4 @@
-"""Text as it is said: no digit is left, and recognisers' normalisation finds the written text again."""
+"""Text as it is said: no digit is left, and recognizers' normalization finds the written text again."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ ONE_WAY = [
 def test_said_and_found_again(language: str, text: str, said: str) -> None:
     assert spoken_text(text, language) == said
     normalize = load_normalizer("default", language)
-    if text not in {"−5度"}:  # the normaliser keeps the number's sign in words too
+    if text not in {"−5度"}:  # the normalizer keeps the number's sign in words too
         assert normalize(said) == normalize(text)
 
 

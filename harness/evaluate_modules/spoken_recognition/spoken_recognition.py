@@ -10,10 +10,10 @@ import datasets
 import evaluate  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
 from squtr.errors import DataError
-from squtr.harness.metrics.summaries import summarise_recognition
+from squtr.harness.metrics.summaries import summarize_recognition
 from squtr.harness.text.normalizers import load_normalizer
 
-_DESCRIPTION = """WER and CER after squtr's normalisers, as corpus rates (errors by reference length) and as means of
+_DESCRIPTION = """WER and CER after squtr's normalizers, as corpus rates (errors by reference length) and as means of
 the utterances' own rates, with counts of substitutions, deletions, insertions, loops, words on silence, and empty
 transcripts."""
 _INPUTS = """
@@ -58,7 +58,7 @@ class SpokenRecognition(evaluate.Metric):  # type: ignore[misc,unused-ignore]
         seed: int = 0,
         resamples: int = 1000,
     ) -> dict[str, Any]:
-        return summarise_recognition(
+        return summarize_recognition(
             _by_id(references, "references"),
             _by_id(predictions, "predictions"),
             language=language,

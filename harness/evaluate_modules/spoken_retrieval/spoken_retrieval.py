@@ -11,10 +11,10 @@ import evaluate  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
 from squtr.errors import DataError
 from squtr.harness.metrics.ranking import DEFAULT_METRICS
-from squtr.harness.metrics.summaries import summarise_ranking
+from squtr.harness.metrics.summaries import summarize_ranking
 
 _DESCRIPTION = """nDCG, MRR, Recall, MAP, precision and hit rate at any cut-off with the semantics of trec_eval: linear
-gain, ideal from all judgements, ties by score descending, then document id descending."""
+gain, ideal from all judgments, ties by score descending, then document id descending."""
 _INPUTS = """
 Args:
     predictions: one {"query_id", "document_ids", "scores"} per query. The scores order the documents.
@@ -74,7 +74,7 @@ class SpokenRetrieval(evaluate.Metric):  # type: ignore[misc,unused-ignore]
             run[row["query_id"]] = _pairs(row, "scores", run)
         # A query that was handed in with no document is as missing as one that was not.
         found = {query_id: hits for query_id, hits in run.items() if hits}
-        return summarise_ranking(qrels, found, list(metrics), seed=seed, resamples=resamples).scores
+        return summarize_ranking(qrels, found, list(metrics), seed=seed, resamples=resamples).scores
 
 
 def _pairs(row: Mapping[str, Any], values: str, seen: Mapping[str, object]) -> list[tuple[str, Any]]:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import DataError, UsageError
-from ...comparable import partial_folders, runs_folder
 from ...escucha.results import AskRecord, Result, read_records
 from ...escucha.samples import FOLDER
-from ...result_files import write_atomically
+from ...results.comparable import partial_folders, runs_folder
+from ...results.files import write_atomically
 from ..formats import escape, number, percent, plural
 from ..page import asset, content_hash
 from .data import ordered, refuse_mixture
@@ -52,7 +52,7 @@ _READING = (
     ("Missing sound", "Items whose sound is not there are coverage: they are in no score."),
     (
         "Map",
-        "Accuracy of items with a label of perception (rows) and one of reasoning (columns); the colour says how far "
+        "Accuracy of items with a label of perception (rows) and one of reasoning (columns); the color says how far "
         "it is above or below chance. Cells of fewer than 10 items are in italics: point at one to see its interval.",
     ),
 )
@@ -226,8 +226,8 @@ def _origin(records: Sequence[AskRecord], aside: Sequence[str]) -> str:
     results = list({record.result.answerer.name: record.result for record in records}.values())
     first: Result = results[0]
     lines = [
-        f"Questions: {escape(first.data.name)}, revision <code>{escape(first.data.revision)}</code>, licence "
-        f"{escape(first.data.licence)}.",
+        f"Questions: {escape(first.data.name)}, revision <code>{escape(first.data.revision)}</code>, license "
+        f"{escape(first.data.license)}.",
         f"Prompts <code>{escape(first.asking.prompts_version)}</code>; "
         f"{plural(first.asking.permutations, 'order')} of options; seed {first.seed}, {first.resamples} resamples; "
         f"squtr {escape(first.squtr_version)} on {escape(first.environment.hardware)}.",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...answers.labels import PERCEPTION, REASONING
 from ...escucha.results import Aif, Paired, Result, Slice
-from ...results import Score
+from ...results.envelope import Score
 from ..formats import UNDEFINED, escape, interval, number, percent
 from ..tables import scrollable
 from .data import signed_points
@@ -159,7 +159,7 @@ def _map_cell(found: Slice | None) -> str:
 
 
 def heat(above_chance: float | None) -> str:
-    """The colour class of an accuracy above chance: orange below it, blue above.
+    """The color class of an accuracy above chance: orange below it, blue above.
 
     >>> heat(-0.5), heat(0.0), heat(0.9), heat(None)
     ('heat0', 'heat3', 'heat5', '')

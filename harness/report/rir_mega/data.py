@@ -1,4 +1,4 @@
-"""Results arranged for a report: sections of comparable results, recognisers within a section."""
+"""Results arranged for a report: sections of comparable results, recognizers within a section."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import DataError
-from ...results import Score
+from ...results.envelope import Score
 from ...rir_mega.comparable import aspects, part_words, refuse_mixture
 from ...rir_mega.results import Bin, Difference, PairRecord, Rates, Result
 from ...text.languages import is_written_without_spaces
@@ -25,7 +25,7 @@ NARROW_SPACE = "\u202f"
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One recogniser in a section; `index` decides its colour and shape."""
+    """One recognizer in a section; `index` decides its color and shape."""
 
     record: PairRecord
     index: int
@@ -103,7 +103,7 @@ class Section:
 
     @property
     def plain(self) -> list[Entry]:
-        """The recognisers without front end."""
+        """The recognizers without front end."""
         return [entry for entry in self.entries if not entry.front_end]
 
     def column(self, measure: str) -> str:
@@ -123,7 +123,7 @@ class Section:
 def sections(records: Sequence[PairRecord]) -> list[Section]:
     """Records in comparable sections, by language and split; [] for none.
 
-    Raises `DataError` if results on all pairs and on parts are mixed, or two are the same recogniser's.
+    Raises `DataError` if results on all pairs and on parts are mixed, or two are the same recognizer's.
     """
     refuse_mixture(record.result for record in records)
     groups: dict[tuple[str, ...], list[PairRecord]] = {}
@@ -160,7 +160,7 @@ def _entries(records: Sequence[PairRecord]) -> tuple[Entry, ...]:
 
 
 def swatch(entry: Entry) -> str:
-    """The recogniser's marker as a small picture."""
+    """The recognizer's marker as a small picture."""
     return f'<svg class="swatch" viewBox="0 0 14 14" aria-hidden="true">{svg.marker(entry.index, 7, 7)}</svg>'
 
 

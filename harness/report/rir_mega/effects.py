@@ -106,7 +106,7 @@ def _whole(section: Section, found: list[tuple[Entry, Effect]]) -> str:
         '<th scope="col" class="num">RTFx<small>with it</small></th>'
     )
     table = (
-        f'<table class="bins"><thead><tr><th scope="col">Front end and recogniser</th>{head}{more}</tr></thead>'
+        f'<table class="bins"><thead><tr><th scope="col">Front end and recognizer</th>{head}{more}</tr></thead>'
         f"<tbody>{rows}</tbody></table>"
     )
     return scrollable(table, f"Front ends, {section.title}")
@@ -125,7 +125,7 @@ def _by_bin(section: Section, found: list[tuple[Entry, Effect]], measure: str) -
         rows.append(f'<tr><th scope="row">{named(entry)}</th>{cells}</tr>')
     caption = f"In which rooms: change of {section.metric} in a room, by {words}"
     table = (
-        f'<table class="bins"><caption>{caption}</caption><thead><tr><th scope="col">Front end and recogniser</th>'
+        f'<table class="bins"><caption>{caption}</caption><thead><tr><th scope="col">Front end and recognizer</th>'
         f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
     return scrollable(table, f"{caption}, {section.title}")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import UsageError
-from ...comparable import partial_folders, runs_folder
-from ...result_files import write_atomically
+from ...results.comparable import partial_folders, runs_folder
+from ...results.files import write_atomically
 from ...rir_mega.results import Result, read_records
 from ..formats import escape, number, percent, plural
 from ..page import asset, content_hash
@@ -68,11 +68,11 @@ def _page(found: Sequence[Section], samples: Samples, aside: Sequence[str], titl
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f'<nav aria-label="Parts of the report"><div>{links}<a href="#systems">Recognisers</a>'
+        f'<nav aria-label="Parts of the report"><div>{links}<a href="#systems">Recognizers</a>'
         '<a href="#reading">How to read</a><a href="#origin">Origin</a>'
         '<button type="button" id="theme" hidden>Dark</button></div></nav>\n'
         f"<main>\n<header><h1>{escape(title)}</h1>{_partial(found)}{_overview(found)}</header>\n{body}\n"
-        f'<section id="systems"><h2>Recognisers</h2>{_cards(found)}</section>\n'
+        f'<section id="systems"><h2>Recognizers</h2>{_cards(found)}</section>\n'
         f'<section id="reading"><h2>How to read this</h2>{how_to_read()}</section>\n'
         f'<section id="origin"><h2>Origin of the numbers</h2>{_origin(found, samples, aside)}</section>\n'
         f"</main>\n<script>{script}</script>\n</body>\n</html>\n"
@@ -133,7 +133,7 @@ def _kinds(section: Section) -> str:
 
 
 def _lede(section: Section) -> str:
-    """What the room costs the best recogniser on clean speech, and from which RT60 on."""
+    """What the room costs the best recognizer on clean speech, and from which RT60 on."""
     scored = [entry for entry in section.plain or section.entries if entry.main.clean.value is not None]
     if not scored:
         return '<p class="lede">No pair could be scored.</p>'
@@ -163,7 +163,7 @@ def _facts(section: Section) -> str:
         f"<b>n = {data.n}</b> pairs of {plural(data.utterances, 'utterance')} in {plural(data.rooms_used, 'room')}",
         f"speech {escape(data.speech)} {escape(data.speech_version[:12])}".rstrip(),
         f"rooms {escape(data.rooms)} {escape(data.rooms_version[:12])}".rstrip(),
-        f"normaliser {escape(first.system.normalizer)} {escape(first.system.normalizer_version)}",
+        f"normalizer {escape(first.system.normalizer)} {escape(first.system.normalizer_version)}",
         f"seed {first.seed}",
         f"{escape(first.benchmark)} benchmark {escape(first.benchmark_version)}",
     ]
@@ -221,7 +221,7 @@ def _cost(section: Section) -> str:
     panels = f'<div class="panels">{"".join(drawn)}</div>' if drawn else ""
     note = (
         "RTFx: seconds of sound per second of front end and transcriber, over all clips. Latency and memory: clips "
-        "heard one at a time by a process that holds this recogniser alone; a dash: not measured (--latency). The "
+        "heard one at a time by a process that holds this recognizer alone; a dash: not measured (--latency). The "
         "dotted line joins those that no other beats in both speed and loss."
     )
     return f'{panels}{cost_table(section)}<p class="note">{note}</p>'
@@ -241,7 +241,7 @@ def _cards(found: Sequence[Section]) -> str:
             for words, spec in (("Front end", system.front_end), ("Transcriber", system.transcriber))
             if spec is not None
         )
-        notes = [f"Normaliser: {system.normalizer} {system.normalizer_version}."]
+        notes = [f"Normalizer: {system.normalizer} {system.normalizer_version}."]
         if system.preset:
             notes.append(f"Decoded as published: {system.preset}.")
         if system.parameters is not None:
@@ -266,7 +266,7 @@ def _origin(found: Sequence[Section], samples: Samples, aside: Sequence[str]) ->
         for r in results
     )
     table = scrollable(
-        '<table class="wide"><thead><tr><th scope="col">Recogniser</th><th scope="col">Config</th>'
+        '<table class="wide"><thead><tr><th scope="col">Recognizer</th><th scope="col">Config</th>'
         f'<th scope="col">Digest of the inputs</th></tr></thead><tbody>{rows}</tbody></table>',
         "Results",
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ....errors import StorageError
-from ...result_files import file_name
+from ...results.files import file_name
 from ...rir_mega.samples import ROOM_FILE, SampleRoom, read_room
 from ..differences import marked
 from ..formats import escape, number

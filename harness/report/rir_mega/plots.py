@@ -56,11 +56,11 @@ def _vertical(axis: _Axis, title: str) -> str:
     return "".join(parts)
 
 
-def _whisker(axis: _Axis, x: float, low: float | None, high: float | None, colour: str) -> str:
+def _whisker(axis: _Axis, x: float, low: float | None, high: float | None, color: str) -> str:
     if low is None or high is None:
         return ""
     top, bottom = axis.clipped(high), axis.clipped(low)
-    css = f"whisker {colour}"
+    css = f"whisker {color}"
     parts = [svg.line(x, bottom, x, top, css)]
     # An end outside the plot has no bar.
     for value, y in ((low, bottom), (high, top)):
@@ -100,7 +100,7 @@ def bin_plot(section: Section, measure: str) -> str:
     count = len(section.entries)
     over, said = [], []
     for entry, own in bins.items():
-        colour = svg.series_class(entry.index)
+        color = svg.series_class(entry.index)
         shift = (entry.index - (count - 1) / 2) * min(5.0, 22.0 / count)
         points = []
         for found in own:
@@ -109,18 +109,18 @@ def bin_plot(section: Section, measure: str) -> str:
                 continue
             place = x(middles[found.number]) + shift, axis.clipped(delta.value)
             points.append(place)
-            parts.append(_whisker(axis, place[0], delta.low, delta.high, colour))
+            parts.append(_whisker(axis, place[0], delta.low, delta.high, color))
             tip = (
                 f"{entry.name}, {words} {bin_words(found, unit)}: "
                 f"{difference_words(found.rates[section.first.main_metric].delta)}, n = {found.pairs}"
             )
             over.append(svg.marker(entry.index, *place, hollow=bool(entry.front_end), title=tip))
             said.append(tip)
-        over.insert(0, svg.path(points, f"curve {colour}{' room' if entry.front_end else ''}"))
+        over.insert(0, svg.path(points, f"curve {color}{' room' if entry.front_end else ''}"))
         if measure == "rt60_s" and entry.result.onset.threshold_s is not None:
             at = entry.result.onset.threshold_s
             if x.low <= at <= x.high:
-                parts.append(svg.line(x(at), TOP, x(at), base, f"typed-line {colour}"))
+                parts.append(svg.line(x(at), TOP, x(at), base, f"typed-line {color}"))
     return svg.figure(
         f"{section.anchor}-{'rt60' if measure == 'rt60_s' else 'drr'}",
         f"What the room costs by {words}, {section.title}",
@@ -162,7 +162,7 @@ def size_plot(section: Section) -> str:
 
 
 def speed_plot(section: Section) -> str:
-    """What the room costs by RTFx, the Pareto front joined by a line; "" for fewer than two recognisers with both."""
+    """What the room costs by RTFx, the Pareto front joined by a line; "" for fewer than two recognizers with both."""
     timed = [(entry, rtfx) for entry in section.entries if (rtfx := entry.result.timing.rtfx)]
     if len(timed) < LEAST_SYSTEMS:
         return ""
@@ -179,7 +179,7 @@ def speed_plot(section: Section) -> str:
 
 
 def pareto(section: Section) -> list[Entry]:
-    """The recognisers that no other beats in both: as fast and a smaller delta, or faster and as small a delta."""
+    """The recognizers that no other beats in both: as fast and a smaller delta, or faster and as small a delta."""
     points = [
         (entry, rtfx, delta)
         for entry in section.entries
@@ -227,7 +227,7 @@ def _scatter(
     for entry, value, delta in points:
         if delta.value is None:
             continue
-        # Recognisers at the same place (a model with and without front ends) stand side by side.
+        # Recognizers at the same place (a model with and without front ends) stand side by side.
         same = [other for other, at, _ in points if at == value]
         shift = 6.0 * (same.index(entry) - (len(same) - 1) / 2)
         spot = x(math.log10(value)) + shift, axis.clipped(delta.value)

@@ -6,7 +6,7 @@ _DEFINITIONS = (
     (
         "WER, CER",
         "Substitutions, deletions and insertions, of words or of characters, per reference length, after the "
-        "normaliser named above. Corpus: summed errors by summed lengths. Macro: the mean of the pairs' own rates.",
+        "normalizer named above. Corpus: summed errors by summed lengths. Macro: the mean of the pairs' own rates.",
     ),
     (
         "ΔWER, ΔCER",
@@ -19,7 +19,7 @@ _DEFINITIONS = (
         "as given. An interval of a difference that includes 0 does not show one.",
     ),
     ("p", "Two-sided sign-flip test: without an effect of the room, each utterance's arms could as well be exchanged."),
-    ("p, corrected", "The same by bin, corrected after Holm over the bins of a recogniser."),
+    ("p, corrected", "The same by bin, corrected after Holm over the bins of a recognizer."),
     (
         "RT60, DRR",
         "The time in which sound in the room falls by 60 dB (T30 or T20 of the impulse response, broadband), and the "
@@ -42,7 +42,7 @@ _DEFINITIONS = (
     ),
     (
         "The map",
-        "Orange is a loss, blue a gain, on one scale for all recognisers. Italics: fewer than ten pairs.",
+        "Orange is a loss, blue a gain, on one scale for all recognizers. Italics: fewer than ten pairs.",
     ),
     (
         "Energy decay",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...results import Score
+from ...results.envelope import Score
 from ...rir_mega.results import ArmFailures, Bin, Difference
 from ..formats import UNDEFINED, escape, number, percent, plural
 from ..tables import scrollable
@@ -26,7 +26,7 @@ FAILURE_WORDS = {
 }
 
 
-def _head(columns: Sequence[tuple[str, str]], first: str = "Recogniser") -> str:
+def _head(columns: Sequence[tuple[str, str]], first: str = "Recognizer") -> str:
     cells = "".join(
         f'<th scope="col" class="num">{name}{f"<small>{below}</small>" if below else ""}</th>'
         for name, below in columns
@@ -49,7 +49,7 @@ def delta_cell(difference: Difference, css: str = "main") -> str:
 
 
 def rates_table(section: Section) -> str:
-    """Every recogniser clean and in the room: corpus and macro, words and characters, raw text; and its failures."""
+    """Every recognizer clean and in the room: corpus and macro, words and characters, raw text; and its failures."""
     bodies = []
     for entry in section.entries:
         result = entry.result
@@ -59,7 +59,7 @@ def rates_table(section: Section) -> str:
         shown = [(_metric_words(name), rates) for name, rates in result.rates.items()]
         for normalizer, others in result.other_normalizers.items():
             shown += [
-                (f"{name.upper()}<small>normaliser {escape(normalizer)}</small>", r) for name, r in others.items()
+                (f"{name.upper()}<small>normalizer {escape(normalizer)}</small>", r) for name, r in others.items()
             ]
         for words, rates in shown:
             delta = rates.delta
@@ -164,7 +164,7 @@ def _bins(entry: Entry, measure: str) -> list[Bin]:
 
 
 def map_tables(section: Section) -> str:
-    """RT60 × DRR of every recogniser; beyond two they fold."""
+    """RT60 × DRR of every recognizer; beyond two they fold."""
     cells = {entry.index: {(c.rt60, c.drr): c for c in entry.result.map} for entry in section.entries}
     values = [c.rates.delta.absolute.value for own in cells.values() for c in own.values()]
     most = max((abs(v) for v in values if v is not None), default=0.0)
@@ -203,7 +203,7 @@ def map_tables(section: Section) -> str:
 
 
 def heat(value: float | None, most: float) -> str:
-    """The class of a cell's colour: h0 to h8 for a loss, g1 to g8 for a gain.
+    """The class of a cell's color: h0 to h8 for a loss, g1 to g8 for a gain.
 
     >>> heat(0.2, 0.2), heat(0.0, 0.2), heat(-0.1, 0.2), heat(None, 0.2)
     ('h8', 'h0', 'g4', '')
@@ -215,7 +215,7 @@ def heat(value: float | None, most: float) -> str:
 
 
 def onset_table(section: Section) -> str:
-    """From which RT60 on each recogniser loses."""
+    """From which RT60 on each recognizer loses."""
     rows = []
     for entry in section.entries:
         onset = entry.result.onset
@@ -268,7 +268,7 @@ def _spread(score: Score) -> str:
 
 
 def cost_table(section: Section) -> str:
-    """Size, loss, speed, latency and memory of every recogniser."""
+    """Size, loss, speed, latency and memory of every recognizer."""
     front = pareto(section)
     rows = []
     for entry in section.entries:

@@ -13,7 +13,7 @@ MOST_COLUMNS = 110
 
 
 def summary_table(records: Sequence[PairRecord]) -> str:
-    """One table per language: recognisers with the rate clean and in a room, and what the room costs.
+    """One table per language: recognizers with the rate clean and in a room, and what the room costs.
 
     At most 110 columns, counted as a terminal does; no final line end; "" for no records. Raises `DataError` if results
     on all pairs and on parts are mixed.
@@ -23,13 +23,13 @@ def summary_table(records: Sequence[PairRecord]) -> str:
 
 def _table(section: Section) -> str:
     data = section.first.data
-    head = ("recogniser", "clean", "in a room", f"Δ{section.metric}, points [95 %]", "relative", "p", "RTFx")
+    head = ("recognizer", "clean", "in a room", f"Δ{section.metric}, points [95 %]", "relative", "p", "RTFx")
     rows = [head, *(_cells(entry) for entry in section.entries)]
     widths = [max(display_width(row[k]) for row in rows) for k in range(len(head))]
     widths[0] = min(widths[0], MOST_COLUMNS - 2 - sum(widths[1:]) - 2 * (len(head) - 1))
     title = (
         f"{section.title}: {section.metric} of {plural(data.n, 'pair')}, {plural(data.utterances, 'utterance')} in "
-        f"{plural(data.rooms_used, 'room')}, normaliser {section.first.system.normalizer}"
+        f"{plural(data.rooms_used, 'room')}, normalizer {section.first.system.normalizer}"
     )
     lines = [clip(printable(title), MOST_COLUMNS)]
     if section.part:

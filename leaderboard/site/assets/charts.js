@@ -1,7 +1,7 @@
 // Drawings in SVG, each with its numbers in a table below.
 const shapes = ["circle", "square", "triangle", "diamond", "wedge", "pentagon", "cross"];
-const colours = 6;
-const series = (at) => ({ colour: "s" + (at % colours), shape: shapes[at % shapes.length] });
+const colors = 6;
+const series = (at) => ({ color: "s" + (at % colors), shape: shapes[at % shapes.length] });
 
 function marker(shape, x, y, r) {
   const polygon = (angles) => svg("polygon", { class: "marker", points: angles.map((a) => [x + 1.25 * r * Math.sin(a), y - 1.25 * r * Math.cos(a)].map((v) => v.toFixed(1)).join(",")).join(" ") });
@@ -14,7 +14,7 @@ function marker(shape, x, y, r) {
   if (shape === "pentagon") return polygon(turn(5, 0));
   return svg("path", { class: "marker line", d: `M${x - r},${y - r}L${x + r},${y + r}M${x - r},${y + r}L${x + r},${y - r}` });
 }
-const swatch = (style) => svg("svg", { class: "swatch " + style.colour, viewBox: "0 0 12 12", "aria-hidden": "true" }, marker(style.shape, 6, 6, 4));
+const swatch = (style) => svg("svg", { class: "swatch " + style.color, viewBox: "0 0 12 12", "aria-hidden": "true" }, marker(style.shape, 6, 6, 4));
 
 function niceTicks(low, high, most) {
   const span = high - low || Math.abs(high) || 1;
@@ -95,7 +95,7 @@ function curvesView(c) {
     const style = series(at), shift = (at - (ids.length - 1) / 2) * Math.min(7, (step * 0.5) / ids.length);
     const own = points.map((map, place) => ({ place, row: map.get(id) })).filter((one) => one.row);
     const path = own.map((one, i) => (i && own[i - 1].place === one.place - 1 ? "L" : "M") + (x(one.place) + shift).toFixed(1) + "," + y(one.row.score.value).toFixed(1)).join("");
-    return svg("g", { class: style.colour }, svg("path", { class: "curve", d: path }), own.map((one) => {
+    return svg("g", { class: style.color }, svg("path", { class: "curve", d: path }), own.map((one) => {
       const s = one.row.score, px = x(one.place) + shift;
       return [s.low !== null && s.high !== null && svg("line", { class: "whisker", x1: px, x2: px, y1: y(s.low), y2: y(s.high) }), marker(style.shape, px, y(s.value), 4)];
     }));
@@ -162,7 +162,7 @@ function heatView(c) {
   const values = [...best.values()].map((row) => row.score.value), low = Math.min(...values), high = Math.max(...values);
   const level = (value) => { const share = high > low ? (value - low) / (high - low) : 1; return Math.round(8 * (c.lower ? 1 - share : share)); };
   const table = el("table", { class: "heat" }, caption(t("heat.note")),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("recogniser") + " × " + t("retriever")), across.map((one) => el("th", { scope: "col" }, name(one))))),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("recognizer") + " × " + t("retriever")), across.map((one) => el("th", { scope: "col" }, name(one))))),
     el("tbody", {}, down.map((one) => el("tr", {}, el("th", { scope: "row" }, name(one)), across.map((other) => {
       const row = best.get(one + "\u0000" + other);
       return row ? el("td", { class: "h" + level(row.score.value) }, el("a", { href: address("system", [row.system.id]), title: row.system.name }, number(row.score.value))) : el("td", { class: "none" }, blank);

@@ -139,7 +139,7 @@ class HubApp:
         """The repository, if the user may see it, or write to it."""
         user, repo = request.user, self.storage.repos.get(repo_id)
         hidden = repo is None or (
-            repo.private and not (user and repo_id.split("/", maxsplit=1)[0] in {user.name, *user.organisations})
+            repo.private and not (user and repo_id.split("/", maxsplit=1)[0] in {user.name, *user.organizations})
         )
         if hidden:
             raise Refused(404 if user else 401, "Repository not found", "RepoNotFound")
@@ -153,7 +153,7 @@ class HubApp:
     def whoami(self, request: Request) -> Answer:
         if not request.user:
             raise Refused(401, "Invalid username or password.")
-        return as_json({"name": request.user.name, "orgs": [{"name": o} for o in request.user.organisations]})
+        return as_json({"name": request.user.name, "orgs": [{"name": o} for o in request.user.organizations]})
 
     def create_repo(self, request: Request) -> Answer:
         asked = json.loads(request.body)

@@ -27,11 +27,11 @@ class User:
     """Whose token it is, where it may write."""
 
     name: str
-    organisations: tuple[str, ...] = ()
+    organizations: tuple[str, ...] = ()
     writes: bool = True
 
     def may_write(self, repo_id: str) -> bool:
-        return self.writes and repo_id.split("/", maxsplit=1)[0] in {self.name, *self.organisations}
+        return self.writes and repo_id.split("/", maxsplit=1)[0] in {self.name, *self.organizations}
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def check_evaluation(content: bytes) -> None:
 
 
 def check_card(content: str) -> None:
-    """The Hub refuses metadata that is not YAML, or a licence that it does not know."""
+    """The Hub refuses metadata that is not YAML, or a license that it does not know."""
     try:
         data = yaml.safe_load(content.split("---")[1])
     except (yaml.YAMLError, IndexError) as error:

@@ -1,0 +1,1 @@
+"""Answerers: audio and a question to a reply."""

@@ -1,0 +1,126 @@
+"""Cascades: a transcriber hears the clips, a reader answers from what it wrote."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import cast
+
+from ....errors import UsageError
+from ....loaders.records import Samples
+from ...protocols import Answerer, AnswerRequest, ComponentSpec, Reply, Setting, Transcriber, Transcript
+from .common import request_fault
+
+TRANSCRIPT = "Transcripción automática del audio: «{text}»"
+NAMED_TRANSCRIPT = "{name} (transcripción automática): «{text}»"
+NOTHING_HEARD = "(no se ha entendido nada)"
+_QUOTES = str.maketrans({"«": "‹", "»": "›"})
+
+
+class CascadeAnswerer:
+    """Any transcriber of the harness, and a reader: an answerer that is asked without clips.
+
+    Each clip's transcript stands before the prompt in `transcript_template`, with its name in
+    `named_template` where it has one; angle quotes within a transcript become single ones. A spoken question
+    is transcribed like any clip. A clip that cannot be transcribed fails its request. What is done with long sound is
+    the transcriber's own rule.
+    """
+
+    def __init__(
+        self,
+        *,
+        transcriber: Transcriber,
+        reader: Answerer,
+        transcript_template: str = TRANSCRIPT,
+        named_template: str = NAMED_TRANSCRIPT,
+    ) -> None:
+        for template, holes in ((transcript_template, {"text"}), (named_template, {"text", "name"})):
+            if any(f"{{{hole}}}" not in template for hole in holes):
+                raise UsageError(
+                    f"the template {template!r} lacks {' or '.join(sorted(f'{{{hole}}}' for hole in holes))}.",
+                    hint="Write it where the transcript belongs.",
+                )
+        self._transcriber, self._reader = transcriber, reader
+        self._template, self._named = transcript_template, named_template
+
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        """What decides the replies: both components, and the templates."""
+        heard, read = self._transcriber.spec, self._reader.spec
+        settings: dict[str, Setting] = {
+            "named_template": self._named,
+            "nothing_heard": NOTHING_HEARD,
+            "reader": read.as_dict(),
+            "transcriber": heard.as_dict(),
+            "transcript_template": self._template,
+        }
+        return ComponentSpec("answerer", "cascade", f"{heard.name} + {read.name}", settings=settings)
+
+    @property
+    def sample_rate(self) -> int:
+        """The transcriber's."""
+        return self._transcriber.sample_rate
+
+    @property
+    def reader(self) -> Answerer:
+        """What answers."""
+        return self._reader
+
+    def supports(self, language: str) -> bool:
+        """Whether both were made for this language."""
+        return self._transcriber.supports(language) and self._reader.supports(language)
+
+    def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
+        """One reply per request, in order. Equal clips of one call are transcribed once."""
+        faults = [request_fault(request) for request in requests]
+        heard = self._heard([request for request, fault in zip(requests, faults, strict=True) if not fault])
+        replies: list[Reply | None] = []
+        asked: list[AnswerRequest] = []
+        seconds: list[float] = []
+        for request, fault in zip(requests, faults, strict=True):
+            transcripts = [] if fault else [heard[_key(clip, request.language)] for clip in request.audios]
+            failed = fault or next((found.error for found in transcripts if found.error), "")
+            if failed:
+                replies.append(Reply("", error=failed))
+                continue
+            replies.append(None)
+            asked.append(self._written(request, [found.text for found in transcripts]))
+            seconds.append(sum(found.seconds for found in transcripts))
+        answered = zip(self._reader.answer(asked), seconds, strict=True)
+        timed = iter([replace(reply, seconds=reply.seconds + listening) for reply, listening in answered])
+        return [next(timed) if reply is None else reply for reply in replies]
+
+    def _heard(self, requests: Sequence[AnswerRequest]) -> dict[tuple[str, bytes], Transcript]:
+        clips: dict[tuple[str, bytes], Samples] = {}
+        for request in requests:
+            for clip in request.audios:
+                clips.setdefault(_key(clip, request.language), clip)
+        found: dict[tuple[str, bytes], Transcript] = {}
+        for language in dict.fromkeys(language for language, _ in clips):
+            # Of similar length together, longest first, as every batch of the harness.
+            keys = sorted((key for key in clips if key[0] == language), key=lambda key: (-clips[key].size, key[1]))
+            found |= zip(
+                keys, self._transcriber.transcribe([clips[key] for key in keys], language=language), strict=True
+            )
+        return found
+
+    def _written(self, request: AnswerRequest, texts: Sequence[str]) -> AnswerRequest:
+        names = request.audio_names or ("",) * len(texts)
+        lines = []
+        for name, text in zip(names, texts, strict=True):
+            shown = " ".join(text.split()).translate(_QUOTES) or NOTHING_HEARD
+            template = self._named if name else self._template
+            lines.append(template.replace("{name}", name.rstrip(":")).replace("{text}", shown))
+        prompt = "\n".join([*lines, "", request.prompt]) if lines else request.prompt
+        return replace(request, prompt=prompt, audios=(), audio_names=(), transcripts=tuple(texts))
+
+
+def _key(clip: Samples, language: str) -> tuple[str, bytes]:
+    return language, hashlib.sha256(clip.tobytes()).digest()
+
+
+def reader_of(answerer: Answerer) -> Answerer:
+    """What answers once nothing is heard: a cascade's reader, else the answerer itself."""
+    return cast(Answerer, getattr(answerer, "reader", answerer))

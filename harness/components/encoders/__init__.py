@@ -1,0 +1,1 @@
+"""Encoders: text, or audio and text, to vectors."""

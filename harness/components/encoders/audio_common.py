@@ -1,0 +1,268 @@
+"""What the encoders of sound and text share: batches that fit into memory, items that fail alone, unit length."""
+
+from __future__ import annotations
+
+import abc
+import gc
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import ModelError, UsageError
+from ....loaders.records import Samples
+from ...processes import is_out_of_memory
+from ...protocols import ComponentSpec, Setting
+from ..audio_loading import reason
+from ..transcribers.common import clip_fault
+from ..transcribers.torch_models import AutoBatch, TorchRuntime, imported_torch, require_batch_size
+
+Role = Literal["query", "document"]
+Vectors = NDArray[np.float32]
+
+TOKENS_PER_S = 25
+"""About how many tokens a second of sound becomes in the Qwen family; only used to weigh batches."""
+PROBE_S = 1.0
+
+_CPU_TOKENS, _GPU_TOKENS = 2048, 32768
+# What a model or its processor raises for an input that it cannot work on. A `TypeError` or an `AttributeError` is a
+# fault of the program whatever the input.
+_ITEM_FAULTS = (RuntimeError, ValueError, LookupError, ArithmeticError, MemoryError)
+
+
+class Batches:
+    """Runs a function over items in batches of like cost, longest first.
+
+    A batch holds at most `size` items or, if `size` is None, items whose padded cost is at most `budget`. When memory
+    runs out, the batch is halved, and so are all that follow.
+    """
+
+    def __init__(self, *, size: int | None, budget: int) -> None:
+        self._size = size
+        self._budget = budget
+        self._most: int | None = size
+
+    def run(
+        self, costs: Sequence[int], encode: Callable[[list[int]], NDArray[Any]]
+    ) -> list[NDArray[np.float64] | Exception]:
+        """The row of each item, or what was raised for it alone. `encode` gets positions and gives a row for each."""
+        results: list[NDArray[np.float64] | Exception | None] = [None] * len(costs)
+        waiting = sorted(range(len(costs)), key=lambda position: -costs[position])
+        while waiting:
+            batch = self._next(waiting, costs)
+            rows = self._attempt(batch, encode)
+            if isinstance(rows, Exception) and len(batch) > 1 and is_out_of_memory(rows):
+                self._most = len(batch) // 2
+                _free_memory()
+                continue
+            del waiting[: len(batch)]
+            for place, position in enumerate(batch):
+                # One item must not take the others of its batch with it.
+                row = rows if isinstance(rows, Exception) else rows[place]
+                if len(batch) > 1 and (isinstance(row, Exception) or not np.isfinite(row).all()):
+                    again = self._attempt([position], encode)
+                    row = again if isinstance(again, Exception) else again[0]
+                results[position] = row
+        return cast("list[NDArray[np.float64] | Exception]", results)
+
+    def _next(self, waiting: Sequence[int], costs: Sequence[int]) -> list[int]:
+        most = len(waiting) if self._most is None else self._most
+        if self._size is None:
+            most = min(most, self._budget // max(1, costs[waiting[0]]))
+        return list(waiting[: max(1, most)])
+
+    @staticmethod
+    def _attempt(batch: list[int], encode: Callable[[list[int]], NDArray[Any]]) -> NDArray[np.float64] | Exception:
+        try:
+            rows = np.asarray(encode(batch), dtype=np.float64)
+        except _ITEM_FAULTS as error:
+            # The frames in a trace-back hold on to the tensors of the failed batch.
+            return error.with_traceback(None)
+        if rows.ndim != 2 or len(rows) != len(batch):
+            raise ModelError(f"the model gave vectors of shape {rows.shape} for {len(batch)} items.")
+        return rows
+
+
+class BatchedEncoder(abc.ABC):
+    """An `AudioTextEncoder` without its model: batches, failures, unit length.
+
+    A subclass says what it is (`spec`, `sample_rate`, `supports`) and gives raw vectors for one batch.
+    """
+
+    def __init__(self, *, runtime: TorchRuntime, batch_size: int | AutoBatch) -> None:
+        require_batch_size(batch_size)
+        self._runtime = runtime
+        self._batch_size = None if batch_size == "auto" else batch_size
+        self._proven = False
+
+    @property
+    @abc.abstractmethod
+    def spec(self) -> ComponentSpec:
+        """What decides the vectors, prompts included. Raises `ModelError` if the weights are not to be found."""
+
+    @property
+    @abc.abstractmethod
+    def sample_rate(self) -> int:
+        """The rate in Hz at which `encode_audio` wants sound: that of the model's feature extractor."""
+
+    @abc.abstractmethod
+    def supports(self, language: str) -> bool:
+        """Whether the model was made for this language; True for a model that is not known here."""
+
+    @abc.abstractmethod
+    def _audio_rows(self, clips: list[Samples]) -> NDArray[Any]:
+        """(len(clips), D), of any length."""
+
+    @abc.abstractmethod
+    def _text_rows(self, texts: list[str], role: Role) -> NDArray[Any]:
+        """(len(texts), D), of any length."""
+
+    @abc.abstractmethod
+    def _text_costs(self, texts: list[str]) -> list[int]:
+        """About how many tokens each text has."""
+
+    @property
+    @abc.abstractmethod
+    def _device_type(self) -> str:
+        """Where inputs go: "cpu", "cuda", …"""
+
+    @property
+    def _is_exact(self) -> bool:
+        return self._runtime.dtype == "float32" and self._runtime.mixed_precision == "no"
+
+    @property
+    def _numeric_path(self) -> dict[str, Setting]:
+        """What of the runtime changes vectors by more than rounding, for the spec."""
+        settings: dict[str, Setting] = {"dtype": self._runtime.dtype, "mixed_precision": self._runtime.mixed_precision}
+        # Code that comes with a model may compute something else than the library's.
+        return settings | ({"trust_remote_code": True} if self._runtime.trust_remote_code else {})
+
+    def _audio_cost(self, clip: Samples) -> int:
+        """What a clip costs, in tokens."""
+        return -(-clip.size * TOKENS_PER_S // self.sample_rate) + 32
+
+    @cached_property
+    def _token_budget(self) -> int:
+        return _CPU_TOKENS if self._device_type == "cpu" else _GPU_TOKENS
+
+    @cached_property
+    def _audio_batches(self) -> Batches:
+        return Batches(size=self._batch_size, budget=self._token_budget)
+
+    @cached_property
+    def _text_batches(self) -> Batches:
+        return Batches(size=self._batch_size, budget=self._token_budget)
+
+    def encode_audio(self, clips: Sequence[Samples], *, language: str) -> Vectors:
+        """(len(clips), D) float32, rows of unit length, for clips (T,) float32 at `sample_rate`; (0, D) for no clips.
+
+        A clip that is empty, not finite or not (T,), and one that the model fails on alone, has a row of NaN. Raises
+        `ModelError` if the model fails on any sound, `UsageError` for a language that it was not made for.
+        """
+        if not self.supports(language):
+            raise UsageError(
+                f"{self.spec.name} was not made for language {language!r}.", hint="Use an encoder that was."
+            )
+        usable = [i for i, clip in enumerate(clips) if not clip_fault(clip)]
+        heard = [np.ascontiguousarray(clips[i], dtype=np.float32) for i in usable]
+        found = self._audio_batches.run(
+            [self._audio_cost(clip) for clip in heard],
+            lambda batch: self._audio_rows([heard[i] for i in batch]),
+        )
+        errors = [row for row in found if isinstance(row, Exception)]
+        if len(errors) < len(found):
+            self._proven = True
+        if errors and not self._proven:
+            self._prove(errors[0])
+        rows = {i: row for i, row in zip(usable, found, strict=True) if not isinstance(row, Exception)}
+        width = len(next(iter(rows.values()))) if rows else self._width
+        vectors = np.full((len(clips), width), np.nan, dtype=np.float64)
+        for i, row in rows.items():
+            vectors[i] = row
+        return unit_rows(vectors)
+
+    def encode(self, texts: Sequence[str], *, role: Role) -> Vectors:
+        """(len(texts), D) float32, rows of unit length; (0, D) for no texts.
+
+        Equal texts get equal vectors. A text's vector may differ in the last bits with the texts beside it. Raises
+        `ModelError` that names a text whose vector is not finite or has no direction.
+        """
+        distinct = list(dict.fromkeys(texts))
+        if not distinct:
+            return np.empty((0, self._width), dtype=np.float32)
+        found = self._text_batches.run(
+            self._text_costs(distinct), lambda batch: self._text_rows([distinct[i] for i in batch], role)
+        )
+        for text, row in zip(distinct, found, strict=True):
+            if isinstance(row, Exception):
+                hint = "Give a smaller max_tokens." if is_out_of_memory(row) else "The model cannot encode this text."
+                raise ModelError(
+                    f"{self.spec.name} failed on the text {text[:80]!r} ({reason(row)}).", hint=hint
+                ) from row
+        vectors = unit_rows(np.stack(cast("list[NDArray[np.float64]]", found)))
+        wrong = np.flatnonzero(np.isnan(vectors[:, 0]))
+        if len(wrong):
+            raise ModelError(
+                f"{self.spec.name} gave a vector without direction for the text {distinct[int(wrong[0])][:80]!r}.",
+                hint="The model cannot encode this text." if self._is_exact else "Try dtype float32.",
+            )
+        row_of = {text: i for i, text in enumerate(distinct)}
+        return vectors if len(distinct) == len(texts) else vectors[[row_of[text] for text in texts]]
+
+    @cached_property
+    def _width(self) -> int:
+        """The number of dimensions D."""
+        return int(np.shape(self._text_rows(["a"], "document"))[1])
+
+    def _prove(self, cause: Exception) -> None:
+        """Raises `ModelError` if the model cannot even encode a tone: then it is not the clips that are at fault."""
+        time = np.arange(round(PROBE_S * self.sample_rate), dtype=np.float64) / self.sample_rate
+        tone = (0.1 * np.sin(2 * np.pi * 440.0 * time)).astype(np.float32)
+        try:
+            self._audio_rows([tone])
+        except _ITEM_FAULTS as error:
+            raise ModelError(
+                f"{self.spec.name} cannot encode sound: it failed on all clips and on a tone of {PROBE_S:g} s "
+                f"({reason(error)}).",
+                hint="Check the model and the encoder's options.",
+            ) from cause
+        self._proven = True
+
+
+def unit_rows(rows: NDArray[np.float64]) -> Vectors:
+    """Rows of unit length, float32; NaN throughout for a row that is not finite or has no direction.
+
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [nan, nan]], dtype=float32)
+    """
+    # Scaled first: half precision's largest numbers must not overflow when they are squared.
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    good = np.isfinite(rows).all(axis=1) & (largest > 0)
+    units = np.full(rows.shape, np.nan, dtype=np.float64)
+    scaled = rows[good] / largest[good, None]
+    units[good] = scaled / np.sqrt(np.sum(scaled * scaled, axis=1))[:, None]
+    return units.astype(np.float32)
+
+
+def as_rows(tensor: Any) -> NDArray[np.float64]:
+    """A torch tensor (n, D) of any type on any device, in float64."""
+    rows: NDArray[np.float64] = tensor.detach().to("cpu").double().numpy()
+    return rows
+
+
+def require_positive_or_none(**numbers: float | None) -> None:
+    """Raises `UsageError` for a number that is not above 0."""
+    for name, value in numbers.items():
+        if value is not None and not value > 0:
+            raise UsageError(f"{name} must be above 0, not {value}.")
+
+
+def _free_memory() -> None:
+    """Let go of what the failed batch held, some of it in cycles, so that a smaller one finds room in one piece."""
+    gc.collect()
+    torch = imported_torch()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -1,0 +1,226 @@
+"""Models of sentence-transformers (6 and later) that take sound as well as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import ModelError, missing_extra
+from ....loaders.records import Samples
+from ...protocols import ComponentSpec
+from ..audio_loading import tightest, unloadable
+from ..transcribers.torch_models import AutoBatch, TorchRuntime, quiet
+from ..weights import FoundWeights, find_weights
+from .audio_common import BatchedEncoder, Role, require_positive_or_none
+from .audio_models import UNKNOWN, published_audio_model
+from .prompts import published_prompts
+from .sentence_transformers import own_prompt
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+ProcessingOptions = dict[str, dict[str, Any]]
+
+
+class MultimodalEncoder(BatchedEncoder):
+    """A sentence-transformers model that takes sound.
+
+    `model` is a folder or a Hub repository (with `revision`). A prompt that is None is the published one of a known
+    model (`encoder_prompts.PUBLISHED`), else the one that the model's own configuration names, else "". A spoken query
+    gets the prompt of a typed one unless `audio_prompt` says otherwise. A model with a chat template gets a prompt as
+    system message; a model without one hears sound without a prompt, and then `audio_prompt` must be left out.
+
+    `max_tokens` cuts a text, `max_seconds` keeps only the beginning of a longer clip; None is the model's own limit.
+    `batch_size` is the number of items in a batch; "auto" begins with what usually fits, and both are halved when
+    memory runs out. `device`, `device_map`, `dtype` and `mixed_precision` are those of `asr_torch.TorchRuntime`.
+    `trust_remote_code` lets a repository run its own code. Weights are located when `spec` is first read and loaded
+    when something is first encoded.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        revision: str | None = None,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
+        audio_prompt: str | None = None,
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+        batch_size: int | AutoBatch = "auto",
+        device: str = "auto",
+        device_map: str | Mapping[str, str | int] | None = None,
+        dtype: str = "float32",
+        mixed_precision: str = "no",
+        trust_remote_code: bool = False,
+    ) -> None:
+        runtime = TorchRuntime(device, dtype, device_map, mixed_precision, trust_remote_code=trust_remote_code)
+        super().__init__(runtime=runtime, batch_size=batch_size)
+        require_positive_or_none(max_seconds=max_seconds, max_tokens=max_tokens)
+        self._requested = model
+        self._revision = revision
+        self._prompts = {"query": query_prompt, "document": document_prompt}
+        self._asked_audio_prompt = audio_prompt
+        self._facts = published_audio_model(str(model)) or UNKNOWN
+        self._max_tokens = self._facts.max_tokens if max_tokens is None else max_tokens
+        self._max_seconds = self._facts.max_seconds if max_seconds is None else max_seconds
+
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        """What decides the vectors, prompts included. Raises `ModelError` if the weights are not to be found."""
+        settings = {
+            "audio_prompt": self._audio_prompt,
+            "document_prompt": self._prompt("document"),
+            "long_clips": "truncate",
+            "max_seconds": self._max_seconds,
+            "max_tokens": self._max_tokens,
+            "query_prompt": self._prompt("query"),
+            **self._numeric_path,
+        }
+        return ComponentSpec(
+            "audio_text_encoder",
+            "sentence-transformers-audio",
+            self._name,
+            self._found.model,
+            self._found.revision,
+            settings,
+        )
+
+    @cached_property
+    def sample_rate(self) -> int:
+        """What the model's feature extractor says, in Hz. Loads the model."""
+        return int(self._extractor.sampling_rate)
+
+    def supports(self, language: str) -> bool:
+        """Whether the model was made for this language; True for a model that is not known here."""
+        prompts = published_prompts(str(self._requested))
+        return self._facts.supports(language) and (prompts is None or prompts.supports(language))
+
+    @cached_property
+    def _found(self) -> FoundWeights:
+        return find_weights(self._requested, revision=self._revision)
+
+    @property
+    def _name(self) -> str:
+        return self._found.model.rsplit("/", maxsplit=1)[-1]
+
+    def _prompt(self, role: Role) -> str:
+        explicit = self._prompts[role]
+        if explicit is not None:
+            return explicit
+        published = published_prompts(str(self._requested))
+        if published is not None:
+            return published.query if role == "query" else published.document
+        return own_prompt(self._found.path, role)
+
+    @property
+    def _audio_prompt(self) -> str:
+        return self._prompt("query") if self._asked_audio_prompt is None else self._asked_audio_prompt
+
+    @cached_property
+    def _model(self) -> SentenceTransformer:
+        try:
+            import sentence_transformers
+            import torch
+            from safetensors import SafetensorError
+        except ImportError as error:
+            raise missing_extra(error.name or "sentence_transformers", "torch") from error
+        runtime = self._runtime
+        spread = {} if runtime.device_map is None else {"device_map": runtime.device_map}
+        try:
+            with quiet():
+                model = sentence_transformers.SentenceTransformer(
+                    str(self._found.path),
+                    device=runtime.resolved_device() if runtime.device_map is None else None,
+                    local_files_only=True,
+                    trust_remote_code=runtime.trust_remote_code,
+                    model_kwargs={"dtype": getattr(torch, runtime.dtype), **spread},
+                )
+        # What a broken or foreign folder raises depends on which of four libraries meets it first.
+        except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, ImportError) as error:
+            raise unloadable(self._name, self._found.path, error) from error
+        except SafetensorError as error:
+            raise unloadable(self._name, self._found.path, error) from error
+        modalities: tuple[Literal["audio"], Literal["text"]] = ("audio", "text")
+        for modality in modalities:
+            if not model.supports(modality):
+                raise ModelError(
+                    f"{self._name} takes {', '.join(map(str, model.modalities))}, but not {modality}.",
+                    hint="Give a model of sound and text, or use it behind a transcriber as dense:<model>.",
+                )
+        if self._asked_audio_prompt and not model.supports("message"):
+            raise ModelError(
+                f"{self._name} has no chat template, so sound cannot have the prompt {self._asked_audio_prompt!r}.",
+                hint="Leave audio_prompt out.",
+            )
+        return model
+
+    @cached_property
+    def _extractor(self) -> Any:
+        """The feature extractor in the model's first module."""
+        processor = getattr(self._model[0], "processor", None)
+        extractor = getattr(processor, "feature_extractor", processor)
+        if not hasattr(extractor, "sampling_rate"):
+            raise ModelError(
+                f"{self._name} does not say at which sample rate it hears ({type(processor).__name__}).",
+                hint="Give a model saved with its processor.",
+            )
+        if getattr(extractor, "truncation", None) == "fusion":
+            raise ModelError(
+                f"{self._name} fuses windows of sound, and sentence-transformers would draw at random which clips.",
+                hint="Use it as clap:<model>, which does not.",
+            )
+        return extractor
+
+    @cached_property
+    def _window(self) -> int | None:
+        """The longest sound in samples that the model hears; None for any. CLAP would take a random part of it."""
+        own = getattr(self._extractor, "nb_max_samples", None) or getattr(self._extractor, "n_samples", None)
+        asked = None if self._max_seconds is None else max(1, round(self._max_seconds * self.sample_rate))
+        limits = [int(limit) for limit in (own, asked) if limit is not None]
+        return min(limits) if limits else None
+
+    @property
+    def _device_type(self) -> str:
+        return str(self._model.device.type)
+
+    def _audio_rows(self, clips: list[Samples]) -> NDArray[Any]:
+        # As a named field: a bare array or text would be guessed at (a text that is a URL of a sound, for one).
+        items = [{"audio": {"array": clip[: self._window], "sampling_rate": self.sample_rate}} for clip in clips]
+        # Sound becomes tokens of the message: a limit that is meant for texts would cut them off.
+        whole: ProcessingOptions = {"text": {"truncation": False}} if self._model.supports("message") else {}
+        return self._rows(items, prompt=self._audio_prompt, task="query", processing=whole)
+
+    def _text_rows(self, texts: list[str], role: Role) -> NDArray[Any]:
+        limit = self._max_tokens
+        cut: ProcessingOptions = {} if limit is None else {"text": {"truncation": True, "max_length": limit}}
+        return self._rows([{"text": text} for text in texts], prompt=self._prompt(role), task=role, processing=cut)
+
+    def _rows(
+        self, items: list[dict[str, Any]], *, prompt: str, task: Role, processing: ProcessingOptions
+    ) -> NDArray[Any]:
+        with self._runtime.inference(self._model):
+            rows = self._model.encode(
+                items,
+                prompt=prompt,
+                task=task,
+                processing_kwargs=processing or None,
+                batch_size=len(items),
+                convert_to_numpy=True,
+                normalize_embeddings=False,
+                show_progress_bar=False,
+            )
+        return np.asarray(rows)
+
+    def _text_costs(self, texts: list[str]) -> list[int]:
+        tokenizer = getattr(self._model, "tokenizer", None)
+        if not callable(tokenizer):  # a model without a transformers tokenizer: characters will do
+            return [len(text) + 1 for text in texts]
+        limit = tightest(self._max_tokens, self._model.max_seq_length)
+        encoded = tokenizer(texts, truncation=limit is not None, max_length=limit, padding=False)
+        return [len(ids) + 32 for ids in encoded["input_ids"]]

@@ -1,0 +1,332 @@
+"""Chat models of sound and text as encoders: a message goes in, and a vector is taken from its last hidden states.
+
+So work omni-embed-nemotron (arXiv 2510.03458), the LCO embedders (arXiv 2510.11693) and the Qwen-Omni models. What is
+put around sound and text, and how the vector is taken, are facts of `audio_models.PUBLISHED`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import ModelError, UsageError
+from ....loaders.records import Samples
+from ...protocols import ComponentSpec
+from ..audio_loading import load_processor, load_whole, read_config, tightest
+from ..transcribers.torch_models import AutoBatch, TorchRuntime, imported_transformers, quiet
+from ..weights import FoundWeights, find_weights
+from .audio_common import BatchedEncoder, Batches, Role, as_rows, require_positive_or_none
+from .audio_models import ARCHITECTURES, UNKNOWN, Architecture, Pooling, published_audio_model
+
+Message = dict[str, Any]
+
+
+class ChatTemplateEncoder(BatchedEncoder):
+    """A chat model of transformers whose processor takes sound in messages.
+
+    A spoken query is one user message with `audio_prefix`, the sound and `audio_suffix`; a typed query or a document is
+    one with prefix, text and `text_suffix`; `system_prompt` goes before it. An option that is None is the published one
+    of a known model, else that of `audio_models.UNKNOWN`. `chat_template` replaces the model's own (Jinja).
+
+    `pooling` is "mean" over all tokens of the message or "last", the last one. `bidirectional` lets every token attend
+    to every other. `model_class` is a class of transformers ("AutoModel", "AutoModelForMultimodalLM", a thinker); the
+    speaking half of a model is never used.
+
+    `max_tokens` cuts a text, before anything is put around it; `max_seconds` keeps only the beginning of a longer clip.
+    None is the model's own limit. `batch_size` is the number of items in a batch; "auto" begins with what usually fits,
+    and both are halved when memory runs out. `device`, `device_map`, `dtype` and `mixed_precision` are those of
+    `asr_torch.TorchRuntime`. `trust_remote_code` lets a repository run its own code. Weights are located when `spec` is
+    first read and loaded when something is first encoded.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        revision: str | None = None,
+        pooling: Pooling | None = None,
+        audio_prefix: str | None = None,
+        audio_suffix: str | None = None,
+        query_prefix: str | None = None,
+        document_prefix: str | None = None,
+        text_suffix: str | None = None,
+        system_prompt: str | None = None,
+        add_generation_prompt: bool | None = None,
+        bidirectional: bool | None = None,
+        chat_template: str | None = None,
+        model_class: str | None = None,
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+        batch_size: int | AutoBatch = "auto",
+        device: str = "auto",
+        device_map: str | Mapping[str, str | int] | None = None,
+        dtype: str = "float32",
+        mixed_precision: str = "no",
+        trust_remote_code: bool = False,
+    ) -> None:
+        runtime = TorchRuntime(device, dtype, device_map, mixed_precision, trust_remote_code=trust_remote_code)
+        super().__init__(runtime=runtime, batch_size=batch_size)
+        facts = published_audio_model(str(model)) or UNKNOWN
+        self._facts = facts
+        self._pooling = facts.pooling if pooling is None else pooling
+        if self._pooling not in ("mean", "last"):
+            raise UsageError(f"pooling {pooling!r} is none of mean, last.")
+        require_positive_or_none(max_seconds=max_seconds, max_tokens=max_tokens)
+        self._requested = model
+        self._revision = revision
+        self._audio_prefix = facts.audio_prefix if audio_prefix is None else audio_prefix
+        self._audio_suffix = facts.audio_suffix if audio_suffix is None else audio_suffix
+        self._text_suffix = facts.text_suffix if text_suffix is None else text_suffix
+        self._prefixes = {
+            "query": facts.query_prefix if query_prefix is None else query_prefix,
+            "document": facts.document_prefix if document_prefix is None else document_prefix,
+        }
+        self._system_prompt = facts.system_prompt if system_prompt is None else system_prompt
+        self._generation_prompt = (
+            facts.add_generation_prompt if add_generation_prompt is None else add_generation_prompt
+        )
+        self._bidirectional = facts.bidirectional if bidirectional is None else bidirectional
+        self._chat_template = chat_template
+        self._asked_class = facts.model_class if model_class is None else model_class
+        self._max_tokens = facts.max_tokens if max_tokens is None else max_tokens
+        self._max_seconds = facts.max_seconds if max_seconds is None else max_seconds
+        self._needs_states = False
+
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        """What decides the vectors, prompts included. Raises `ModelError` if the weights are not to be found."""
+        settings = {
+            "add_generation_prompt": self._generation_prompt,
+            "audio_prefix": self._audio_prefix,
+            "audio_suffix": self._audio_suffix,
+            "bidirectional": self._bidirectional,
+            "chat_template": self._chat_template,
+            "document_prefix": self._prefixes["document"],
+            "long_clips": "truncate",
+            "max_tokens": self._token_limit,
+            "model_class": self._class_name,
+            "pooling": self._pooling,
+            "query_prefix": self._prefixes["query"],
+            "sample_rate": self.sample_rate,
+            "system_prompt": self._system_prompt,
+            "text_suffix": self._text_suffix,
+            "window_s": None if self._window is None else self._window / self.sample_rate,
+            **self._numeric_path,
+        }
+        return ComponentSpec(
+            "audio_text_encoder", "chat-template", self._name, self._found.model, self._found.revision, settings
+        )
+
+    @cached_property
+    def sample_rate(self) -> int:
+        """What the model's feature extractor says, in Hz."""
+        return int(self._processor.feature_extractor.sampling_rate)
+
+    def supports(self, language: str) -> bool:
+        """Whether the model was made for this language; True for a model that is not known here."""
+        return self._facts.supports(language)
+
+    @cached_property
+    def _found(self) -> FoundWeights:
+        return find_weights(self._requested, revision=self._revision)
+
+    @property
+    def _name(self) -> str:
+        return self._found.model.rsplit("/", maxsplit=1)[-1]
+
+    @cached_property
+    def _architecture(self) -> Architecture:
+        return ARCHITECTURES.get(str(read_config(self._found.path).get("model_type")), Architecture())
+
+    @property
+    def _class_name(self) -> str:
+        return self._asked_class or self._architecture.model_class
+
+    @cached_property
+    def _processor(self) -> Any:
+        read_config(self._found.path)
+        processor = load_processor(self._runtime, self._found.path, name=self._name)
+        if self._chat_template is None and not getattr(processor, "chat_template", None):
+            raise ModelError(
+                f"the processor of {self._name} has no chat template.",
+                hint="Give one as chat_template, or use another backend.",
+            )
+        return processor
+
+    @cached_property
+    def _window(self) -> int | None:
+        """The longest sound in samples that the model hears; None for any."""
+        own = getattr(self._processor.feature_extractor, "n_samples", None)
+        asked = None if self._max_seconds is None else max(1, round(self._max_seconds * self.sample_rate))
+        limits = [int(limit) for limit in (own, asked) if limit is not None]
+        return min(limits) if limits else None
+
+    @cached_property
+    def _token_limit(self) -> int | None:
+        return tightest(self._max_tokens, self._processor.tokenizer.model_max_length)
+
+    @cached_property
+    def _model(self) -> Any:
+        transformers = imported_transformers()
+        model_class = getattr(transformers, self._class_name, None)
+        if not callable(getattr(model_class, "from_pretrained", None)):
+            raise UsageError(
+                f"transformers {transformers.__version__} has no model class {self._class_name!r}.",
+                hint="Give model_class as AutoModel, AutoModelForMultimodalLM or the name of a model.",
+            )
+        model = load_whole(self._runtime, model_class, self._found.path, name=self._name)
+        model = getattr(model, "thinker", model)
+        body = getattr(model, "base_model", model)
+        if self._bidirectional:
+            _attend_both_ways(body)
+        return body
+
+    @property
+    def _device_type(self) -> str:
+        return str(self._model.device.type)
+
+    @cached_property
+    def _audio_batches(self) -> Batches:
+        size = 1 if self._architecture.alone else self._batch_size
+        return Batches(size=size, budget=self._token_budget)
+
+    @cached_property
+    def _text_batches(self) -> Batches:
+        size = 1 if self._architecture.alone else self._batch_size
+        return Batches(size=size, budget=self._token_budget)
+
+    def _audio_cost(self, clip: Samples) -> int:
+        """What a clip costs, in tokens: the whole window where silence is encoded like sound."""
+        heard = self._heard(clip)
+        if self._architecture.masks_padding or self._window is None:
+            return super()._audio_cost(heard)
+        return super()._audio_cost(np.broadcast_to(np.float32(0), (self._window,)))
+
+    def _heard(self, clip: Samples) -> Samples:
+        return clip if self._window is None else clip[: self._window]
+
+    def _audio_rows(self, clips: list[Samples]) -> NDArray[np.float64]:
+        heard = [self._heard(clip) for clip in clips]
+        conversations = []
+        for clip in heard:
+            content: list[Message] = [{"type": "audio", "audio": clip}]
+            if self._audio_prefix:
+                content.insert(0, {"type": "text", "text": self._audio_prefix})
+            if self._audio_suffix:
+                content.append({"type": "text", "text": self._audio_suffix})
+            conversations.append(self._conversation(content))
+        return self._pooled(conversations, audio_options=self._audio_options(heard))
+
+    def _audio_options(self, clips: list[Samples]) -> dict[str, Any]:
+        """A batch that ends with its longest clip, where the model does not hear what is behind a clip anyway."""
+        extractor = self._processor.feature_extractor
+        hop, frame = getattr(extractor, "hop_length", None), getattr(extractor, "n_fft", None)
+        if not self._architecture.masks_padding or self._window is None or hop is None or frame is None:
+            return {}
+        # One frame more, so that the last frame of a clip always sees silence behind it and never a mirrored edge.
+        length = -(-(max(clip.size for clip in clips) + frame) // hop) * hop
+        return {"max_length": min(length, int(extractor.n_samples))}
+
+    def _text_rows(self, texts: list[str], role: Role) -> NDArray[np.float64]:
+        return self._pooled(
+            [
+                self._conversation([{"type": "text", "text": f"{self._prefixes[role]}{text}{self._text_suffix}"}])
+                for text in self._cut([self._as_text(text) for text in texts])
+            ]
+        )
+
+    def _conversation(self, content: list[Message]) -> list[Message]:
+        user: Message = {"role": "user", "content": content}
+        if not self._system_prompt:
+            return [user]
+        return [{"role": "system", "content": [{"type": "text", "text": self._system_prompt}]}, user]
+
+    def _cut(self, texts: list[str]) -> list[str]:
+        """Texts that end with their last allowed token."""
+        limit = self._token_limit
+        if limit is None:
+            return texts
+        ends = self._processor.tokenizer(
+            texts, add_special_tokens=False, truncation=True, max_length=limit, return_offsets_mapping=True
+        )["offset_mapping"]
+        return [text[: offsets[-1][1]] if offsets else text for text, offsets in zip(texts, ends, strict=True)]
+
+    def _text_costs(self, texts: list[str]) -> list[int]:
+        limit = self._token_limit
+        encoded = self._processor.tokenizer(
+            texts, add_special_tokens=False, truncation=limit is not None, max_length=limit, padding=False
+        )
+        return [len(ids) + 32 for ids in encoded["input_ids"]]
+
+    @cached_property
+    def _marks(self) -> re.Pattern[str]:
+        """What the tokenizer would take for a mark of the dialogue ("<|im_end|>") if it stood in a text."""
+        tokenizer = self._processor.tokenizer
+        tokens = {str(token) for token in tokenizer.all_special_tokens}
+        tokens |= {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
+        longest_first = sorted((token for token in tokens if len(token) > 1), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+    def _as_text(self, text: str) -> str:
+        """The text with a blank in every mark of the dialogue, so that it is read and not obeyed."""
+        return self._marks.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
+
+    def _pooled(
+        self, conversations: list[list[Message]], *, audio_options: dict[str, Any] | None = None
+    ) -> NDArray[np.float64]:
+        """One row for each conversation."""
+        with quiet():
+            inputs = self._processor.apply_chat_template(
+                conversations,
+                chat_template=self._chat_template,
+                add_generation_prompt=self._generation_prompt,
+                tokenize=True,
+                return_dict=True,
+                return_tensors="pt",
+                processor_kwargs={
+                    # On the right: the same places for a text alone and in a batch.
+                    "text_kwargs": {"padding": True, "padding_side": "right"},
+                    "audio_kwargs": audio_options or {},
+                },
+            ).to(self._model.device, dtype=self._model.dtype)
+        with self._runtime.inference(self._model):
+            states = self._states(inputs)
+            mask = inputs["attention_mask"].to(states.device)
+            if self._pooling == "last":
+                last = mask.shape[1] - 1 - mask.flip(dims=[1]).argmax(dim=1)
+                return as_rows(states[range(len(states)), last])
+            weights = mask.unsqueeze(-1).double()
+            # Padding may hold anything, NaN too.
+            kept = states.double().masked_fill(weights == 0, 0.0)
+            return as_rows(kept.sum(dim=1) / weights.sum(dim=1))
+
+    def _states(self, inputs: Any) -> Any:
+        """(n, tokens, D): the last hidden states."""
+        if not self._needs_states:
+            states = getattr(self._model(**inputs), "last_hidden_state", None)
+            if states is not None:
+                return states
+            self._needs_states = True
+        states = getattr(self._model(**inputs, output_hidden_states=True), "hidden_states", None)
+        if not states:
+            raise ModelError(
+                f"{self._name} ({type(self._model).__name__}) gives no hidden states.",
+                hint="Give another model_class.",
+            )
+        return states[-1]
+
+
+def _attend_both_ways(model: Any) -> None:
+    """Every token of the text model sees all others: transformers builds its masks from `is_causal`."""
+    text_config: Any = model.config.get_text_config()
+    text_config.is_causal = False
+    for module in model.modules():
+        config: Any = getattr(module, "config", None)
+        if type(config) is type(text_config):
+            config.is_causal = False

@@ -1,0 +1,205 @@
+"""Dual encoders of sound and text as CLAP (arXiv 2211.06687): one tower for each, one space for both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import ModelError, UsageError
+from ....loaders.records import Samples
+from ...protocols import ComponentSpec
+from ..audio_loading import load_processor, load_whole, read_config, tightest
+from ..transcribers.torch_models import AutoBatch, TorchRuntime, imported_transformers, quiet
+from ..weights import FoundWeights, find_weights
+from .audio_common import BatchedEncoder, Batches, Role, as_rows, require_positive_or_none, unit_rows
+from .audio_models import AudioModel, published_audio_model
+
+LongClips = Literal["truncate", "mean"]
+_LONG_CLIPS = {"truncate": "truncate", "mean": "mean of windows"}
+_CPU_WINDOWS, _GPU_WINDOWS = 8, 128
+
+
+class ClapEncoder(BatchedEncoder):
+    """A model of transformers with `get_audio_features` and `get_text_features` in one space, CLAP first of all.
+
+    `model` is a folder or a Hub repository (with `revision`). The vectors are the projections, of unit length.
+    `query_prefix` and `document_prefix` stand before a typed query and a document. `max_tokens` cuts a text (77 for
+    LAION's models, as they were trained; else the tokenizer's limit).
+
+    A model hears a window (10 s for CLAP, filled up by repeating a shorter clip; `max_seconds` makes it shorter). Of a
+    longer clip, `long_clips="truncate"` takes the beginning, `"mean"` the mean vector of as many windows as cover it,
+    spread evenly. CLAP's own processor would take random crops instead, and would mark a random clip of a batch as
+    long: neither ever happens here.
+
+    `batch_size` is the number of clips' windows or texts in a batch; "auto" begins with what usually fits, and both are
+    halved when memory runs out. `device`, `device_map`, `dtype` and `mixed_precision` are those of
+    `asr_torch.TorchRuntime`. `trust_remote_code` lets a repository run its own code. Weights are located when `spec` is
+    first read and loaded when something is first encoded.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        revision: str | None = None,
+        long_clips: LongClips = "truncate",
+        max_seconds: float | None = None,
+        max_tokens: int | None = None,
+        query_prefix: str | None = None,
+        document_prefix: str | None = None,
+        batch_size: int | AutoBatch = "auto",
+        device: str = "auto",
+        device_map: str | Mapping[str, str | int] | None = None,
+        dtype: str = "float32",
+        mixed_precision: str = "no",
+        trust_remote_code: bool = False,
+    ) -> None:
+        runtime = TorchRuntime(device, dtype, device_map, mixed_precision, trust_remote_code=trust_remote_code)
+        super().__init__(runtime=runtime, batch_size=batch_size)
+        if long_clips not in _LONG_CLIPS:
+            raise UsageError(f"long_clips {long_clips!r} is none of {', '.join(_LONG_CLIPS)}.")
+        require_positive_or_none(max_seconds=max_seconds, max_tokens=max_tokens)
+        self._requested = model
+        self._revision = revision
+        self._long_clips: LongClips = long_clips
+        facts = published_audio_model(str(model)) or AudioModel()
+        self._facts = facts
+        self._max_seconds = facts.max_seconds if max_seconds is None else max_seconds
+        self._max_tokens = facts.max_tokens if max_tokens is None else max_tokens
+        self._prefixes = {
+            "query": facts.query_prefix if query_prefix is None else query_prefix,
+            "document": facts.document_prefix if document_prefix is None else document_prefix,
+        }
+
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        """What decides the vectors. Raises `ModelError` if the weights are not to be found."""
+        settings = {
+            "document_prefix": self._prefixes["document"],
+            "long_clips": _LONG_CLIPS[self._long_clips],
+            "max_tokens": self._token_limit,
+            "query_prefix": self._prefixes["query"],
+            "sample_rate": self.sample_rate,
+            "window_s": None if self._window is None else self._window / self.sample_rate,
+            **self._numeric_path,
+        }
+        return ComponentSpec(
+            "audio_text_encoder", "clap", self._name, self._found.model, self._found.revision, settings
+        )
+
+    @cached_property
+    def sample_rate(self) -> int:
+        """What the model's feature extractor says, in Hz (48000 for CLAP)."""
+        return int(self._processor.feature_extractor.sampling_rate)
+
+    def supports(self, language: str) -> bool:
+        """Whether the model was made for this language; True for a model that is not known here."""
+        return self._facts.supports(language)
+
+    @cached_property
+    def _found(self) -> FoundWeights:
+        found = find_weights(self._requested, revision=self._revision)
+        read_config(found.path)
+        return found
+
+    @property
+    def _name(self) -> str:
+        return self._found.model.rsplit("/", maxsplit=1)[-1]
+
+    @cached_property
+    def _processor(self) -> Any:
+        return load_processor(self._runtime, self._found.path, name=self._name)
+
+    @cached_property
+    def _window(self) -> int | None:
+        """The longest sound in samples that the model hears at once; None for any."""
+        extractor = self._processor.feature_extractor
+        own = getattr(extractor, "nb_max_samples", None) or getattr(extractor, "n_samples", None)
+        asked = None if self._max_seconds is None else max(1, round(self._max_seconds * self.sample_rate))
+        limits = [int(limit) for limit in (own, asked) if limit is not None]
+        return min(limits) if limits else None
+
+    @cached_property
+    def _token_limit(self) -> int | None:
+        return tightest(self._max_tokens, self._processor.tokenizer.model_max_length)
+
+    @cached_property
+    def _model(self) -> Any:
+        model = load_whole(self._runtime, imported_transformers().AutoModel, self._found.path, name=self._name)
+        for method in ("get_audio_features", "get_text_features"):
+            if not callable(getattr(model, method, None)):
+                raise ModelError(
+                    f"{self._name} ({type(model).__name__}) is no dual encoder of sound and text: it has no {method}.",
+                    hint="Use the backend chat-template or sentence-transformers-audio for models of other kinds.",
+                )
+        return model
+
+    @property
+    def _device_type(self) -> str:
+        return str(self._model.device.type)
+
+    @cached_property
+    def _audio_batches(self) -> Batches:
+        budget = _CPU_WINDOWS if self._device_type == "cpu" else _GPU_WINDOWS
+        return Batches(size=self._batch_size, budget=budget)
+
+    def _audio_cost(self, clip: Samples) -> int:
+        """The number of windows: each costs the same, however little of it is sound."""
+        return len(self._windows(clip))
+
+    def _windows(self, clip: Samples) -> list[Samples]:
+        width = self._window
+        if width is None or clip.size <= width:
+            return [clip]
+        if self._long_clips == "truncate":
+            return [clip[:width]]
+        count = -(-clip.size // width)
+        return [clip[start : start + width] for start in np.linspace(0, clip.size - width, count).round().astype(int)]
+
+    def _audio_rows(self, clips: list[Samples]) -> NDArray[Any]:
+        windows = [self._windows(clip) for clip in clips]
+        rows = self._window_rows([window for group in windows for window in group])
+        if all(len(group) == 1 for group in windows):
+            return rows
+        ends = np.cumsum([len(group) for group in windows])
+        units = unit_rows(rows).astype(np.float64)
+        return np.stack([part.mean(axis=0) for part in np.split(units, ends[:-1])])
+
+    def _window_rows(self, windows: list[Samples]) -> NDArray[np.float64]:
+        torch_dtype = self._model.dtype
+        with quiet():
+            features = self._processor.feature_extractor(
+                windows, sampling_rate=self.sample_rate, return_tensors="pt"
+            ).to(self._model.device, dtype=torch_dtype)
+        if "is_longer" in features:
+            # No window is longer than the model's own; the extractor would mark one of them at random.
+            features["is_longer"] = features["is_longer"].new_zeros(features["is_longer"].shape)
+        with self._runtime.inference(self._model):
+            return as_rows(_projection(self._model.get_audio_features(**features)))
+
+    def _text_rows(self, texts: list[str], role: Role) -> NDArray[np.float64]:
+        inputs = self._processor.tokenizer(
+            [self._prefixes[role] + text for text in texts],
+            padding=True,
+            truncation=self._token_limit is not None,
+            max_length=self._token_limit,
+            return_tensors="pt",
+        ).to(self._model.device)
+        with self._runtime.inference(self._model):
+            return as_rows(_projection(self._model.get_text_features(**inputs)))
+
+    def _text_costs(self, texts: list[str]) -> list[int]:
+        limit = self._token_limit
+        encoded = self._processor.tokenizer(texts, truncation=limit is not None, max_length=limit, padding=False)
+        return [len(ids) for ids in encoded["input_ids"]]
+
+
+def _projection(output: Any) -> Any:
+    """The vectors in a model's answer: a tensor, or a record that holds one."""
+    pooled = getattr(output, "pooler_output", None)
+    return output if pooled is None else pooled

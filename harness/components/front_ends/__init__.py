@@ -1,0 +1,1 @@
+"""Front ends: audio to audio before recognition (dereverberation, noise reduction)."""

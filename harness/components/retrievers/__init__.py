@@ -1,0 +1,1 @@
+"""Retrievers: text query to ranked documents."""

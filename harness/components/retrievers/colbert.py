@@ -1,0 +1,141 @@
+"""Late interaction (ColBERT, Khattab and Zaharia 2020, arXiv 2004.12832) through sentence-transformers.
+
+A model gives a vector to each token of a text. A document's score is the sum, over the query's tokens, of the largest
+inner product with one of the document's tokens (MaxSim). Every document is scored: the search is exact.
+
+sentence-transformers' `MultiVectorEncoder` loads models of its own form, of PyLate and of Stanford's ColBERT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import ModelError
+from ....loaders.corpus import Corpus
+from ....loaders.records import Document
+from ...protocols import ComponentSpec
+from ..encoders.cache import EmbeddingCache
+from ..encoders.st_model import Dtype, STModel
+from ..encoders.token_batches import in_token_batches
+from .corpus_blocks import Block
+from .encoded_corpus import EncodedCorpusRetriever, Role, query_names
+from .max_similarity import best_of_block, on_grid
+from .ranking import NOTHING, Best, merged
+
+_LONGEST = 1.01
+"""Vectors are of unit length, but for the rounding of half-precision models."""
+
+
+class ColBERTRetriever(EncodedCorpusRetriever):
+    """Exact MaxSim search with a multi-vector encoder of sentence-transformers.
+
+    `model` is a path or a Hub repository. A prompt that is None is the model's own. `dtype` is the type of weights and
+    products, `max_tokens` cuts longer texts (None: what the model says, queries and documents apart), `languages` are
+    those that the model was made for (None: any). `device` and `token_budget` (tokens in a batch; None: 2048 on a CPU,
+    32768 elsewhere) change speed, and vectors by rounding only.
+
+    With a `cache`, a corpus is encoded once, by all processes that call `prepare`. The documents' vectors are kept in
+    float16; scores are those of the vectors as kept, and exact. A document of which no token is scored is no hit.
+    """
+
+    label = "ColBERT"
+    kept = "tokens"
+    block_documents = 1024
+    tokens = (2048, 32768)
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
+        revision: str | None = None,
+        device: str | None = None,
+        dtype: Dtype = "float32",
+        token_budget: int | None = None,
+        max_tokens: int | None = None,
+        languages: Sequence[str] | None = None,
+        trust_remote_code: bool = False,
+        cache: EmbeddingCache | None = None,
+    ) -> None:
+        super().__init__(
+            STModel(
+                "MultiVectorEncoder",
+                model,
+                revision=revision,
+                device=device,
+                dtype=dtype,
+                max_tokens=max_tokens,
+                trust_remote_code=trust_remote_code,
+            ),
+            prompts={"query": query_prompt, "document": document_prompt},
+            token_budget=token_budget,
+            languages=languages,
+            cache=cache,
+        )
+
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        """What decides the ranking. Raises `ModelError` if the weights are not to be found."""
+        settings = {
+            **self._model.settings,
+            "document_prompt": self._prompts["document"],
+            "query_prompt": self._prompts["query"],
+            "similarity": "maxsim",
+            "storage": "float16",
+        }
+        found = self._model.found
+        return ComponentSpec("retriever", "colbert", self._model.name, found.model, found.revision, settings)
+
+    def _best(self, texts: list[str], corpus: Corpus, k: int) -> list[Best]:
+        ids = corpus.ids
+        vectors = [on_grid(own) for own in self._encoded(texts, "query", query_names(texts))]
+        device = "cpu" if self._model.on_cpu else str(self._model.model.device)
+        found = [NOTHING for _ in texts]
+        for start, block in self._blocks:
+            ranks = ids.ranks[start : start + len(block["lengths"])]
+            floors = [float(best.scores[-1]) if len(best.scores) == k else -np.inf for best in found]
+            scored = best_of_block(
+                vectors, block["vectors"], block["lengths"], ranks, floors=floors, k=k, longest=_LONGEST, device=device
+            )
+            for i, best in enumerate(scored):
+                found[i] = merged(found[i], Best(best.positions + start, best.scores), ids.ranks, k)
+        return found
+
+    def _block(self, documents: Sequence[Document]) -> Block:
+        """`vectors` ((T, D) float16) of all documents' tokens, and how many each document has ((n,) `lengths`)."""
+        texts = [document.contents for document in documents]
+        names = {document.contents: f"document {document.id!r}" for document in reversed(documents)}
+        distinct = list(dict.fromkeys(texts))
+        encoded = dict(zip(distinct, self._encoded(distinct, "document", [names[t] for t in distinct]), strict=True))
+        return {
+            "lengths": np.array([len(encoded[text]) for text in texts], dtype=np.int32),
+            "vectors": on_grid(np.concatenate([encoded[text] for text in texts])).astype(np.float16),
+        }
+
+    def _encoded(self, texts: list[str], role: Role, names: Sequence[str]) -> list[NDArray[np.float32]]:
+        """(tokens, D) of each text."""
+        model = self._model.model
+        encode = model.encode_query if role == "query" else model.encode_document
+
+        def work(batch: list[str]) -> list[NDArray[np.float32]]:
+            found: list[Any] = encode(batch, prompt=self._prompts[role], batch_size=len(batch), show_progress_bar=False)
+            return [vectors.float().cpu().numpy() for vectors in found]
+
+        encoded = in_token_batches(texts, self._model.lengths(texts), self._budget, work, who=self._model.name)
+        for name, vectors in zip(names, encoded, strict=True):
+            lengths = np.sqrt(np.sum(np.square(vectors, dtype=np.float64), axis=1))
+            wrong = np.flatnonzero(~(lengths <= _LONGEST))
+            if len(wrong):
+                first = int(wrong[0])
+                raise ModelError(
+                    f"{self._model.name} gave token {first} of {name} a vector of length {lengths[first]}.",
+                    hint="The model cannot encode this text, or not in its number type.",
+                )
+        return encoded

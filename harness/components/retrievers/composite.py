@@ -1,0 +1,99 @@
+"""What retrievers made of others share: indexing and searching on their own, without the pipeline."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from ....errors import UsageError
+from ....loaders.corpus import Corpus, as_corpus
+from ....loaders.records import Document
+from ...protocols import DocumentLookup, Hit, Retriever, Setting
+from .ranking import checked_k
+
+
+class Composite(ABC):
+    """A retriever made of `parts`. A part is a retriever, or the name of one (`bm25`, `dense:all-minilm-l6-v2`).
+
+    Raises `UsageError` for a ready run, which answers ids and not texts.
+    """
+
+    def __init__(self, parts: Sequence[Retriever | str]) -> None:
+        self._parts = [_loaded(part) for part in parts]
+        self._corpus: Corpus | None = None
+
+    @property
+    def parts(self) -> Sequence[Retriever]:
+        """What it is made of."""
+        return self._parts
+
+    def supports(self, language: str) -> bool:
+        """Whether all parts were made for this language."""
+        return all(part.supports(language) for part in self._parts)
+
+    @abstractmethod
+    def part_depth(self, k: int) -> int:
+        """How many hits of every part it needs for `k` of its own."""
+
+    @abstractmethod
+    def combine(
+        self,
+        queries: Sequence[str],
+        rankings: Sequence[Sequence[Sequence[Hit]]],
+        documents: DocumentLookup,
+        *,
+        k: int,
+    ) -> list[list[Hit]]:
+        """As `search`, from the parts' rankings: `rankings[part][query]` is best first, with `part_depth(k)` hits."""
+
+    def index(self, documents: Sequence[Document], *, language: str) -> None:
+        """Replace the corpus of every part. Raises as theirs do."""
+        self._corpus = None
+        corpus = as_corpus(documents)
+        corpus.check_ids()
+        for part in self._parts:
+            part.index(corpus, language=language)
+        self._corpus = corpus
+
+    def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
+        """At most `k` hits per query, best first, ties by document id descending; none for an empty query.
+
+        Raises `UsageError` before `index` or for `k` below 1, and what the parts raise.
+        """
+        checked_k(k)
+        if self._corpus is None:
+            raise UsageError(
+                "the retriever was asked to search before a corpus was indexed.", hint="Call index() first."
+            )
+        rankings = [part.search(queries, k=self.part_depth(k)) for part in self._parts]
+        return self.combine(queries, rankings, self._corpus, k=k)
+
+    def _part_settings(self) -> list[Setting]:
+        """The parts' specs. Raises `UsageError` for two equal ones."""
+        specs = [part.spec for part in self._parts]
+        if len({spec.fingerprint for spec in specs}) < len(specs):
+            raise UsageError("two parts are the same retriever.", hint="Leave one out.")
+        return [spec.as_dict() for spec in specs]
+
+
+def _loaded(part: Retriever | str) -> Retriever:
+    from .. import load_retriever
+
+    retriever = load_retriever(part) if isinstance(part, str) else part
+    if not hasattr(retriever, "search"):
+        raise UsageError(
+            f"{part if isinstance(part, str) else type(part).__name__} is a ready run, which cannot be combined.",
+            hint="Give retrievers.",
+        )
+    return retriever
+
+
+def checked_rankings(
+    queries: Sequence[str], rankings: Sequence[Sequence[Sequence[Hit]]], parts: Sequence[Retriever]
+) -> None:
+    """Raise `UsageError` unless there is one ranking per part and query."""
+    if len(rankings) != len(parts) or any(len(of_part) != len(queries) for of_part in rankings):
+        raise UsageError(
+            f"{len(parts)} parts and {len(queries)} queries need as many rankings, not "
+            f"{[len(of_part) for of_part in rankings]}."
+        )

@@ -1,0 +1,292 @@
+"""Dense retrieval: a corpus is encoded once, and searched by cosine similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import ModelError, UsageError, unknown_name
+from ....loaders.corpus import Corpus, as_corpus
+from ....loaders.records import Document
+from ...protocols import ComponentSpec, Hit, Setting, TextEncoder
+from ..encoders.cache import EmbeddingCache, text_key
+from ..encoders.sentence_transformers import SentenceTransformerEncoder
+from .corpus_vectors import CorpusVectors, Progress, wrong_vector
+from .faiss_index import DEFAULT_EFFORT, DEFAULT_INDEX, FaissIndex
+from .ranking import checked_k
+from .stored_vectors import Storage, VectorBlock, check_storage
+from .vector_index import VectorIndex
+from .vector_products import best_products
+
+Search = Literal["exact", "faiss"]
+
+_CHUNK_TEXTS = 4096
+
+
+class _Index(Protocol):
+    def search(self, vectors: NDArray[np.float32], *, k: int) -> list[list[Hit]]: ...
+
+
+class DenseRetriever:
+    """Dense retrieval with a `TextEncoder` (or an `AudioTextEncoder`, see `search_vectors`).
+
+    Give either `encoder`, or `model` with options of `SentenceTransformerEncoder` (`query_prompt`, `document_prompt`,
+    `revision`, `device`, `dtype`, `autocast`, `device_map`, `token_budget`, `max_tokens`, `trust_remote_code`).
+
+    With a `cache`, a corpus is encoded once per encoder, by all processes that call `prepare`, and read from disk where
+    it is searched; an interrupted run goes on where it was. Without one it is held in memory. `storage` is the number
+    type that document vectors are kept in.
+
+    `search` "exact" compares every query with every document. "faiss" is approximate: `faiss_index` is the kind of
+    index as `faiss.index_factory` names it, `faiss_effort` what a search may cost (`nprobe` or `efSearch`).
+
+    `search_device` is where products are computed (`cpu`, `cuda:0`); None is the encoder's `device`, else the best.
+    """
+
+    def __init__(
+        self,
+        model: str | Path = "",
+        *,
+        encoder: TextEncoder | None = None,
+        cache: EmbeddingCache | None = None,
+        storage: Storage = "float32",
+        search: Search = "exact",
+        faiss_index: str = DEFAULT_INDEX,
+        faiss_effort: int = DEFAULT_EFFORT,
+        search_device: str | None = None,
+        **options: Any,
+    ) -> None:
+        if encoder is not None and (str(model) or options):
+            raise UsageError("a dense retriever takes an encoder or a model with options, not both.")
+        check_storage(storage)
+        if search not in get_args(Search):
+            raise unknown_name("kind of search", search, get_args(Search))
+        if search == "exact" and (faiss_index, faiss_effort) != (DEFAULT_INDEX, DEFAULT_EFFORT):
+            raise UsageError("faiss_index and faiss_effort need the search 'faiss'.", hint="Add search: faiss.")
+        if faiss_effort < 1:
+            raise UsageError(f"faiss_effort must be at least 1, not {faiss_effort}.")
+        if encoder is None:
+            try:
+                encoder = SentenceTransformerEncoder(model, **options)
+            except TypeError as error:
+                raise UsageError(f"unknown option for the dense retriever: {error}.") from error
+        self._encoder: TextEncoder = encoder
+        self._cache = cache
+        self._storage: Storage = storage
+        self._search: Search = search
+        self._faiss = faiss_index, faiss_effort
+        self._search_device: str | None = search_device or options.get("device")
+        self._index: _Index | None = None
+        self._reuse = True
+
+    @property
+    def encoder(self) -> TextEncoder:
+        """What makes the vectors."""
+        return self._encoder
+
+    @property
+    def spec(self) -> ComponentSpec:
+        """What decides the ranking: the encoder's own spec, as a retriever."""
+        inner = self._encoder.spec
+        settings: dict[str, Setting] = {
+            **inner.settings,
+            "encoder_backend": inner.backend,
+            "similarity": "cosine",
+        }
+        if self._storage != "float32":
+            settings["storage"] = self._storage
+        if self._search == "faiss":
+            settings |= {"search": "faiss", "faiss_index": self._faiss[0], "faiss_effort": self._faiss[1]}
+        return ComponentSpec("retriever", "dense", inner.name, inner.model, inner.revision, settings)
+
+    def supports(self, language: str) -> bool:
+        """Whether the encoder was made for this language."""
+        return self._encoder.supports(language)
+
+    def prepare(
+        self,
+        documents: Sequence[Document],
+        *,
+        language: str,
+        rank: int = 0,
+        size: int = 1,
+        progress: Progress | None = None,
+    ) -> None:
+        """Encode the share of process `rank` of `size` into the cache; without a cache, nothing.
+
+        Blocks of documents go round the processes. What is in the cache already is not encoded again. Raises
+        `DataError` for an empty corpus, `UsageError` for a language that the encoder was not made for, `ModelError` for
+        a vector that cannot be used, `StorageError` if the disk refuses.
+        """
+        corpus = self._checked(documents, language)
+        with _Bar(len(range(rank, len(corpus), size)), progress, shown=rank == 0) as bar:
+            self._vectors.prepare(corpus, rank=rank, size=size, progress=bar)
+
+    def prepared(self, documents: Sequence[Document], *, language: str) -> int:
+        """How many of the documents have vectors in the cache. Raises as `prepare`."""
+        return self._vectors.prepared(self._checked(documents, language))
+
+    def index(self, documents: Sequence[Document], *, language: str) -> None:
+        """Replace the corpus; title and text are encoded together, unless `prepare` did.
+
+        Raises as `prepare`, `DataError` for a duplicate id or documents that are all empty, and `IntegrityError` that
+        names a damaged file of the cache.
+        """
+        self._index = None
+        corpus = self._checked(documents, language)
+        corpus.check_ids()
+        with _Bar(len(corpus), None, shown=True) as bar:
+            blocks = self._vectors.blocks(corpus, progress=bar)
+        self._index = self._made(corpus, blocks)
+
+    def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
+        """At most `k` hits per query, best first, ties by document id descending; none for an empty query.
+
+        Scores are cosines in [-1, 1]. Raises `UsageError` before `index` or for `k` below 1.
+        """
+        checked_k(k)
+        index = self._ready()
+        hits: list[list[Hit]] = [[] for _ in queries]
+        asked = [i for i, query in enumerate(queries) if query.strip()]
+        if asked:
+            found = index.search(self._query_vectors([queries[i] for i in asked]), k=k)
+            for i, ranking in zip(asked, found, strict=True):
+                hits[i] = ranking
+        return hits
+
+    def search_vectors(self, vectors: NDArray[np.float32], *, k: int) -> list[list[Hit]]:
+        """As `search`, with query vectors ((Q, D) of unit length) that were made elsewhere, for example of sounds.
+
+        A row of NaN alone, which is how encoders of sounds mark a clip that they could not encode, has no hits. Raises
+        `ModelError` for any other row that is not of unit length.
+        """
+        checked_k(k)
+        index = self._ready()
+        given = np.asarray(vectors, dtype=np.float32)
+        there = np.flatnonzero(~np.isnan(given).all(axis=1)) if given.ndim == 2 else np.arange(len(given))
+        asked = given[there]
+        wrong = wrong_vector(asked) if asked.ndim == 2 else None
+        if wrong is not None:
+            row, length = int(there[wrong[0]]), wrong[1]
+            raise ModelError(
+                f"{self._encoder.spec.name} gave a vector of length {length} instead of 1 for query {row}.",
+                hint="The model cannot encode it.",
+            )
+        hits: list[list[Hit]] = [[] for _ in given]
+        for i, ranking in zip(there, index.search(asked, k=k), strict=True):
+            hits[i] = ranking
+        return hits
+
+    @contextmanager
+    def encoding_anew(self) -> Iterator[None]:
+        """Within it, queries are encoded also if the cache knows them: for timing."""
+        self._reuse, before = False, self._reuse
+        try:
+            yield
+        finally:
+            self._reuse = before
+
+    @property
+    def _vectors(self) -> CorpusVectors:
+        root = None if self._cache is None else self._cache.root
+        return CorpusVectors(self._encoder, root=root, storage=self._storage)
+
+    def _made(self, corpus: Corpus, blocks: Sequence[VectorBlock]) -> _Index:
+        if self._search == "faiss":
+            kind, effort = self._faiss
+            return FaissIndex(corpus.ids, blocks, kind=kind, effort=effort, folder=self._vectors.folder)
+        return VectorIndex(corpus.ids, blocks, products=best_products(self._search_device))
+
+    def _ready(self) -> _Index:
+        if self._index is None:
+            raise UsageError(
+                "the retriever was asked to search before a corpus was indexed.", hint="Call index() first."
+            )
+        return self._index
+
+    def _checked(self, documents: Sequence[Document], language: str) -> Corpus:
+        corpus = as_corpus(documents)
+        if not self.supports(language):
+            raise UsageError(
+                f"{self._encoder.spec.name} was not made for language {language!r}.",
+                hint="Use a multilingual encoder, for example dense:multilingual-e5-small.",
+            )
+        if not corpus:
+            corpus.check_ids()
+        return corpus
+
+    def _query_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(len(texts), D) float32, from the cache where it knows the text."""
+        keys = [text_key(text) for text in texts]
+        distinct = dict(zip(keys, texts, strict=True))
+        row = {key: i for i, key in enumerate(distinct)}
+        matrix: NDArray[np.float32] | None = None
+        for chunk, vectors in self._vectors_of(distinct):
+            if matrix is None:
+                matrix = np.empty((len(distinct), vectors.shape[1]), dtype=np.float32)
+            matrix[[row[key] for key in chunk]] = vectors
+        if matrix is None:
+            raise ModelError(f"{self._encoder.spec.name} gave no vectors for {len(texts)} texts.")
+        return matrix if len(distinct) == len(texts) else matrix[[row[key] for key in keys]]
+
+    def _vectors_of(self, distinct: Mapping[str, str]) -> Iterator[tuple[Sequence[str], NDArray[np.float32]]]:
+        """Chunks of keys with their vectors: first what the cache knows, then what is encoded now."""
+        space = f"{self._encoder.spec.fingerprint}-query"
+        missing = list(distinct)
+        if self._cache is not None and self._reuse:
+            asked, missing = missing, []
+            for start in range(0, len(asked), _CHUNK_TEXTS):
+                chunk = asked[start : start + _CHUNK_TEXTS]
+                known = self._cache.get_many(space, chunk)
+                missing += [key for key in chunk if key not in known]
+                if known:
+                    yield list(known), np.stack(list(known.values()))
+        # Texts of similar length share a chunk, so that chunking costs no padding.
+        missing.sort(key=lambda key: (len(distinct[key]), key))
+        for start in range(0, len(missing), _CHUNK_TEXTS):
+            chunk = missing[start : start + _CHUNK_TEXTS]
+            vectors = self._encoder.encode([distinct[key] for key in chunk], role="query")
+            self._check(vectors, [distinct[key] for key in chunk])
+            if self._cache is not None and self._reuse:
+                self._cache.put_many(space, chunk, vectors)
+            yield chunk, vectors
+
+    def _check(self, vectors: NDArray[np.float32], texts: Sequence[str]) -> None:
+        name = self._encoder.spec.name
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise ModelError(f"{name} gave vectors of shape {vectors.shape} for {len(texts)} texts.")
+        wrong = wrong_vector(vectors)
+        if wrong is not None:
+            first, length = wrong
+            raise ModelError(
+                f"{name} gave a vector of length {length} instead of 1 for the text {texts[first][:80]!r}."
+            )
+
+
+class _Bar:
+    """A bar on a terminal once encoding has taken two seconds, nothing elsewhere; with `progress`, that is told."""
+
+    def __init__(self, documents: int, progress: Progress | None, *, shown: bool) -> None:
+        from tqdm import tqdm
+
+        self._tell = progress
+        off = progress is not None or not shown
+        self._bar = tqdm(
+            total=documents, desc="encoding documents", unit="doc", disable=off or None, delay=2, leave=False
+        )
+
+    def __call__(self, documents: int) -> None:
+        if self._tell is not None:
+            self._tell(documents)
+        self._bar.update(documents)
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()

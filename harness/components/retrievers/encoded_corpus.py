@@ -1,0 +1,126 @@
+"""What retrievers over an encoded corpus share, whatever a model makes of a text: blocks, languages, how to search."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import ClassVar, Literal
+
+from ....errors import UsageError
+from ....loaders.corpus import Corpus, as_corpus
+from ....loaders.records import Document
+from ...protocols import ComponentSpec, Hit
+from ..encoders.cache import EmbeddingCache
+from ..encoders.st_model import STModel
+from .corpus_blocks import Block, CorpusBlocks
+from .ranking import Best, checked_k, hits_of
+
+Role = Literal["query", "document"]
+
+
+class EncodedCorpusRetriever(ABC):
+    """Exact search in what a model of sentence-transformers made of a corpus, `block_documents` documents at a time.
+
+    `label` names the kind in errors and progress, `kept` what is kept of a corpus. `tokens` are those of a batch on a
+    CPU and elsewhere, if `token_budget` is None. `languages` are those that the model was made for (None: any).
+    """
+
+    label: ClassVar[str]
+    kept: ClassVar[str]
+    block_documents: ClassVar[int]
+    tokens: ClassVar[tuple[int, int]]
+
+    def __init__(
+        self,
+        model: STModel,
+        *,
+        prompts: dict[Role, str | None],
+        token_budget: int | None,
+        languages: Sequence[str] | None,
+        cache: EmbeddingCache | None,
+    ) -> None:
+        if token_budget is not None and token_budget < 1:
+            raise UsageError(f"token_budget must be at least 1, not {token_budget}.")
+        self._model = model
+        self._prompts = prompts
+        self._token_budget = token_budget
+        self._languages = None if languages is None else frozenset(languages)
+        self._cache = cache
+        self._corpus: Corpus | None = None
+
+    @property
+    @abstractmethod
+    def spec(self) -> ComponentSpec:
+        """What decides the ranking. Raises `ModelError` if the weights are not to be found."""
+
+    @abstractmethod
+    def _block(self, documents: Sequence[Document]) -> Block:
+        """What is kept of documents that stand one after the other."""
+
+    @abstractmethod
+    def _best(self, texts: list[str], corpus: Corpus, k: int) -> list[Best]:
+        """The best `k` documents of the corpus for each text; there is at least one, all distinct, none blank."""
+
+    def supports(self, language: str) -> bool:
+        """Whether the language is one of `languages`; True if none were given."""
+        return self._languages is None or language in self._languages
+
+    def prepare(self, documents: Sequence[Document], *, language: str, rank: int = 0, size: int = 1) -> None:
+        """Encode the share of process `rank` of `size` into the cache; without a cache, nothing.
+
+        Raises `UsageError` for a language that the model was not made for, `ModelError` for a number of it that cannot
+        be used, `StorageError` if the disk refuses.
+        """
+        self._check(language)
+        self._blocks.prepare(as_corpus(documents), rank=rank, size=size, what=f"encoding ({self.label})")
+
+    def index(self, documents: Sequence[Document], *, language: str) -> None:
+        """Replace the corpus; title and text are encoded together, unless `prepare` did.
+
+        Raises as `prepare`, and `DataError` for an empty corpus, a duplicate id or documents that are all empty.
+        """
+        self._corpus = None
+        self._check(language)
+        corpus = as_corpus(documents)
+        corpus.check_ids()
+        self._blocks.open(corpus, what=f"encoding ({self.label})")
+        self._corpus = corpus
+
+    def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
+        """At most `k` hits per query, best first, ties by document id descending; none for an empty query.
+
+        Raises `UsageError` before `index` or for `k` below 1, `ModelError` for a query with a number that cannot be
+        used, and `IntegrityError` that names a damaged file of the cache.
+        """
+        checked_k(k)
+        if self._corpus is None:
+            raise UsageError(
+                f"{self.label} was asked to search before a corpus was indexed.", hint="Call index() first."
+            )
+        asked = {query: i for i, query in enumerate(dict.fromkeys(q for q in queries if q.strip()))}
+        found = self._best(list(asked), self._corpus, k) if asked else []
+        hits = hits_of(found, self._corpus.ids)
+        return [list(hits[asked[query]]) if query.strip() else [] for query in queries]
+
+    @cached_property
+    def _blocks(self) -> CorpusBlocks:
+        folder = None if self._cache is None else self._cache.root / f"{self.spec.fingerprint}-{self.kept}"
+        return CorpusBlocks(folder, self._block, documents=self.block_documents)
+
+    @property
+    def _budget(self) -> int:
+        """The tokens of a batch."""
+        on_cpu, elsewhere = self.tokens
+        return self._token_budget or (on_cpu if self._model.on_cpu else elsewhere)
+
+    def _check(self, language: str) -> None:
+        if not self.supports(language):
+            raise UsageError(
+                f"{self._model.name} was not made for language {language!r}.", hint="Use another model for it."
+            )
+
+
+def query_names(texts: Sequence[str]) -> list[str]:
+    """Queries as errors name them."""
+    return [f"the query {text[:80]!r}" for text in texts]

@@ -1,0 +1,108 @@
+"""Ready rankings: TREC run files, by query id."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TextIO
+
+from ....errors import DataError
+from ...protocols import ComponentSpec, Hit
+from ..path_patterns import FilePattern
+from .ranking import checked_k
+
+_COLUMNS = 6
+
+
+class TrecRun:
+    """A ready run by query id: lines `query Q0 document rank score tag`, in UTF-8, gzipped if the name ends in `.gz`.
+
+    `path` is a file, or a pattern with placeholders (see `FilePattern`), for example `runs/{subset}_{condition}.trec`.
+    A file whose path names no condition is the run of one condition, and is refused for a second. Hits are ordered as
+    trec_eval does, by score and then by document id, both descending; the ranks in the file are not read. A query that
+    the run lacks has no hits. `languages` tells the language of a subset for `{language}` and `{config}`.
+    """
+
+    def __init__(self, path: str | Path, *, name: str = "", languages: Mapping[str, str] | None = None) -> None:
+        self._files = FilePattern(path, what="runs", languages=languages)
+        self._name = name
+        self._read: tuple[Path, Mapping[str, list[Hit]]] | None = None
+        self._unlabeled: dict[Path, str] = {}
+
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        """The run by the sha256 of all its files. Raises `DataError` if there is none."""
+        revision = self._files.revision()
+        return ComponentSpec("retriever", "trec", self._name or self._default_name, self._files.model, revision)
+
+    @property
+    def _default_name(self) -> str:
+        return self._files.default_name.removesuffix(".trec").removesuffix(".run")
+
+    def supports(self, language: str) -> bool:
+        """Always True: the file decides."""
+        return bool(language)
+
+    def hits(self, subset: str, condition: str, query_ids: Sequence[str], *, k: int) -> list[list[Hit]]:
+        """At most `k` hits per query, in order.
+
+        Raises `DataError` that names the file, and the line where one is wrong: no such file, another number of
+        columns, a score that is not finite, a document that occurs twice for a query, a second condition for a file
+        that names none.
+        """
+        checked_k(k)
+        file = self._files.file(subset, condition)
+        if not {"condition", "config"} & self._files.names:
+            known = self._unlabeled.setdefault(file, condition)
+            if known != condition:
+                raise DataError(
+                    f"{file} names no condition: it was taken for {known} and cannot be {condition} too.",
+                    hint="Write {condition} in the path.",
+                )
+        if self._read is None or self._read[0] != file:
+            self._read = (file, _parsed(file))
+        return [self._read[1].get(query_id, [])[:k] for query_id in query_ids]
+
+
+def _parsed(file: Path) -> Mapping[str, list[Hit]]:
+    run: dict[str, dict[str, float]] = {}
+    with _opened(file) as lines:
+        for number, line in enumerate(lines, start=1):
+            columns = line.split()
+            if not columns:
+                continue
+            place = f"{file}, line {number}"
+            if len(columns) != _COLUMNS:
+                raise DataError(
+                    f"{place}: {len(columns)} columns instead of {_COLUMNS}.",
+                    hint="A line is: query Q0 document rank score tag.",
+                )
+            query, _, document, _, written, _ = columns
+            try:
+                score = float(written)
+            except ValueError:
+                score = math.nan
+            if not math.isfinite(score):
+                raise DataError(f"{place}: the score {written!r} is no finite number.", hint="Mend the run.")
+            hits = run.setdefault(query, {})
+            if document in hits:
+                raise DataError(f"{place}: {document!r} occurs twice for query {query!r}.", hint="Mend the run.")
+            hits[document] = score
+    return {
+        query: [Hit(d, s) for d, s in sorted(hits.items(), key=lambda hit: (hit[1], hit[0]), reverse=True)]
+        for query, hits in run.items()
+    }
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[TextIO]:
+    try:
+        with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
+            yield lines
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise DataError(f"{file} cannot be read: {error}.", hint="It must be a run in UTF-8.") from error

@@ -1,0 +1,354 @@
+"""Recognition with any `AutoModelForCTC` of transformers: wav2vec2, HuBERT, MMS, wav2vec2-bert, Parakeet-CTC, …"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ....errors import ModelError, UsageError
+from ....loaders.records import Samples
+from ...protocols import ComponentSpec, Setting, Transcript
+from ..weights import FoundWeights, find_weights
+from .common import (
+    LOOP_SETTINGS,
+    BatchSize,
+    Decoded,
+    heard_by_kind,
+    minor_version,
+    primary_code,
+    require_language,
+    transcribe_batches,
+)
+from .torch_models import AutoBatch, TorchRuntime, imported_torch, imported_transformers, require_batch_size
+
+MASKED_MODELS = (
+    "hubert",
+    "lasr_ctc",
+    "parakeet_ctc",
+    "unispeech",
+    "unispeech-sat",
+    "wav2vec2",
+    "wav2vec2-bert",
+    "wavlm",
+)
+"""Model types whose attention mask hides padding from every layer, so that a batch hears what each clip alone does."""
+
+TARGET_LANGUAGES: Mapping[str, str] = {"en": "eng", "es": "spa", "zh": "cmn-script_simplified"}
+"""Language code to the name that MMS has for it."""
+
+
+class CTCTranscriber:
+    """A model with a CTC head: the likeliest token of every frame, repeats and blanks removed, no language model.
+
+    `model` is a folder or a Hub repository (with `revision`). `device`, `dtype`, `device_map`, `mixed_precision`,
+    `threads` and `trust_remote_code` are those of `TorchRuntime`. `batch_size` is how many clips are decoded together,
+    "auto" for what the device's memory suggests; it is halved where that was too much. Clips of different length share
+    a batch only if the model is one of `MASKED_MODELS` and was trained with an attention mask; with others, padding
+    would change the transcript, and only clips of exactly the same length are decoded together.
+
+    `languages` are the codes that the model knows; most models do not say it. A model with an adapter per language
+    (MMS) is switched to `target_lang[code]`, its own name of the language; `TARGET_LANGUAGES` are known.
+
+    A clip is heard whole. With `chunk_s` a longer clip is heard in pieces of that many seconds that share `overlap_s`
+    with each neighbor on either side (default: a sixth of `chunk_s`); the frames of the shared parts are kept once.
+
+    Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        revision: str | None = None,
+        device: str = "auto",
+        dtype: str = "float32",
+        device_map: str | Mapping[str, str | int] | None = None,
+        mixed_precision: str = "no",
+        threads: int = 0,
+        batch_size: int | AutoBatch = "auto",
+        chunk_s: float | None = None,
+        overlap_s: float | None = None,
+        languages: Sequence[str] = (),
+        target_lang: Mapping[str, str] | None = None,
+        trust_remote_code: bool = False,
+    ) -> None:
+        require_batch_size(batch_size)
+        if chunk_s is None:
+            if overlap_s is not None:
+                raise UsageError(f"overlap_s {overlap_s:g} needs chunk_s.", hint="Give both, or neither.")
+        else:
+            overlap_s = chunk_s / 6 if overlap_s is None else overlap_s
+            if not (0 <= 2 * overlap_s < chunk_s < math.inf):
+                raise UsageError(
+                    f"pieces of {chunk_s:g} s cannot share {overlap_s:g} s with both neighbors.",
+                    hint="Give a chunk_s above 0 and an overlap_s below half of it.",
+                )
+        self._runtime = TorchRuntime(device, dtype, device_map, mixed_precision, threads, trust_remote_code)
+        self._requested = model
+        self._revision = revision
+        self._asked_batch_size = batch_size
+        self._chunk_s, self._overlap_s = chunk_s, overlap_s or 0.0
+        self._told_languages = tuple(primary_code(language) for language in languages)
+        self._told_targets = {primary_code(code): name for code, name in (target_lang or {}).items()}
+
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        """What decides the transcripts. Raises `ModelError` if the weights are not to be found."""
+        settings: dict[str, Setting] = {
+            **self._runtime.settings(),
+            "batches": "padded to the longest clip, masked" if self._is_masked else "clips of equal length",
+            "decoding": "greedy, without special tokens",
+            "long_clips": "whole" if self._chunk_s is None else "overlapping pieces",
+            "sample_rate": self.sample_rate,
+            "torch": minor_version("torch", "torch", "torch"),
+            "transformers": minor_version("transformers", "transformers", "torch"),
+            **LOOP_SETTINGS,
+        }
+        if self._chunk_s is not None:
+            settings |= {"chunk_s": self._chunk_s, "overlap_s": self._overlap_s}
+        if self._targets:
+            settings["target_lang"] = dict(sorted(self._targets.items()))
+        name = self._found.model.rsplit("/", maxsplit=1)[-1]
+        return ComponentSpec("transcriber", "ctc", name, self._found.model, self._found.revision, settings)
+
+    @cached_property
+    def sample_rate(self) -> int:
+        """What the model's feature extractor says, in Hz."""
+        return int(self._extractor.sampling_rate)
+
+    @property
+    def weights(self) -> Path:
+        """Where the weights lie."""
+        return self._found.path
+
+    def supports(self, language: str) -> bool:
+        """Whether the model knows this language, by its adapters or by the list given."""
+        return primary_code(language) in self._languages
+
+    def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
+        """One transcript per clip ((T,) float32 at `sample_rate`), in order; [] for no clips.
+
+        A clip that is empty, not finite or not (T,), and one that the engine fails on (too short for one frame, scores
+        that are not numbers), has `error`. Raises `UnknownNameError` for a language that the model does not know,
+        `ModelError` if it cannot be loaded.
+        """
+        code = require_language(language, self._languages, str(self._requested))
+        if not clips:
+            return []
+
+        def hear(kind: int, alike: list[Samples]) -> list[Transcript]:
+            whole = kind != _IN_PIECES
+            return transcribe_batches(
+                alike,
+                size=self._batch_size if whole else 1,
+                decode=self._whole if whole else self._pieces,
+                engine="transformers",
+            )
+
+        with self._runtime.running():
+            self._switch_to(code)
+            return heard_by_kind(clips, self._kind, hear)
+
+    def _kind(self, clip: Samples) -> int:
+        """Clips of one kind may share a batch."""
+        if self._chunk_s is not None and clip.ndim == 1 and clip.size > self._piece[0]:
+            return _IN_PIECES
+        return _ANY_LENGTH if self._is_masked else clip.size
+
+    def _whole(self, clips: list[Samples]) -> list[Decoded]:
+        return [Decoded(self._text(frames)) for frames in self._frames(clips)]
+
+    def _pieces(self, clips: list[Samples]) -> list[Decoded]:
+        found = []
+        for clip in clips:
+            kept: list[int] = []
+            for start, stop, left, right in pieces(clip.size, *self._piece):
+                (frames,) = self._frames([clip[start:stop]])
+                per_sample = len(frames) / (stop - start)
+                kept += frames[round(left * per_sample) : len(frames) - round(right * per_sample)]
+            found.append(Decoded(self._text(kept)))
+        return found
+
+    @cached_property
+    def _piece(self) -> tuple[int, int]:
+        """Length and overlap of pieces in samples: whole frames, where the model says how many samples make one."""
+        frame = int(getattr(self._config, "inputs_to_logits_ratio", 1))
+        size, overlap = (int((s or 0.0) * self.sample_rate) // frame for s in (self._chunk_s, self._overlap_s))
+        size = max(1, size)
+        return size * frame, min(overlap, (size - 1) // 2) * frame
+
+    def _frames(self, clips: list[Samples]) -> list[list[int]]:
+        """The likeliest token of each frame of each clip; `RuntimeError` if one has no frame, or no scores."""
+        torch, model = imported_torch(), self._model
+        if min(clip.size for clip in clips) < self._shortest:
+            raise RuntimeError(_TOO_SHORT)
+        try:
+            inputs = self._extractor(
+                [clip.astype("float32", copy=False) for clip in clips],
+                sampling_rate=self.sample_rate,
+                padding=True,
+                # None leaves it to the extractor: a model may have been trained without.
+                return_attention_mask=True if self._is_masked else None,
+                return_tensors="pt",
+            ).to(model.device, dtype=model.dtype)
+        except (ValueError, IndexError) as error:  # fewer samples than one window of the spectrum, most often
+            raise RuntimeError(f"the feature extractor refuses the clip ({error})") from error
+        with self._runtime.inference(model):
+            logits = model(**inputs).logits
+            ids, usable = logits.argmax(-1), ~torch.isnan(logits).any(-1)
+            mask = torch.ones_like(usable)
+            if self._is_masked:
+                mask = self._frame_mask(inputs["attention_mask"], logits.shape[1])
+        if not bool(mask.any(-1).all()):
+            raise RuntimeError(_TOO_SHORT)
+        if not bool((usable | ~mask).all()):
+            raise RuntimeError("the model's scores are not numbers")
+        return [row[kept].tolist() for row, kept in zip(ids.cpu(), mask.cpu(), strict=True)]
+
+    @cached_property
+    def _shortest(self) -> int:
+        """How many samples the convolutions of a model of waveforms need for one frame."""
+        kernels, strides = (getattr(self._config, name, ()) for name in ("conv_kernel", "conv_stride"))
+        field, hop = 1, 1
+        for kernel, stride in zip(kernels, strides, strict=True):
+            field += (kernel - 1) * hop
+            hop *= stride
+        return field
+
+    def _frame_mask(self, attention_mask: Any, frames: int) -> Any:
+        """(clips, frames) bool: which frames come from sound."""
+        if hasattr(self._model, "_get_output_attention_mask"):
+            mask = self._model._get_output_attention_mask(attention_mask, target_length=frames)
+        else:
+            mask = self._model._get_feature_vector_attention_mask(frames, attention_mask)
+        # The models count backwards from the end for a clip without any frame.
+        return mask.bool() & (attention_mask.sum(-1, keepdim=True) > 0)
+
+    def _text(self, frames: list[int]) -> str:
+        """Repeats joined, then blanks and special tokens removed."""
+        tokenizer = self._tokenizer
+        special = {tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id}
+        if tokenizer.pad_token_id is None:
+            special.add(self._config.pad_token_id)
+        ids = [token for token, _ in itertools.groupby(frames) if token not in special]
+        # Two of the same that a blank kept apart are two: the tokenizer must not join them again.
+        return str(tokenizer.decode(ids, group_tokens=False)) if ids else ""
+
+    def _switch_to(self, code: str) -> None:
+        """Adapter and vocabulary of a language, for models that have them."""
+        target = self._targets.get(code)
+        if target is None or self._model.target_lang == target:
+            return
+        try:
+            self._model.load_adapter(target)
+            self._tokenizer.set_target_lang(target)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise ModelError(
+                f"the adapter {target!r} of {self._requested} cannot be loaded: {error}.",
+                hint=f"Check that the model has adapter.{target}.safetensors.",
+            ) from error
+
+    @cached_property
+    def _found(self) -> FoundWeights:
+        found = find_weights(self._requested, revision=self._revision)
+        if not (found.path / "config.json").is_file():
+            raise ModelError(f"{found.path} is no model for transformers: it lacks config.json.")
+        return found
+
+    @cached_property
+    def _config(self) -> Any:
+        return self._runtime.load_part("AutoConfig", self._found.path)
+
+    @cached_property
+    def _is_masked(self) -> bool:
+        config = self._config
+        # Group normalization runs over time, padding included.
+        hidden = config.model_type in MASKED_MODELS and getattr(config, "feat_extract_norm", "") != "group"
+        return hidden and bool(getattr(self._extractor, "return_attention_mask", False))
+
+    @cached_property
+    def _targets(self) -> dict[str, str]:
+        """Language code to adapter; empty for a model without adapters."""
+        tokenizer = self._tokenizer
+        if getattr(tokenizer, "target_lang", None) is None or getattr(self._config, "adapter_attn_dim", None) is None:
+            if self._told_targets:
+                raise UsageError(f"the model {self._requested} has no adapters to switch to.", hint="No target_lang.")
+            return {}
+        known = set(tokenizer.vocab)
+        unknown = sorted(set(self._told_targets.values()) - known)
+        if unknown:
+            raise UsageError(
+                f"the model {self._requested} has no language {unknown[0]!r}.",
+                hint=f"It has {', '.join(sorted(known)[:20])}{', …' if len(known) > 20 else ''}.",
+            )
+        return {code: name for code, name in {**TARGET_LANGUAGES, **self._told_targets}.items() if name in known}
+
+    @cached_property
+    def _languages(self) -> tuple[str, ...]:
+        if self._targets:
+            missing = [code for code in self._told_languages if code not in self._targets]
+            if missing:
+                raise UsageError(
+                    f"no adapter of {self._requested} is known for the language {missing[0]!r}.",
+                    hint=f"Give target_lang={{{missing[0]!r}: <the model's name of it>}}.",
+                )
+            return self._told_languages or tuple(self._targets)
+        if not self._told_languages:
+            raise UsageError(
+                f"the model {self._requested} does not say which languages it knows.",
+                hint="Give them, for example languages=['en'].",
+            )
+        return self._told_languages
+
+    @cached_property
+    def _extractor(self) -> Any:
+        return self._runtime.load_part("AutoFeatureExtractor", self._found.path)
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        # Not the processor: that of some models also wants a language model, which greedy decoding does not use.
+        return self._runtime.load_part("AutoTokenizer", self._found.path)
+
+    @cached_property
+    def _batch_size(self) -> BatchSize:
+        return self._runtime.batch_size(self._asked_batch_size, self._model)
+
+    @cached_property
+    def _model(self) -> Any:
+        if (
+            type(self._config) not in imported_transformers().MODEL_FOR_CTC_MAPPING
+            and not self._runtime.trust_remote_code
+        ):
+            raise ModelError(
+                f"{self._requested} is a model of type {self._config.model_type!r}, which has no CTC head.",
+                hint="Load it with the backend 'transformers'.",
+            )
+        return self._runtime.load_model("AutoModelForCTC", self._found.path)
+
+
+_IN_PIECES, _ANY_LENGTH = -2, -1
+_TOO_SHORT = "the clip is too short for one frame"
+
+
+def pieces(length: int, size: int, overlap: int) -> list[tuple[int, int, int, int]]:
+    """(start, stop, left, right) of overlapping pieces of at most `size` of `length` samples.
+
+    Of a piece, `left` samples at its start and `right` at its end belong to its neighbors: what remains of all pieces
+    is the whole, once.
+
+    >>> pieces(10, 6, 1)
+    [(0, 6, 0, 1), (4, 10, 1, 0)]
+    """
+    found = []
+    start = 0
+    while True:
+        stop = min(start + size, length)
+        last = stop == length
+        found.append((start, stop, overlap if start else 0, 0 if last else overlap))
+        if last:
+            return found
+        start += size - 2 * overlap

@@ -1,0 +1,163 @@
+"""Transcripts that a user's own system made: JSON lines with id and text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ....errors import DataError, unknown_name
+from ....loaders.jsonl import read_jsonl, text_field
+from ...protocols import ComponentSpec, Hypothesis, Transcript
+from ..path_patterns import FilePattern
+from .common import LOOP_SETTINGS, is_loop, require_positive
+
+_FIELDS = frozenset({"id", "text", "subset", "condition", "error", "hypotheses"})
+
+_Key = tuple[str, str, str]
+"""(subset, condition, id); "" is one that a line does not name."""
+
+
+class TranscriptsFile:
+    """Ready transcripts by query id.
+
+    `path` is a JSON lines file, or a pattern with `{subset}`, `{condition}`, `{language}` or `{config}`
+    (`<subset>_<condition>`, or `<language>_<condition>` where there is no such file), for example
+    `my-asr/{subset}/{condition}.jsonl`. `languages` tells the language of a subset for the last two; those of the
+    published subsets are known.
+
+    A line is an object with
+
+    - `id`: the query's id, and `text`: what was heard, "" if nothing;
+    - `subset`, `condition`: where the id belongs, if the path does not say so. A file whose lines and path name no
+      condition is the transcripts of one condition, and is refused for a second;
+    - `error`: why there is no text (then leave `text` out);
+    - `hypotheses`: the n best, best first, each `{"text": …, "score": log-probability}`; `text` is the first of them.
+
+    `n_best` is how many hypotheses are used. A query without a line, or whose line has an `error`, is a failed one.
+    """
+
+    def __init__(
+        self, path: str | Path, *, name: str = "", n_best: int = 1, languages: Mapping[str, str] | None = None
+    ) -> None:
+        require_positive(n_best=n_best)
+        self._files = FilePattern(path, what="transcripts", languages=languages)
+        self._name = name
+        self._n_best = n_best
+        self._read: tuple[Path, Mapping[_Key, Transcript]] | None = None
+        self._unlabeled: dict[Path, str] = {}
+
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        """The transcripts by the sha256 of all their files. Raises `DataError` if there is none."""
+        revision = self._files.revision()
+        settings: dict[str, int | float] = {"n_best": self._n_best} if self._n_best > 1 else {}
+        return ComponentSpec(
+            "transcriber",
+            "transcripts",
+            self._name or self._files.default_name,
+            self._files.model,
+            revision,
+            {**settings, **LOOP_SETTINGS},
+        )
+
+    def supports(self, language: str) -> bool:
+        """Always True: the file decides."""
+        return bool(language)
+
+    def transcripts(self, subset: str, condition: str, query_ids: Sequence[str]) -> list[Transcript]:
+        """One per query, in order; a query that the file lacks has `error`.
+
+        Raises `DataError` that names the file, and the line where one is wrong: no such file, no JSON, an unknown
+        field, an id that occurs twice, a second condition for a file that names none.
+        """
+        file = self._files.file(subset, condition)
+        rows = self._rows(file)
+        places = ((subset, condition), (subset, ""), ("", condition), ("", ""))
+        found: list[Transcript] = []
+        for query_id in query_ids:
+            place = next((p for p in places if (*p, query_id) in rows), None)
+            if place is None:
+                found.append(Transcript("", error=f"no transcript in {self._files.relative(file)}"))
+                continue
+            if not place[1] and not self._names_condition:
+                self._check_condition(file, condition)
+            found.append(rows[(*place, query_id)])
+        return found
+
+    def _check_condition(self, file: Path, condition: str) -> None:
+        """A transcript cannot be that of two conditions."""
+        known = self._unlabeled.setdefault(file, condition)
+        if known != condition:
+            raise DataError(
+                f"{file} names no condition: it was taken for {known} and cannot be {condition} too.",
+                hint="Add the field 'condition' to its lines, or write {condition} in the path.",
+            )
+
+    @property
+    def _names_condition(self) -> bool:
+        return bool({"condition", "config"} & self._files.names)
+
+    def _rows(self, file: Path) -> Mapping[_Key, Transcript]:
+        """What a file says. Only the last one is kept: the pipeline goes through cells in order."""
+        if self._read is None or self._read[0] != file:
+            self._read = (file, self._parsed(file))
+        return self._read[1]
+
+    def _parsed(self, file: Path) -> Mapping[_Key, Transcript]:
+        rows: dict[_Key, Transcript] = {}
+        lines: dict[_Key, int] = {}
+        for number, row in read_jsonl(file):
+            place = f"{file}, line {number}"
+            for field in row:
+                if field not in _FIELDS:
+                    error = unknown_name("field", field, _FIELDS)
+                    raise DataError(f"{place}: {error.message}", hint=error.hint)
+            query_id = text_field(row, "id", place)
+            key = (
+                text_field(row, "subset", place, default=""),
+                text_field(row, "condition", place, default=""),
+                query_id,
+            )
+            if key in rows:
+                raise DataError(
+                    f"{place}: the id {query_id!r} occurs twice, first in line {lines[key]}.",
+                    hint="Leave one line, or tell them apart by the fields 'subset' and 'condition'.",
+                )
+            rows[key] = self._transcript(row, place)
+            lines[key] = number
+        return rows
+
+    def _transcript(self, row: Mapping[str, Any], place: str) -> Transcript:
+        error = text_field(row, "error", place, default="")
+        hypotheses = tuple(_hypotheses(row.get("hypotheses", []), place))
+        default = "" if error else hypotheses[0].text if hypotheses else None
+        text = text_field(row, "text", place, default=default).strip()
+        if error and (text or hypotheses):
+            raise DataError(
+                f"{place}: there are both an error and a text.", hint="Leave out 'error', or 'text' and 'hypotheses'."
+            )
+        if hypotheses and hypotheses[0].text != text:
+            raise DataError(
+                f"{place}: text is not the first of the hypotheses.", hint="Leave 'text' out: the first is taken."
+            )
+        kept = hypotheses[: self._n_best] if self._n_best > 1 else ()
+        return Transcript(text, error=error, loop=is_loop(text), hypotheses=kept)
+
+
+def _hypotheses(value: object, place: str) -> Iterator[Hypothesis]:
+    if not isinstance(value, list):
+        raise DataError(f"{place}: 'hypotheses' is no list.", hint="Mend the line.")
+    last = math.inf
+    for item in value:
+        if not isinstance(item, dict) or set(item) != {"text", "score"}:
+            raise DataError(f"{place}: a hypothesis is an object with 'text' and 'score'.", hint="Mend the line.")
+        score = item["score"]
+        if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+            raise DataError(f"{place}: the score {score!r} of a hypothesis is no number.", hint="Mend the line.")
+        if score > last:
+            raise DataError(f"{place}: the hypotheses are not sorted by score.", hint="Write the best first.")
+        last = score
+        yield Hypothesis(text_field(item, "text", place).strip(), float(score))

@@ -1,0 +1,237 @@
+"""Qwen3-ASR: with transformers itself, or with its authors' package `qwen-asr`.
+
+arXiv 2601.21337, https://github.com/QwenLM/Qwen3-ASR. The weights exist in two forms: as first published
+(`Qwen/Qwen3-ASR-1.7B`), which the package reads, and for transformers (`Qwen/Qwen3-ASR-1.7B-hf`). The package needs an
+older transformers, so it wants an environment of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from ....errors import MissingExtraError, ModelError, UsageError
+from ....loaders.records import Samples
+from ...protocols import ComponentSpec, Setting, Transcript
+from ..weights import FoundWeights, find_weights
+from .chat_requests import RequestModel
+from .common import (
+    LOOP_SETTINGS,
+    SAMPLE_RATE,
+    BatchSize,
+    Decoded,
+    is_loop,
+    minor_version,
+    primary_code,
+    require_language,
+    require_positive,
+    transcribe_batches,
+)
+from .torch_models import AutoBatch, TorchRuntime, imported_torch, require_batch_size
+
+Engine = Literal["auto", "qwen-asr", "transformers"]
+LANGUAGES: Mapping[str, str] = {
+    **{"ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish"},
+    **{"fa": "Persian", "fi": "Finnish", "fil": "Filipino", "fr": "French", "hi": "Hindi", "hu": "Hungarian"},
+    **{"id": "Indonesian", "it": "Italian", "ja": "Japanese", "ko": "Korean", "mk": "Macedonian", "ms": "Malay"},
+    **{"nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "sv": "Swedish"},
+    **{"th": "Thai", "tr": "Turkish", "vi": "Vietnamese", "yue": "Cantonese", "zh": "Chinese"},
+}
+"""The names by which the model knows its languages."""
+_AUTO_BATCH = 32
+_ASR_TEXT = "<asr_text>"
+
+
+class QwenASRTranscriber:
+    """Qwen3-ASR.
+
+    `model` is a folder or a Hub repository (with `revision`). `engine` "auto" takes the one that reads the form of the
+    weights. `device`, `dtype`, `device_map`, `threads` and `trust_remote_code` are those of `TorchRuntime`;
+    `batch_size` is how many clips are decoded together. bfloat16 and 256 new tokens are as published. `context` is the
+    system prompt, "" for none. The language is forced. The features of a clip's last frames depend a little on whether
+    longer clips stand beside it, so a transcript may too.
+
+    Both engines write one character, or one group of up to 20, once where the model wrote it more than 20 times in a
+    row, as published. transformers still tells of such a transcript that it loops; the package does not, nor does it
+    tell that the cap cut one.
+
+    Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        revision: str | None = None,
+        engine: Engine = "auto",
+        device: str = "auto",
+        dtype: str = "bfloat16",
+        device_map: str | Mapping[str, str | int] | None = None,
+        threads: int = 0,
+        batch_size: int | AutoBatch = "auto",
+        max_new_tokens: int = 256,
+        context: str = "",
+        trust_remote_code: bool = False,
+    ) -> None:
+        if engine not in ("auto", "qwen-asr", "transformers"):
+            raise UsageError(f"unknown engine {engine!r} of Qwen3-ASR.", hint="Known: auto, qwen-asr, transformers.")
+        require_batch_size(batch_size)
+        require_positive(max_new_tokens=max_new_tokens)
+        self._runtime = TorchRuntime(device, dtype, device_map, "no", threads, trust_remote_code)
+        self._requested = model
+        self._revision = revision
+        self._asked_engine: Engine = engine
+        self._asked_batch_size: int | AutoBatch = batch_size
+        self._max_new_tokens = max_new_tokens
+        self._context = context
+
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        """What decides the transcripts. Raises `ModelError` if the weights are not to be found."""
+        return ComponentSpec(
+            "transcriber",
+            "qwen-asr",
+            self._found.model.rsplit("/", maxsplit=1)[-1],
+            self._found.model,
+            self._found.revision,
+            {
+                **self._runtime.settings(),
+                **self._versions,
+                "context": self._context,
+                "engine": self._engine,
+                "max_new_tokens": self._max_new_tokens,
+                "num_beams": 1,
+                "padding": "longest of the batch, left, masked",
+                "repetitions": "more than 20 in a row are written once",
+                "sample_rate": SAMPLE_RATE,
+                "torch": minor_version("torch", "torch", "torch"),
+                **LOOP_SETTINGS,
+            },
+        )
+
+    @property
+    def sample_rate(self) -> int:
+        """16 000 Hz."""
+        return SAMPLE_RATE
+
+    def supports(self, language: str) -> bool:
+        """Whether it is one of the model's 30 languages."""
+        return primary_code(language) in LANGUAGES
+
+    def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
+        """One transcript per clip ((T,) float32 at 16 kHz), in order; [] for no clips.
+
+        A clip that is empty, not finite or not (T,), and one that the engine fails on, has `error`.
+        Raises `UnknownNameError` for a language that the model does not know, `ModelError` if it cannot be loaded.
+        """
+        name = LANGUAGES[require_language(language, tuple(LANGUAGES), str(self._requested))]
+        if not clips:
+            return []
+        looped: set[int] = set()
+
+        def decode(batch: list[Samples]) -> list[Decoded]:
+            if self._engine == "qwen-asr":
+                return self._packaged(batch, name)
+            found = []
+            for clip, (tokens, cut) in zip(batch, self._requests(batch, name), strict=True):
+                processor = self._native.processor
+                # The name and the mark that end the request were given, so what follows is all text.
+                raw = processor.tokenizer.decode(tokens, skip_special_tokens=True)
+                found.append(Decoded(str(processor.extract_transcription(f"language {name}{_ASR_TEXT}{raw}")), cut))
+                if is_loop(raw):
+                    looped.add(id(clip))
+            return found
+
+        with self._runtime.running():
+            results = transcribe_batches(clips, size=self._batch_size, decode=decode, engine="Qwen3-ASR")
+        return [replace(r, loop=True) if id(clip) in looped else r for clip, r in zip(clips, results, strict=True)]
+
+    def _requests(self, batch: list[Samples], name: str) -> list[tuple[list[int], bool]]:
+        return self._native.write(batch, language=name, prompt=self._context or None)
+
+    def _packaged(self, batch: list[Samples], name: str) -> list[Decoded]:
+        try:
+            answers = self._package.transcribe(
+                audio=[(clip.astype("float32", copy=False), SAMPLE_RATE) for clip in batch],
+                context=self._context,
+                language=[name] * len(batch),
+            )
+        except ValueError as error:
+            raise RuntimeError(str(error)) from error
+        return [Decoded(str(answer.text)) for answer in answers]
+
+    @cached_property
+    def _found(self) -> FoundWeights:
+        return find_weights(self._requested, revision=self._revision)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        """Which engine reads these weights; its choice loads nothing."""
+        if self._asked_engine != "auto":
+            return self._asked_engine
+        file = self._found.path / "config.json"
+        try:
+            config = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ModelError(
+                f"{self._found.path} is no Qwen3-ASR model: {file.name} cannot be read ({error}).",
+                hint="Give the folder or repository of the model.",
+            ) from error
+        return "qwen-asr" if "thinker_config" in config else "transformers"
+
+    @property
+    def _versions(self) -> dict[str, Setting]:
+        if self._engine == "transformers":
+            return {"transformers": minor_version("transformers", "transformers", "torch")}
+        try:
+            return {"qwen_asr": minor_version("qwen-asr", "qwen_asr", "qwen-asr")}
+        except MissingExtraError as error:
+            raise self._missing(error) from error
+
+    @cached_property
+    def _batch_size(self) -> BatchSize:
+        if self._engine == "transformers":
+            return self._native.batch_size(self._asked_batch_size)
+        return BatchSize(_AUTO_BATCH if self._asked_batch_size == "auto" else self._asked_batch_size)
+
+    @cached_property
+    def _native(self) -> RequestModel:
+        return RequestModel(self._found.path, "Qwen3ASR", self._runtime, self._max_new_tokens)
+
+    @cached_property
+    def _package(self) -> Any:
+        """The loaded `qwen_asr.Qwen3ASRModel`."""
+        torch = imported_torch()
+        try:
+            from qwen_asr import Qwen3ASRModel
+        except ImportError as error:
+            raise self._missing(error) from error
+        place = self._runtime.device_map if self._runtime.device_map is not None else self._runtime.resolved_device()
+        try:
+            loaded = Qwen3ASRModel.from_pretrained(
+                str(self._found.path),
+                dtype=getattr(torch, self._runtime.dtype),
+                device_map=place,
+                max_inference_batch_size=-1,  # the batches are made here
+                max_new_tokens=self._max_new_tokens,
+            )
+            # It passes on no decode settings, so they are set where generation looks for them.
+            loaded.model.thinker.generation_config.update(do_sample=False, num_beams=1)
+            return loaded
+        except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+            raise ModelError(
+                f"the model in {self._found.path} cannot be loaded by qwen-asr: {error}.",
+                hint="Check device and dtype, or give the form for transformers (its name ends in -hf).",
+            ) from error
+
+    def _missing(self, error: ImportError) -> MissingExtraError:
+        return MissingExtraError(
+            f"the weights {self._found.model} are in the form that the package qwen-asr reads, which is not installed "
+            f"({getattr(error, 'name', None) or 'qwen_asr'}).",
+            hint="Run: pip install 'squtr[qwen-asr]' in an environment of its own, or give the form for transformers "
+            "(Qwen/Qwen3-ASR-1.7B-hf).",
+        )

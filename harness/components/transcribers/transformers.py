@@ -1,0 +1,344 @@
+"""Recognition with any `AutoModelForSpeechSeq2Seq` of transformers, Whisper included."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ....errors import ModelError, UsageError
+from ....loaders.records import Samples
+from ...protocols import ComponentSpec, Hypothesis, Setting, Transcript
+from ..weights import FoundWeights, find_weights
+from .common import (
+    LOOP_SETTINGS,
+    MAX_TOKENS,
+    WINDOW_S,
+    BatchSize,
+    Decoded,
+    heard_by_kind,
+    joined_windows,
+    minor_version,
+    primary_code,
+    require_language,
+    require_n_best,
+    require_positive,
+    transcribe_batches,
+)
+from .torch_models import AutoBatch, TorchRuntime, imported_transformers, require_batch_size
+
+# Kinds of clips for Whisper; for other models the length is the kind.
+_LONG, _ONE_WINDOW = -2, -1
+# transformers gives a beam that never ended -1e9.
+_NO_SCORE = -1e8
+
+
+class TransformersTranscriber:
+    """A speech-to-text model of transformers.
+
+    `model` is a folder, a Hub repository (with `revision`), or `whisper-…` for `openai/whisper-…`. `device`, `dtype`,
+    `device_map`, `mixed_precision`, `threads` and `trust_remote_code` are those of `TorchRuntime`. `batch_size` is how
+    many clips are decoded together, "auto" for what the device's memory suggests; it is halved where that was too much.
+
+    `beam_size` 1 is greedy. `n_best` > 1 gives that many hypotheses of the beam with the scores of transformers:
+    log-probability over length to the power of the model's length penalty (1 unless it says otherwise).
+    `max_new_tokens` caps a transcript, which is then marked `truncated`. `languages` are the codes that the model
+    knows: Whisper tells them itself, other models must be told, and they get no language token, as they have none.
+
+    Whisper hears a clip of up to 30 s in one window padded with silence, without timestamps; a longer one by the
+    library's sequential algorithm, with timestamps, at temperature 0, without thresholds, each window without the text
+    before it unless `condition_on_previous_text`. The library keeps no other hypotheses there: a long clip has one,
+    with the mean score of its windows. Other models hear the whole clip, and only clips of exactly the same length
+    share a batch: padding, masked or not, changes what Moonshine and others write.
+
+    Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        revision: str | None = None,
+        device: str = "auto",
+        dtype: str = "float32",
+        device_map: str | Mapping[str, str | int] | None = None,
+        mixed_precision: str = "no",
+        threads: int = 0,
+        batch_size: int | AutoBatch = "auto",
+        beam_size: int = 1,
+        n_best: int = 1,
+        max_new_tokens: int = MAX_TOKENS,
+        condition_on_previous_text: bool = False,
+        languages: Sequence[str] = (),
+        trust_remote_code: bool = False,
+    ) -> None:
+        require_batch_size(batch_size)
+        require_positive(max_new_tokens=max_new_tokens)
+        require_n_best(n_best, beam_size)
+        self._runtime = TorchRuntime(device, dtype, device_map, mixed_precision, threads, trust_remote_code)
+        whisper = isinstance(model, str) and model.startswith("whisper-") and not Path(model).exists()
+        self._requested = f"openai/{model}" if whisper else model
+        self._revision = revision
+        self._asked_batch_size = batch_size
+        self._beam_size = beam_size
+        self._n_best = n_best
+        self._max_new_tokens = max_new_tokens
+        self._condition = condition_on_previous_text
+        self._told_languages = tuple(primary_code(language) for language in languages)
+
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        """What decides the transcripts. Raises `ModelError` if the weights are not to be found."""
+        return ComponentSpec(
+            "transcriber",
+            "transformers",
+            self._found.model.rsplit("/", maxsplit=1)[-1],
+            self._found.model,
+            self._found.revision,
+            {
+                **self._runtime.settings(),
+                "long_clips": "sequential windows with timestamps" if self._is_whisper else "whole",
+                "max_new_tokens": self._max_new_tokens,
+                "num_beams": self._beam_size,
+                "padding": "silence" if self._is_whisper else "none, clips of equal length share a batch",
+                "sample_rate": self.sample_rate,
+                "task": "transcribe",
+                "temperature": 0.0,
+                "timestamps": False,
+                "torch": minor_version("torch", "torch", "torch"),
+                "transformers": minor_version("transformers", "transformers", "torch"),
+                **({"window_s": WINDOW_S} if self._is_whisper else {}),
+                **self._unusual,
+                **LOOP_SETTINGS,
+            },
+        )
+
+    @property
+    def _unusual(self) -> dict[str, Setting]:
+        """Options recorded only where they are not the default: results from before they existed stay valid."""
+        settings: dict[str, Setting] = {}
+        if self._n_best > 1:
+            settings["n_best"] = self._n_best
+        if self._condition:
+            settings["condition_on_previous_text"] = True
+        return settings
+
+    @cached_property
+    def sample_rate(self) -> int:
+        """What the model's feature extractor says, in Hz."""
+        return int(self._processor.feature_extractor.sampling_rate)
+
+    @property
+    def weights(self) -> Path:
+        """Where the weights lie."""
+        return self._found.path
+
+    def supports(self, language: str) -> bool:
+        """Whether the model knows this language, by its own list or by the one given."""
+        return primary_code(language) in self._languages
+
+    def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
+        """One transcript per clip ((T,) float32 at `sample_rate`), in order; [] for no clips.
+
+        A clip that is empty, not finite or not (T,), and one that the engine fails on, has `error`.
+        Raises `UnknownNameError` for a language that the model does not know, `ModelError` if it cannot be loaded.
+        """
+        code = require_language(language, self._languages, str(self._requested))
+
+        def hear(kind: int, alike: list[Samples]) -> list[Transcript]:
+            short = kind != _LONG
+            return transcribe_batches(
+                alike,
+                size=self._batch_size if short else 1,
+                decode=lambda batch: self._short(batch, code) if short else [self._long(clip, code) for clip in batch],
+                engine="transformers",
+            )
+
+        with self._runtime.running():
+            return heard_by_kind(clips, self._kind, hear)
+
+    def _kind(self, clip: Samples) -> int:
+        """Clips of one kind may share a batch."""
+        if not self._is_whisper:
+            return clip.size
+        return _LONG if clip.ndim == 1 and clip.size > WINDOW_S * self.sample_rate else _ONE_WINDOW
+
+    def _short(self, clips: list[Samples], code: str) -> list[Decoded]:
+        inputs = self._inputs(clips, padding="max_length" if self._is_whisper else True, truncation=self._is_whisper)
+        if self._n_best > 1:
+            return self._several(inputs, code)
+        # One call: otherwise a stray timestamp in the text would make transformers hear the rest of the window again.
+        options = {"return_timestamps": False, "force_unique_generate_call": True} if self._is_whisper else {}
+        return [self._decoded(row) for row in self._generate(inputs, code, **options).tolist()]
+
+    def _several(self, inputs: Any, code: str) -> list[Decoded]:
+        """The n best of each clip."""
+        options = {
+            "num_return_sequences": self._n_best,
+            "return_dict_in_generate": True,
+            "output_scores": True,  # otherwise the scores of the sequences are thrown away too
+        }
+        if self._is_whisper:
+            # Whisper's own `generate` runs the same search n times, for the best of each. So the search of all models
+            # is called, with Whisper's prompt.
+            search = imported_transformers().GenerationMixin.generate
+            prompt = self._prompt(code, len(inputs["input_features"]))
+            output = self._called(search, self._model, **inputs, decoder_input_ids=prompt, **options)
+            sequences = output.sequences[:, prompt.shape[1] :]
+        else:
+            output = self._generate(inputs, code, **options)
+            sequences = output.sequences
+        rows, scores, n = sequences.tolist(), output.sequences_scores.tolist(), self._n_best
+        return [
+            self._decoded(rows[i], tuple(zip(rows[i : i + n], scores[i : i + n], strict=True)))
+            for i in range(0, len(rows), n)
+        ]
+
+    def _prompt(self, code: str, number: int) -> Any:
+        """(number, prompt) ids: start, language, task, no timestamps."""
+        import torch
+
+        known = self._model.generation_config
+        ids = [known.decoder_start_token_id]
+        if self._is_multilingual:
+            ids += [known.lang_to_id[f"<|{code}|>"], known.task_to_id["transcribe"]]
+        ids.append(known.no_timestamps_token_id)
+        return torch.tensor([ids] * number, device=self._model.device)
+
+    def _long(self, clip: Samples, code: str) -> Decoded:
+        inputs = self._inputs([clip], padding="longest", truncation=False)
+        several = {"return_dict_in_generate": True, "output_scores": True} if self._n_best > 1 else {}
+        output = self._generate(
+            inputs,
+            code,
+            return_timestamps=True,
+            return_segments=True,
+            temperature=0.0,
+            condition_on_prev_tokens=self._condition,
+            **several,
+        )
+        (segments,) = output["segments"]
+        text = "".join(
+            self._processor.tokenizer.decode(segment["tokens"], skip_special_tokens=True) for segment in segments
+        )
+        written: dict[int, int] = {}
+        # The segments of one window share its result. What a capped window wrote after its last timestamp is not lost:
+        # the next window begins there. Only a window without timestamps is cut.
+        for segment in segments:
+            window = id(segment["result"])
+            written[window] = written.get(window, 0) + len(segment["tokens"])
+        truncated = any(count >= self._max_new_tokens for count in written.values())
+        if not several:
+            return Decoded(text, truncated)
+        scores = {id(segment["result"]): float(segment["result"]["sequences_scores"]) for segment in segments}
+        return Decoded(text, truncated, joined_windows(text, [(scores[w], count) for w, count in written.items()]))
+
+    def _inputs(self, clips: list[Samples], *, padding: str | bool, truncation: bool) -> Any:
+        try:
+            inputs = self._processor.feature_extractor(
+                [clip.astype("float32", copy=False) for clip in clips],
+                sampling_rate=self.sample_rate,
+                padding=padding,
+                truncation=truncation,
+                return_attention_mask=True,
+                return_tensors="pt",
+            )
+        except (ValueError, IndexError) as error:  # fewer samples than one window of the spectrum, most often
+            raise RuntimeError(f"the feature extractor refuses the clip ({error})") from error
+        return inputs.to(self._model.device, dtype=self._model.dtype)
+
+    def _generate(self, inputs: Any, code: str, **options: Any) -> Any:
+        if self._is_whisper and self._is_multilingual:
+            options |= {"language": code, "task": "transcribe"}
+        return self._called(self._model.generate, **inputs, **options)
+
+    def _called(self, search: Any, *arguments: Any, **options: Any) -> Any:
+        options |= {"do_sample": False, "num_beams": self._beam_size, "max_new_tokens": self._max_new_tokens}
+        try:
+            with self._runtime.inference(self._model):
+                return search(*arguments, **options)
+        except ValueError as error:  # its settings contradict what is asked, whatever the clip
+            raise ModelError(
+                f"the model {self._requested} refuses to decode: {error}.",
+                hint="Check its generation_config.json and max_new_tokens.",
+            ) from error
+        except IndexError as error:  # transformers looks for the last token of a search that wrote none
+            raise RuntimeError(f"the search found nothing that the model may write ({error})") from error
+
+    def _decoded(self, row: list[int], several: Sequence[tuple[list[int], float]] = ()) -> Decoded:
+        """What a row of generated ids says, beside other hypotheses (ids, score)."""
+        hypotheses = tuple(Hypothesis(self._text(ids)[0], score) for ids, score in several if score > _NO_SCORE)
+        return Decoded(*self._text(row), hypotheses)
+
+    def _text(self, row: list[int]) -> tuple[str, bool]:
+        """(text, truncated)."""
+        tokenizer = self._processor.tokenizer
+        kept = [i for i in row if i not in self._special]
+        return tokenizer.decode(kept, skip_special_tokens=True), len(kept) >= self._max_new_tokens
+
+    @cached_property
+    def _special(self) -> frozenset[int]:
+        return frozenset(self._processor.tokenizer.all_special_ids)
+
+    @cached_property
+    def _found(self) -> FoundWeights:
+        found = find_weights(self._requested, revision=self._revision)
+        # The processor is one file or, in older models, several.
+        needed = (("config.json",), ("processor_config.json", "preprocessor_config.json"))
+        for names in needed:
+            if not any((found.path / name).is_file() for name in names):
+                raise ModelError(
+                    f"{found.path} is no speech model for transformers: it lacks {' or '.join(names)}.",
+                    hint="Give a model saved with its processor, or load it with the backend 'faster-whisper'.",
+                )
+        return found
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            content = json.loads((self._found.path / name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{self._found.path / name} cannot be read: {error}.") from error
+        return content if isinstance(content, dict) else {}
+
+    @cached_property
+    def _is_whisper(self) -> bool:
+        return self._read("config.json").get("model_type") == "whisper"
+
+    @cached_property
+    def _is_multilingual(self) -> bool:
+        return bool(self._read("generation_config.json").get("is_multilingual", False))
+
+    @cached_property
+    def _languages(self) -> tuple[str, ...]:
+        if self._told_languages:
+            return self._told_languages
+        if not self._is_whisper:
+            raise UsageError(
+                f"the model {self._requested} does not say which languages it knows.",
+                hint="Give them, for example languages=['en'].",
+            )
+        if not self._is_multilingual:
+            return ("en",)
+        codes = tuple(token[2:-2] for token in self._read("generation_config.json").get("lang_to_id", {}))
+        if not codes:
+            raise ModelError(
+                f"the generation_config.json of {self._requested} lists no languages (lang_to_id).",
+                hint="Take the file from the openai/whisper model that it was trained from.",
+            )
+        return codes
+
+    @cached_property
+    def _batch_size(self) -> BatchSize:
+        return self._runtime.batch_size(self._asked_batch_size, self._model)
+
+    @cached_property
+    def _processor(self) -> Any:
+        return self._runtime.load_part("AutoProcessor", self._found.path)
+
+    @cached_property
+    def _model(self) -> Any:
+        return self._runtime.load_model("AutoModelForSpeechSeq2Seq", self._found.path)

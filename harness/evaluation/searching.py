@@ -1,0 +1,381 @@
+"""The second stage: every distinct text is searched once per retriever, whatever systems and conditions share it.
+
+A retriever made of others (a hybrid, a reranker) combines the rankings of its parts, which are searched like any other.
+A corpus that must be embedded is shared among processes, and so are the searches in it; a lexical index is built and
+searched by the main process alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, cast
+
+import numpy as np
+
+from ...errors import ModelError, SqutrError, StorageError
+from ...loaders.corpus import Corpus
+from ..components.retrievers.dense import DenseRetriever
+from ..processes import Processes, complete, gather_long
+from ..progress import counting
+from ..protocols import Hit
+from .demands import Need, Sounds, bottom_up, is_composite, sound_demands, text_demands, text_sha256
+from .hearing import sentences
+from .listeners import Failure, Listened, Tools
+from .listening import take_in
+from .plan import Plan
+from .store import Corner, Ranking, Store
+
+LEAST_UNIT, LARGEST_UNIT = 256, 4096
+"""Texts that are searched and kept together: the more, the larger the corpus that each unit goes through once."""
+DOCUMENTS_PER_TEXT = 1024
+COMBINED_UNIT = 64
+"""Texts whose rankings are combined and kept together: a reranker reads every document for every text anyway."""
+
+
+@dataclass(slots=True)
+class Searched:
+    """Rankings by retriever key, subset and what was searched with (a text, or a sound of an end-to-end system).
+
+    `failed` says why a retriever failed on a subset, `index_s` what indexing a subset took when it was done. `indexed`
+    is the subset that a retriever (by its identity) holds now.
+    """
+
+    rankings: dict[tuple[str, int], dict[str, dict[str, Ranking]]] = field(default_factory=dict)
+    failed: dict[tuple[tuple[str, int], str], Failure] = field(default_factory=dict)
+    index_s: dict[tuple[tuple[str, int], str], float] = field(default_factory=dict)
+    indexed: dict[int, str] = field(default_factory=dict)
+
+
+def search_all(plan: Plan, listened: Mapping[str, Listened], depth: int, tools: Tools) -> Searched:
+    """Search everything that the systems ask for. A retriever that fails on a subset is noted, the others go on.
+
+    Raises `StorageError` at once.
+    """
+    found = Searched()
+    texts = text_demands(plan, listened, depth, tools)
+    sounds = sound_demands(plan, listened, depth, tools)
+    # A part is searched before what is made of it.
+    for need in bottom_up(texts):
+        by_subset = texts[need.key][1]
+        spoken = sounds.get(need.key, [])
+        total = sum(map(len, by_subset.values())) + sum(len(s) for d in spoken for s in d.by_subset.values())
+        advance = counting(tools.tell, f"searching with {need.retriever.spec.name}", total)
+        for subset, distinct in by_subset.items():
+            place = Place(plan, subset, need, found)
+            _guarded(found, need.key, subset, search=_TextSearch(place, list(distinct)), tools=tools, advance=advance)
+            # While the corpus is indexed.
+            for demand in spoken:
+                search = _SoundSearch(place, demand, list(demand.by_subset.get(subset, ())))
+                _guarded(found, demand.key, subset, search=search, tools=tools, advance=advance)
+    return found
+
+
+class _Search(Protocol):
+    """One retriever on one subset. `items` are texts or sounds, `keys` name them in the store."""
+
+    @property
+    def corner(self) -> Corner: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def items(self) -> Sequence[str]: ...
+    @property
+    def keys(self) -> Sequence[str]: ...
+    @property
+    def unit(self) -> int:
+        """How many items are searched together. It follows from the data alone, as what is searched together may."""
+        ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether every process searches its share."""
+        ...
+
+    def open(self) -> None:
+        """Open the corpus."""
+        ...
+
+    def prepare(self, rank: int, size: int) -> None: ...
+    def index(self) -> float | None:
+        """Get ready to search; the seconds that it took, None if there was nothing to do."""
+        ...
+
+    def search(self, items: Sequence[str]) -> list[list[Hit]]: ...
+
+
+def _guarded(
+    found: Searched, key: tuple[str, int], subset: str, *, search: _Search, tools: Tools, advance: Callable[[int], None]
+) -> None:
+    """Search, and note what came of it or why it failed; the same in every process."""
+    outcome: _Outcome | None = None
+    failure: Failure | None = None
+    try:
+        outcome = _search(search, tools, advance)
+    except SqutrError as error:
+        failure = error
+    except _ElsewhereError as error:
+        failure = error.failure
+    if isinstance(failure, StorageError):
+        raise failure
+    if failure is not None or outcome is None:
+        found.failed[key, subset] = failure or ModelError(f"{subset} was not searched.")
+        return
+    found.rankings.setdefault(key, {})[subset] = outcome.rankings
+    found.index_s[key, subset] = outcome.index_s
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    rankings: dict[str, Ranking]
+    index_s: float
+
+
+class _ElsewhereError(Exception):
+    """Another process failed; this one gives up too."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+def _together(processes: Processes, work: Callable[[], None]) -> None:
+    """Do the work in this process and wait for the others; all of them fail if one fails."""
+    failure: Failure | None = None
+    try:
+        work()
+    except SqutrError as error:
+        failure = error
+    failures = {rank: other for rank, other in enumerate(processes.gather(failure)) if other is not None}
+    # Every process takes the same one; a full disk stops everything, so it goes first.
+    for rank, other in sorted(failures.items(), key=lambda pair: not isinstance(pair[1], StorageError)):
+        raise other if rank == processes.rank else _ElsewhereError(other)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An item that is not known: its place among those that are not, and its key."""
+
+    place: int
+    item: str
+    key: str
+
+
+def _search(search: _Search, tools: Tools, advance: Callable[[int], None]) -> _Outcome:
+    processes, store = tools.processes, tools.store
+    main = processes.rank == 0
+    known: dict[str, Ranking] = {}
+    taken: list[float] = []
+
+    def look() -> None:
+        search.open()
+        if store is not None and main:
+            known.update(store.rankings(search.corner, search.keys))
+            taken.extend(seconds for seconds in (store.indexing_s(search.corner),) if seconds is not None)
+
+    _together(processes, look)
+    if processes.size > 1:
+        known = dict(gather_long(processes, list(known.items()))[0])
+    units = _units(search, known)
+    missing = sum(map(len, units))
+    advance(len(search.items) - missing)
+    made: list[tuple[int, Ranking]] = []
+    if missing:
+        began = time.perf_counter()
+        _together(processes, lambda: search.prepare(processes.rank, processes.size))
+        prepared_s = time.perf_counter() - began
+
+        def work() -> None:
+            mine = units[processes.rank :: processes.size] if search.shared else units if main else []
+            seconds = search.index() if mine else None
+            if seconds is not None and not taken:
+                # A corpus to embed is embedded by then: that is what its index costs.
+                taken.append(prepared_s + seconds)
+                if store is not None and main:
+                    store.keep_indexing_s(search.corner, taken[0])
+            for unit in mine:
+                made.extend(_searched(search, unit, store))
+                advance(len(unit) * (processes.size if search.shared else 1))
+
+        _together(processes, work)
+    new = complete(gather_long(processes, made), missing, "searches")
+    known.update(zip((asked.key for unit in units for asked in unit), new, strict=True))
+    if missing:
+        take_in(tools)
+    rankings = {item: known[key] for item, key in zip(search.items, search.keys, strict=True)}
+    return _Outcome(rankings, taken[0] if taken else 0.0)
+
+
+def _units(search: _Search, known: Mapping[str, Ranking]) -> list[list[_Asked]]:
+    """What is not known, in units of all items: so each is searched with the same others in any number of processes."""
+    units: list[list[_Asked]] = []
+    place = 0
+    for start in range(0, len(search.items), search.unit):
+        stop = start + search.unit
+        pairs = zip(search.items[start:stop], search.keys[start:stop], strict=True)
+        unit = [_Asked(place + i, *pair) for i, pair in enumerate(pair for pair in pairs if pair[1] not in known)]
+        place += len(unit)
+        if unit:
+            units.append(unit)
+    return units
+
+
+def _searched(search: _Search, unit: Sequence[_Asked], store: Store | None) -> list[tuple[int, Ranking]]:
+    """The rankings of a unit with their places, kept before they are returned. Blank texts are not searched with."""
+    started = time.perf_counter()
+    items = [asked.item for asked in unit if asked.item.strip()]
+    with sentences(f"searching {len(items)} texts"):
+        found = list(search.search(items)) if items else []
+        for item, hits in zip(items, found, strict=False):
+            check_hits(hits, item)
+    if len(found) != len(items):
+        raise ModelError(
+            f"a retriever gave {len(found)} rankings for {len(items)} texts.",
+            hint="It must give one per text, in order.",
+        )
+    seconds = (time.perf_counter() - started) / len(unit)
+    by_item = dict(zip(items, found, strict=True))
+    rankings = [Ranking.of(by_item.get(a.item, [])[: search.depth], seconds) for a in unit]
+    if store is not None:
+        store.keep_rankings(search.corner, {a.key: r for a, r in zip(unit, rankings, strict=True)})
+    return [(a.place, r) for a, r in zip(unit, rankings, strict=True)]
+
+
+def check_hits(hits: Sequence[Hit], item: str) -> None:
+    """Raise `ModelError` for a score that is no finite number, or an id that is no text."""
+    for hit in hits:
+        if not math.isfinite(hit.score):
+            score = "NaN" if math.isnan(hit.score) else hit.score
+            raise ModelError(f"document {hit.document_id!r} has the score {score} for {item[:80]!r}.")
+        if not isinstance(hit.document_id, str):
+            raise ModelError(f"a retriever gave the document id {hit.document_id!r}, which is no text.")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A retriever at a depth, and a subset with its corpus, which is opened when it is needed."""
+
+    plan: Plan
+    subset: str
+    need: Need
+    found: Searched
+
+    @property
+    def corpus(self) -> Corpus:
+        """The corpus."""
+        return self.plan.corpus(self.subset)
+
+    @property
+    def language(self) -> str:
+        """Its language."""
+        return self.plan.data.subsets[self.subset]
+
+    def open(self) -> None:
+        """Open the corpus."""
+        len(self.corpus)
+
+    def corner(self, retriever: str) -> Corner:
+        """Where rankings by a retriever (or an end-to-end system) of this fingerprint are kept."""
+        return Corner(retriever, self.corpus.digest, self.language, self.need.depth)
+
+    @property
+    def unit(self) -> int:
+        """How many items are searched together."""
+        return min(LARGEST_UNIT, max(LEAST_UNIT, len(self.corpus) // DOCUMENTS_PER_TEXT))
+
+    def prepare(self, rank: int, size: int) -> None:
+        """Do this process's share of the retriever's work on the corpus, if it can be shared."""
+        retriever = self.need.retriever
+        if hasattr(retriever, "prepare"):
+            with sentences(f"preparing {retriever.spec.name} for {self.subset}"):
+                retriever.prepare(self.corpus, language=self.language, rank=rank, size=size)
+
+    def index(self) -> float | None:
+        """The seconds that indexing took, None if the retriever holds this corpus already."""
+        retriever = self.need.retriever
+        if self.found.indexed.get(id(retriever)) == self.subset:
+            return None
+        self.found.indexed.pop(id(retriever), None)
+        started = time.perf_counter()
+        with sentences(f"indexing {self.subset} with {retriever.spec.name}"):
+            retriever.index(self.corpus, language=self.language)
+        self.found.indexed[id(retriever)] = self.subset
+        return time.perf_counter() - started
+
+
+class _TextSearch:
+    """A retriever with texts."""
+
+    def __init__(self, place: Place, texts: Sequence[str]) -> None:
+        self._place, self._retriever = place, place.need.retriever
+        self.depth = place.need.depth
+        self.items = texts
+        self.keys = [text_sha256(text) for text in texts]
+        self.shared = is_composite(self._retriever) or hasattr(self._retriever, "prepare")
+        self._of_parts: list[Mapping[str, Ranking]] = []
+
+    @cached_property
+    def corner(self) -> Corner:
+        return self._place.corner(self._retriever.spec.fingerprint)
+
+    @property
+    def unit(self) -> int:
+        return COMBINED_UNIT if is_composite(self._retriever) else self._place.unit
+
+    def open(self) -> None:
+        self._place.open()
+
+    def prepare(self, rank: int, size: int) -> None:
+        if not is_composite(self._retriever):
+            self._place.prepare(rank, size)
+            return
+        found, depth = self._place.found, self._retriever.part_depth(self.depth)
+        for part in self._retriever.parts:
+            key = Need(part, depth).key
+            if (key, self._place.subset) in found.failed:
+                raise found.failed[key, self._place.subset]
+            self._of_parts.append(found.rankings[key][self._place.subset])
+
+    def index(self) -> float | None:
+        return None if is_composite(self._retriever) else self._place.index()
+
+    def search(self, items: Sequence[str]) -> list[list[Hit]]:
+        if not is_composite(self._retriever):
+            return self._retriever.search(items, k=self.depth)
+        rankings = [[list(of_part[item].hits) for item in items] for of_part in self._of_parts]
+        return self._retriever.combine(items, rankings, self._place.corpus, k=self.depth)
+
+
+class _SoundSearch:
+    """An end-to-end encoder with the vectors of sounds."""
+
+    shared = True
+
+    def __init__(self, place: Place, demand: Sounds, sounds: Sequence[str]) -> None:
+        self._place, self._demand = place, demand
+        self.depth = place.need.depth
+        self.items = self.keys = sounds
+
+    @cached_property
+    def corner(self) -> Corner:
+        return self._place.corner(self._demand.key[0])
+
+    @property
+    def unit(self) -> int:
+        return self._place.unit
+
+    def open(self) -> None:
+        self._place.open()
+
+    def prepare(self, rank: int, size: int) -> None:
+        self._place.prepare(rank, size)
+
+    def index(self) -> float | None:
+        return self._place.index()
+
+    def search(self, items: Sequence[str]) -> list[list[Hit]]:
+        retriever = cast(DenseRetriever, self._place.need.retriever)
+        return retriever.search_vectors(np.stack([self._demand.vectors[item] for item in items]), k=self.depth)

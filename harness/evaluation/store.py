@@ -1,0 +1,323 @@
+"""What an evaluation made, kept by content: sounds, transcripts, rankings. A killed run continues from here.
+
+One SQLite file below a folder: a transaction per shard survives a kill at any point. The main process writes to it;
+every other process writes to a file of its own beside it, and the main process takes those in (`merge`). So no two
+processes ever write to one file, which network file systems do not do well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sqlite3
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+from ...errors import IntegrityError, StorageError
+from ..protocols import Hit, Hypothesis, Transcript
+
+NAME = "evaluations"
+# Rankings have rowids: without, a row above a quarter of a page takes a page of its own.
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS sounds (encoded TEXT PRIMARY KEY, pcm TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS transcripts (
+    audio TEXT, language TEXT, listener TEXT,
+    text TEXT NOT NULL, loop INTEGER NOT NULL, truncated INTEGER NOT NULL,
+    seconds REAL NOT NULL, front_end_seconds REAL NOT NULL, audio_s REAL NOT NULL, hypotheses TEXT NOT NULL,
+    PRIMARY KEY (audio, language, listener)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS rankings (
+    retriever TEXT, corpus TEXT, language TEXT, depth INTEGER, query TEXT,
+    hits BLOB NOT NULL, seconds REAL NOT NULL,
+    PRIMARY KEY (retriever, corpus, language, depth, query)
+);
+CREATE TABLE IF NOT EXISTS indexing (
+    retriever TEXT, corpus TEXT, language TEXT, seconds REAL NOT NULL, PRIMARY KEY (retriever, corpus, language)
+) WITHOUT ROWID;
+"""
+_TABLES = ("sounds", "transcripts", "rankings", "indexing")
+_BUSY_S = 60.0
+# Older SQLites refuse more variables than 999 in one statement.
+_KEYS_AT_ONCE = 500
+_COUNT = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class Corner:
+    """Where rankings belong: the retriever's fingerprint, the digest of the corpus, its language, the depth."""
+
+    retriever: str
+    corpus: str
+    language: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The hits of one text, and the seconds that the search took.
+
+    They are held as bytes: as objects, 100 hits would take ten times as much memory.
+    """
+
+    packed: bytes
+    seconds: float
+
+    @classmethod
+    def of(cls, hits: Sequence[Hit], seconds: float) -> Self:
+        """The ranking of these hits."""
+        ids = json.dumps([hit.document_id for hit in hits]).encode("ascii")
+        scores = struct.pack(f"<{len(hits)}d", *[hit.score for hit in hits])
+        return cls(zlib.compress(b"".join((_COUNT.pack(len(hits)), scores, ids)), 1), seconds)
+
+    @property
+    def content(self) -> bytes:
+        """The hits as bytes, the same wherever they were packed: a count, scores as float64, ids as JSON.
+
+        Raises `IntegrityError` if they are damaged.
+        """
+        try:
+            return zlib.decompress(self.packed)
+        except zlib.error as error:
+            raise _damaged(error) from error
+
+    @property
+    def columns(self) -> tuple[list[str], tuple[float, ...]]:
+        """The ids of the documents and their scores, best first. Raises `IntegrityError` if they are damaged."""
+        content = self.content
+        try:
+            (count,) = _COUNT.unpack_from(content)
+            scores = struct.unpack_from(f"<{count}d", content, _COUNT.size)
+            ids = json.loads(content[_COUNT.size + 8 * count :])
+            if len(ids) != count:
+                raise ValueError(f"{len(ids)} ids came with {count} scores")
+        except (struct.error, ValueError, TypeError) as error:
+            raise _damaged(error) from error
+        return ids, scores
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """As `columns`, as hits."""
+        return tuple(map(Hit, *self.columns))
+
+
+def _damaged(error: Exception) -> IntegrityError:
+    return IntegrityError(f"a stored ranking cannot be read: {error}.", hint=f"Remove {NAME}.sqlite: it is made again.")
+
+
+class Store:
+    """The store below `folder`, for process `rank`, which writes to the file `own`.
+
+    Raises `StorageError` if the disk refuses.
+    """
+
+    def __init__(self, folder: Path, *, rank: int = 0) -> None:
+        self.folder = folder
+        self.path = folder / f"{NAME}.sqlite"
+        self.own = self.path if rank == 0 else folder / f"{NAME}.{socket.gethostname()}.{rank}.{os.getpid()}.sqlite"
+        with _named(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with self._open(self.own) as connection:
+            connection.executescript(_SCHEMA)
+
+    @staticmethod
+    def exists(folder: Path) -> bool:
+        """Whether an evaluation has kept anything below `folder`."""
+        return (folder / f"{NAME}.sqlite").exists()
+
+    @contextlib.contextmanager
+    def _open(self, path: Path) -> Iterator[sqlite3.Connection]:
+        with _named(path), contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as connection, connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def _readers(self) -> Iterator[list[sqlite3.Connection]]:
+        """Connections to the files that this process reads: its own and the main one, whose word is the last."""
+        paths = dict.fromkeys((self.own, self.path))
+        with contextlib.ExitStack() as stack:
+            yield [stack.enter_context(self._open(path)) for path in paths if path.exists()]
+
+    def _known(self, query: str, keys: Iterable[str], *fixed: object) -> Iterator[tuple[Any, ...]]:
+        """The rows of `query`, which asks for `fixed` and, in the place of `{}`, for any of many keys."""
+        left = iter(dict.fromkeys(keys))
+        with self._readers() as connections:
+            while some := list(islice(left, _KEYS_AT_ONCE)):
+                statement = query.format(", ".join("?" * len(some)))
+                for connection in connections:
+                    yield from connection.execute(statement, (*fixed, *some))
+
+    def sounds(self, encoded: Iterable[str]) -> dict[str, str]:
+        """The PCM digest of the sounds that are known, by the sha256 of their files."""
+        return dict(self._known("SELECT encoded, pcm FROM sounds WHERE encoded IN ({})", encoded))
+
+    def transcripts(self, audio: Iterable[str], *, language: str, listener: str) -> dict[str, Transcript]:
+        """The known transcripts of these sounds (PCM digests), by sound. Raises `IntegrityError` for a damaged one."""
+        query = (
+            "SELECT audio, text, loop, truncated, seconds, front_end_seconds, hypotheses FROM transcripts"
+            " WHERE language = ? AND listener = ? AND audio IN ({})"
+        )
+        found: dict[str, Transcript] = {}
+        for digest, text, loop, truncated, seconds, front_s, hypotheses in self._known(
+            query, audio, language, listener
+        ):
+            best = self._hypotheses(hypotheses)
+            found[digest] = Transcript(text, "", bool(loop), bool(truncated), seconds, front_s, best)
+        return found
+
+    def _hypotheses(self, content: str) -> tuple[Hypothesis, ...]:
+        if content == "[]":
+            return ()
+        try:
+            return tuple(Hypothesis(text, score) for text, score in json.loads(content))
+        except (ValueError, TypeError) as error:
+            raise IntegrityError(
+                f"a transcript in {self.path} cannot be read: {error}.", hint="Remove the file: it is made again."
+            ) from error
+
+    def keep_heard(
+        self,
+        sounds: Mapping[str, str],
+        transcripts: Mapping[str, tuple[Transcript, float]],
+        *,
+        language: str,
+        listener: str,
+    ) -> None:
+        """Keep file and PCM digests, and transcripts with their sound's duration in s. Failed ones are tried again."""
+        rows = [
+            (
+                digest, language, listener, t.text, t.loop, t.truncated, t.seconds, t.front_end_seconds, audio_s,
+                json.dumps([(h.text, h.score) for h in t.hypotheses], ensure_ascii=False),
+            )
+            for digest, (t, audio_s) in transcripts.items()
+            if not t.error
+        ]  # fmt: skip
+        with self._open(self.own) as connection:
+            connection.executemany("INSERT OR IGNORE INTO sounds VALUES (?, ?)", list(sounds.items()))
+            connection.executemany("INSERT OR IGNORE INTO transcripts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def speed(self, listener: str) -> float | None:
+        """Seconds of work per second of sound, over all that this listener heard; None if it heard nothing yet."""
+        with self._readers() as connections:
+            query = "SELECT SUM(seconds + front_end_seconds), SUM(audio_s) FROM transcripts WHERE listener = ?"
+            sums = [connection.execute(query, (listener,)).fetchone() for connection in connections]
+        audio_s = sum(row[1] or 0.0 for row in sums)
+        return sum(row[0] or 0.0 for row in sums) / audio_s if audio_s else None
+
+    def rankings(self, corner: Corner, queries: Iterable[str]) -> dict[str, Ranking]:
+        """The known rankings of these texts (sha256), by text."""
+        query = (
+            "SELECT query, hits, seconds FROM rankings"
+            " WHERE retriever = ? AND corpus = ? AND language = ? AND depth = ? AND query IN ({})"
+        )
+        key = (corner.retriever, corner.corpus, corner.language, corner.depth)
+        return {text: Ranking(bytes(hits), seconds) for text, hits, seconds in self._known(query, queries, *key)}
+
+    def keep_rankings(self, corner: Corner, rankings: Mapping[str, Ranking]) -> None:
+        """Keep the rankings of these texts (sha256)."""
+        rows = [
+            (corner.retriever, corner.corpus, corner.language, corner.depth, query, r.packed, r.seconds)
+            for query, r in rankings.items()
+        ]
+        with self._open(self.own) as connection:
+            connection.executemany("INSERT OR IGNORE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def indexing_s(self, corner: Corner) -> float | None:
+        """The seconds that indexing took when it was done first, None if it was not."""
+        query = "SELECT seconds FROM indexing WHERE retriever = ? AND corpus = ? AND language = ?"
+        key = (corner.retriever, corner.corpus, corner.language)
+        with self._readers() as connections:
+            rows = [connection.execute(query, key).fetchone() for connection in connections]
+        return next((float(row[0]) for row in rows if row is not None), None)
+
+    def keep_indexing_s(self, corner: Corner, seconds: float) -> None:
+        """Keep the seconds that indexing took; what is already known stays."""
+        with self._open(self.own) as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO indexing VALUES (?, ?, ?, ?)",
+                (corner.retriever, corner.corpus, corner.language, seconds),
+            )
+
+    def merge(self, others: Iterable[Path] = ()) -> None:
+        """Take in what other processes wrote, and remove the files of those that are gone.
+
+        `others` are files that are known to be there: a network file system may list new ones late.
+        """
+        for path in sorted({*self.folder.glob(f"{NAME}.*.*.sqlite"), *others}):
+            with self._open(path) as theirs, self._open(self.path) as ours:
+                for table in _TABLES:
+                    for rows in _rows_of(theirs, table, path):
+                        places = ", ".join("?" * len(rows[0]))
+                        ours.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)  # noqa: S608
+            if _is_gone(path):
+                _remove(path)
+
+    def clear(self) -> None:
+        """Empty this process's own file. Call it after the main process has merged, which then has less to read."""
+        if self.own != self.path:
+            with self._open(self.own) as connection:
+                for table in _TABLES:
+                    connection.execute(f"DELETE FROM {table}")  # noqa: S608
+
+    def close(self) -> None:
+        """Remove this process's own file. Call it after the main process has merged."""
+        if self.own != self.path:
+            _remove(self.own)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors of this file as `StorageError`s that name it."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise StorageError(
+            f"the store {path} cannot be used: {error}.",
+            hint="Free space if the disk is full. If the file is damaged, remove it: it is made again.",
+        ) from error
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"the store {path} cannot be used: {error.strerror or error}.",
+            hint="Free space or choose another home.",
+        ) from error
+
+
+def _rows_of(connection: sqlite3.Connection, table: str, path: Path) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of a table, some at a time; none if a process was killed before it made the table."""
+    with _named(path):
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
+            return
+        cursor = connection.execute(f"SELECT * FROM {table}")  # noqa: S608
+    while True:
+        with _named(path):
+            rows = cursor.fetchmany(_KEYS_AT_ONCE)
+        if not rows:
+            return
+        yield rows
+
+
+def _is_gone(path: Path) -> bool:
+    """Whether the process that writes this file has ended. One on another machine is taken to live."""
+    writer, _, number = path.name.removeprefix(f"{NAME}.").removesuffix(".sqlite").rpartition(".")
+    host, _, _rank = writer.rpartition(".")
+    if host != socket.gethostname() or not number.isdigit():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _remove(path: Path) -> None:
+    for leftover in (path, path.with_name(f"{path.name}-journal")):
+        leftover.unlink(missing_ok=True)

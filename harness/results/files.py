@@ -1,0 +1,139 @@
+"""The files of a result, the same for every benchmark: a JSON file of a model, and tables beside it.
+
+results/<system>/<config>.json
+results/<system>/<config>.<table>.parquet
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ...errors import DataError, StorageError
+
+
+class FileModel(BaseModel):
+    """A part of a result: unknown fields are refused, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def file_name(name: str) -> str:
+    """`name` as a safe file name.
+
+    >>> file_name("whisper-base + BM25")
+    'whisper-base+BM25'
+    """
+    return re.sub(r"[^\w.+-]+", "-", name.replace(" + ", "+")).strip("-")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write to a temporary name beside `path`, then rename. Raises `StorageError` if the disk refuses."""
+    temporary: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            temporary = file.name
+            file.write(content)
+        # Temporary files are private; a result is not.
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}.", hint="Free space or choose another folder."
+        ) from error
+
+
+def result_path(folder: Path, system: str, config: str) -> Path:
+    """Where the JSON of a result lies below `folder`."""
+    return folder / "results" / file_name(system) / f"{config}.json"
+
+
+def write_tables(path: Path, tables: Mapping[str, pa.Table | None]) -> None:
+    """Write the tables of the result at `path` beside it, by name; None is none."""
+    for name, table in tables.items():
+        if table is not None:
+            sink = pa.BufferOutputStream()
+            pq.write_table(table, sink, compression="zstd")
+            write_atomically(path.with_suffix(f".{name}.parquet"), sink.getvalue().to_pybytes())
+
+
+def write_model(path: Path, model: BaseModel) -> Path:
+    """Write a model as JSON and return its path."""
+    content = json.dumps(model.model_dump(mode="json"), ensure_ascii=False, indent=2, allow_nan=False)
+    write_atomically(path, content.encode("utf-8") + b"\n")
+    return path
+
+
+def read_model(model: type[Model], path: Path, *, otherwise: str) -> Model:
+    """The model in a JSON file. Raises `DataError` naming file and field; `otherwise` says what a wrong file is."""
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.", hint="Check the path.") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.", hint="Check the path.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise DataError(f"{path} is {otherwise}: {place}: {first['msg']}.", hint="Run the evaluation again.") from error
+
+
+def read_result_table(path: Path, name: str, schema: pa.Schema, *, rows: int | None) -> pa.Table:
+    """The table of that name beside the result at `path`.
+
+    Raises `DataError` naming it if it cannot be read, or has other columns or another number of rows (None: any).
+    """
+    table_path = path.with_suffix(f".{name}.parquet")
+    try:
+        table = pq.read_table(table_path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
+    if table.schema.names != schema.names or (rows is not None and table.num_rows != rows):
+        raise DataError(f"{table_path} does not fit {path.name}.", hint="Run the evaluation again.")
+    return table
+
+
+def result_paths(folder: Path, *, command: str) -> list[Path]:
+    """The JSON files of all results below `folder`, sorted. Raises `DataError` naming `command` if there are none."""
+    paths = _all_paths(folder) if folder.is_dir() else []
+    if not paths:
+        raise DataError(f"{folder} holds no results.", hint=f"Run `{command}` with --out on that folder first.")
+    return paths
+
+
+def is_of_benchmark(path: Path, benchmark: str) -> bool:
+    """Whether a JSON file is a result of a benchmark, by what it says itself; False for what cannot be read."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and content.get("benchmark") == benchmark
+
+
+def holds_benchmark(folder: Path, benchmark: str) -> bool:
+    """Whether the results below `folder` are a benchmark's. Raises `DataError` where only some of them are."""
+    kinds = {is_of_benchmark(path, benchmark): path for path in _all_paths(folder)}
+    if len(kinds) > 1:
+        raise DataError(
+            f"{kinds[True]} is a result of {benchmark}, {kinds[False]} of another benchmark.",
+            hint="Keep the results of different benchmarks in folders of their own.",
+        )
+    return True in kinds
+
+
+def _all_paths(folder: Path) -> list[Path]:
+    return sorted((folder / "results").glob("*/*.json"))
