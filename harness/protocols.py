@@ -261,7 +261,7 @@ class Preparable(Protocol):
         ...
 
 
-class RankedRun(Protocol):
+class PrecomputedRun(Protocol):
     """A ready ranking (a TREC run file): hits by query id instead of by text."""
 
     @property
@@ -278,7 +278,7 @@ class RankedRun(Protocol):
         ...
 
 
-class ReadyTranscripts(Protocol):
+class PrecomputedTranscripts(Protocol):
     """Transcripts that were made elsewhere: by query id instead of from sound."""
 
     @property
@@ -322,14 +322,14 @@ class Reply:
     """What an answerer said.
 
     A failed request has `error` set and empty `text`: it is counted, and scored as no reply. `truncated`: the length
-    cap cut the reply; `cut_sound`: some sound was longer than what the answerer takes and was cut. `seconds` is the
+    cap cut the reply; `audio_truncated`: some sound was longer than what the answerer takes and was cut. `seconds` is the
     time it took (a batch's time is shared equally).
     """
 
     text: str
     error: str = ""
     truncated: bool = False
-    cut_sound: bool = False
+    audio_truncated: bool = False
     seconds: float = 0.0
 
 
@@ -353,6 +353,6 @@ class Answerer(Protocol):
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
         """One reply per request, in order; [] for no requests. One that cannot be answered gives a reply with `error`.
 
-        An answerer that never hears has a member `hears` that is False: it is given no clips.
+        An answerer that never hears has a member `uses_audio` that is False: it is given no clips.
         """
         ...

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import DataError
-from ..harness.results.envelope import Score
+from ..harness.results.old import Score
 from .entry import Entry
 from .markdown import plain
 

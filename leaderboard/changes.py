@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import DataError
-from ..harness.results.comparable import aspects
-from ..harness.results.envelope import ITEM_SCHEMA
+from ..harness.results.old_comparable import aspects
+from ..harness.results.old import ITEM_SCHEMA
 from .findings import Findings
 from .hub import MAIN, Repository, Request
 from .records import file_sha256, read_items

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, UsageError
-from ..harness.results.envelope import MAIN_METRIC, TEXT_CONDITION, Result, Score
+from ..harness.results.old import MAIN_METRIC, TEXT_CONDITION, Result, Score
 from .entry import from_result, hub_link
 from .findings import number
 from .hub import HUB_ADDRESS, Repository, Sent, is_repository

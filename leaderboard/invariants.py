@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from ..harness.results.envelope import TEXT_CONDITION, Loss, Result, Score
+from ..harness.results.old import TEXT_CONDITION, Loss, Result, Score
 from .entry import limit_of
 from .findings import Findings, close, number
 from .rescore import RANKING_METRICS, best_ndcg

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..harness.escucha.results import Mcqa
 from ..harness.escucha.results import Result as EscuchaResult
-from ..harness.results.envelope import Loss, Score
+from ..harness.results.old import Loss, Score
 from ..harness.rir_mega.results import Rates
 from ..harness.rir_mega.results import Result as RirMegaResult
 from .findings import Findings, close, number

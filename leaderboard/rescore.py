@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..harness.metrics.stratified import unweighted_mean
-from ..harness.results.envelope import TEXT_CONDITION, Result, Score
+from ..harness.results.old import TEXT_CONDITION, Result, Score
 from .findings import Findings, close, number
 
 RANKING_METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10")

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ValidationError
 from ..errors import DataError
 from ..harness.escucha.results import ASK_SCHEMA
 from ..harness.escucha.results import Result as EscuchaResult
-from ..harness.results.comparable import aspects
-from ..harness.results.envelope import ITEM_SCHEMA, TEXT_CONDITION, Result
+from ..harness.results.old_comparable import aspects
+from ..harness.results.old import ITEM_SCHEMA, TEXT_CONDITION, Result
 from ..harness.rir_mega.results import PAIR_SCHEMA
 from ..harness.rir_mega.results import Result as RirMegaResult
 from .entry import Who, content_sha256

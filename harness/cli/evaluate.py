@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..evaluation.forecast import Forecast
     from ..processes import Processes
     from ..progress import Progress
-    from ..results.envelope import RunRecord
+    from ..results.old import RunRecord
     from ..systems import Overrides
 
 EXAMPLE = """example:

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page and say where it is."""
     from ..escucha.results import holds_escucha
     from ..report import attribution_json, make_report
-    from ..results.comparable import runs_folder
+    from ..results.old_comparable import runs_folder
     from ..rir_mega.results import holds_rir_mega
 
     out = arguments.out or arguments.folder / "report.html"

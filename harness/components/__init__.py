@@ -131,7 +131,7 @@ def load_transcriber(name: str, **options: Any) -> Transcriber:
     """
     usual = USUAL_TRANSCRIBERS.get(name)
     full_name = name if usual is None else f"{usual}:{name}"
-    kinds: tuple[Kind, ...] = ("transcriber", "ready_transcripts")
+    kinds: tuple[Kind, ...] = ("transcriber", "precomputed_transcripts")
     return cast(
         Transcriber, _load("transcriber", full_name, TRANSCRIBERS, options, kinds=kinds, also=USUAL_TRANSCRIBERS)
     )
@@ -145,7 +145,7 @@ def load_retriever(name: str, **options: Any) -> Retriever:
     >>> load_retriever("bm25").spec.name
     'BM25'
     """
-    return cast(Retriever, _load("retriever", name, RETRIEVERS, options, kinds=("retriever", "ranked_run")))
+    return cast(Retriever, _load("retriever", name, RETRIEVERS, options, kinds=("retriever", "precomputed_run")))
 
 
 def load_text_encoder(name: str, **options: Any) -> TextEncoder:

@@ -35,8 +35,8 @@ Kind = Literal[
     "front_end",
     "retriever",
     "encoder",
-    "ready_transcripts",
-    "ranked_run",
+    "precomputed_transcripts",
+    "precomputed_run",
     "answerer",
 ]
 PREFIX = "class:"
@@ -67,8 +67,8 @@ _SHAPES: Mapping[Kind, _Shape] = {
     "front_end": _Shape(("spec", "sample_rate"), {"enhance": (1, ())}, spec_kind="front_end"),
     "retriever": _Shape(("spec",), {"search": (1, ("k",)), "index": (1, ("language",)), **_SUPPORTS}, "retriever"),
     "encoder": _Shape(("spec",), {**_ENCODE, **_SUPPORTS}, spec_kind="encoder"),
-    "ready_transcripts": _Shape(("spec",), {"transcripts": (3, ()), **_SUPPORTS}, spec_kind="transcriber"),
-    "ranked_run": _Shape(("spec",), {"hits": (3, ("k",)), **_SUPPORTS}, spec_kind="retriever"),
+    "precomputed_transcripts": _Shape(("spec",), {"transcripts": (3, ()), **_SUPPORTS}, spec_kind="transcriber"),
+    "precomputed_run": _Shape(("spec",), {"hits": (3, ("k",)), **_SUPPORTS}, spec_kind="retriever"),
     "answerer": _Shape(("spec", "sample_rate"), {"answer": (1, ()), **_SUPPORTS}, spec_kind="answerer"),
 }
 _NAMES: Mapping[Kind, str] = {
@@ -77,8 +77,8 @@ _NAMES: Mapping[Kind, str] = {
     "front_end": "a front end",
     "retriever": "a retriever",
     "encoder": "a text encoder",
-    "ready_transcripts": "ready transcripts",
-    "ranked_run": "a ranked run",
+    "precomputed_transcripts": "ready transcripts",
+    "precomputed_run": "a ranked run",
     "answerer": "an answerer",
 }
 

@@ -51,9 +51,9 @@ class NamedAnswerer:
         return isinstance(self.answerer, TextOnlyAnswerer)
 
     @property
-    def hears(self) -> bool:
+    def uses_audio(self) -> bool:
         """Whether it is given sound."""
-        return bool(getattr(self.answerer, "hears", True))
+        return bool(getattr(self.answerer, "uses_audio", True))
 
     def text_only(self) -> NamedAnswerer:
         """Its control: its reader without the sound. Raises `UsageError` for ready replies."""
@@ -62,7 +62,7 @@ class NamedAnswerer:
                 f"{self.name} was made elsewhere and cannot be asked without sound.",
                 hint="Leave the control text-only out, or evaluate ready replies alone.",
             )
-        control = TextOnlyAnswerer(reader=self.answerer)
+        control = TextOnlyAnswerer(llm=self.answerer)
         return NamedAnswerer(control.spec.name, control)
 
 
@@ -90,7 +90,7 @@ class _Maker:
             return self._named(name, self._component(parts[0], {}))
         reader = self._component(parts[1], {})
         if parts[0] == TEXT_ONLY:
-            return self._named(name, load_answerer(TEXT_ONLY, reader=reader))
+            return self._named(name, load_answerer(TEXT_ONLY, llm=reader))
         return self._named(name, self._cascade(parse_component("transcriber", parts[0]), reader, {}))
 
     def mapping(self, value: Any, place: str) -> NamedAnswerer:
@@ -105,7 +105,7 @@ class _Maker:
         name = _text(fields.pop("name", ""), "name", place)
         if "text_only" in fields:
             reader = self.mapping(fields.pop("text_only"), f"{place}.text_only").answerer
-            return self._named(name, self._made(TEXT_ONLY, fields, place, reader=reader))
+            return self._named(name, self._made(TEXT_ONLY, fields, place, llm=reader))
         if "transcriber" in fields or "reader" in fields:
             reader = self.mapping(fields.pop("reader", None), f"{place}.reader").answerer
             entry = _transcriber_entry(fields.pop("transcriber", None), f"{place}.transcriber")
@@ -139,7 +139,7 @@ class _Maker:
             raise UsageError(
                 f"{entry.backend} has transcripts by the id of a query, not by sound.", hint="Give a transcriber."
             )
-        return self._made("cascade", options, place, transcriber=cast(Transcriber, made.component), reader=reader)
+        return self._made("cascade", options, place, transcriber=cast(Transcriber, made.component), llm=reader)
 
     def _made(self, text: str, options: Mapping[str, Any], place: str, **parts: Any) -> Answerer:
         backend = text.partition(":")[0]
@@ -204,7 +204,7 @@ def with_controls(answerers: Sequence[NamedAnswerer]) -> list[NamedAnswerer]:
     found = list(answerers)
     fingerprints = {one.answerer.spec.fingerprint for one in found}
     for one in answerers:
-        if one.is_control or not one.hears or hasattr(one.answerer, "reply_of"):
+        if one.is_control or not one.uses_audio or hasattr(one.answerer, "reply_of"):
             continue
         control = one.text_only()
         if control.answerer.spec.fingerprint not in fingerprints:

@@ -130,7 +130,7 @@ def answer_all(answerer: Answerer, asks: Sequence[Ask], sounds: Sounds, tools: T
 
 def _own(answerer: Answerer, asks: Sequence[Ask], sounds: Sounds, tools: Tools, name: str) -> list[tuple[int, Reply]]:
     """The replies of this process's shards, each with its position."""
-    hears = getattr(answerer, "hears", True)
+    uses_audio = getattr(answerer, "uses_audio", True)
     processes, progress = tools.processes, tools.progress
     kept = KeptReplies(tools.cache, answerer.spec.fingerprint, rank=processes.rank)
     shards = [shard for i, shard in enumerate(shards_of(asks)) if i % processes.size == processes.rank]
@@ -141,7 +141,7 @@ def _own(answerer: Answerer, asks: Sequence[Ask], sounds: Sounds, tools: Tools, 
         clips: dict[str, Samples] = {}
         faults: dict[int, str] = {}
         for i in shard:
-            names = asks[i].audios if hears else ()
+            names = asks[i].audios if uses_audio else ()
             try:
                 keys[i] = request_key(asks[i].request(()), [sounds.digest(audio) for audio in names])
                 if kept.get(keys[i]) is None:
@@ -162,7 +162,7 @@ def _own(answerer: Answerer, asks: Sequence[Ask], sounds: Sounds, tools: Tools, 
         known = {i: kept.get(keys[i]) for i in shard if i not in faults}
         new = [i for i, reply in known.items() if reply is None]
         if new:
-            requests = [asks[i].request([clips[audio] for audio in asks[i].audios] if hears else ()) for i in new]
+            requests = [asks[i].request([clips[audio] for audio in asks[i].audios] if uses_audio else ()) for i in new]
             replies = ask(answerer, requests, name)
             kept.add([(keys[i], reply) for i, reply in zip(new, replies, strict=True)])
             known |= zip(new, replies, strict=True)
@@ -170,7 +170,7 @@ def _own(answerer: Answerer, asks: Sequence[Ask], sounds: Sounds, tools: Tools, 
         done += len(shard)
         heard += sum(asks[i].question.duration_s for i in shard if asks[i].question.duration_s >= 0)
         if progress is not None:
-            progress(stage, done, total, audio_s=heard if hears else 0.0)
+            progress(stage, done, total, audio_s=heard if uses_audio else 0.0)
     return found
 
 

@@ -30,7 +30,7 @@ from ..metering import Meter
 from ..processes import Alone, Processes
 from ..progress import Progress
 from ..protocols import Reply
-from ..results.envelope import Environment
+from ..results.old import Environment
 from .answerers import NamedAnswerer, check_answerers, with_controls
 from .answering import Answered, Sounds, Tools, answer_all
 from .asking import LANGUAGE, Ask, asks_of
@@ -214,7 +214,7 @@ def _answered(
     sounds = Sounds(plan.data)
     made = _Made(plan, options, everyone, environment(), tools.processes.size)
     for one in everyone:
-        asks = [ask for ask in plan.asks if ask.id not in plan.missing and (one.hears or not ask.spoken)]
+        asks = [ask for ask in plan.asks if ask.id not in plan.missing and (one.uses_audio or not ask.spoken)]
         with Meter() as meter:
             try:
                 made.answered[one.name] = answer_all(one.answerer, asks, sounds, tools, name=one.name)
@@ -272,7 +272,7 @@ def _record(made: _Made, one: NamedAnswerer, config: str) -> AskRecord:
     plan, options = made.plan, made.options
     replies = made.answered[one.name].replies
     statistics = options.statistics
-    every = [ask for ask in plan.of(config) if one.hears or not ask.spoken]
+    every = [ask for ask in plan.of(config) if one.uses_audio or not ask.spoken]
     main = _orders(every, options.permutations)
     missing = frozenset(plan.missing)
     asked = [ask for ask in every if ask.id not in missing]
@@ -365,7 +365,7 @@ def _data_info(plan: _Plan, config: str, options: Options) -> DataInfo:
 def _controls(made: _Made, one: NamedAnswerer, asks: Sequence[Ask]) -> dict[str, Control]:
     found: dict[str, Control] = {}
     answered, missing, statistics = made.answered, made.plan.missing, made.options.statistics
-    text_only = None if one.is_control or not one.hears else _control_of(one, made.everyone)
+    text_only = None if one.is_control or not one.uses_audio else _control_of(one, made.everyone)
     own_order = [ask for ask in asks if ask.order is None and not ask.spoken and ask.id not in missing]
     replies = answered[one.name].replies
 
@@ -404,7 +404,7 @@ def _failures(asks: Sequence[Ask], replies: Mapping[Any, Reply]) -> Failures:
         n=len(given),
         failed=sum(errors.values()),
         truncated=sum(reply.truncated for reply in given),
-        cut_sound=sum(reply.cut_sound for reply in given),
+        audio_truncated=sum(reply.audio_truncated for reply in given),
         empty=sum(not reply.error and not reply.text.strip() for reply in given),
         errors=dict(errors.most_common(_MOST_ERRORS)),
     )
@@ -414,7 +414,7 @@ def _timing(
     one: NamedAnswerer, asks: Sequence[Ask], replies: Mapping[Any, Reply], meter: Meter, processes: int
 ) -> Timing:
     taken = math.fsum(_seconds(replies, ask) for ask in asks)
-    heard = math.fsum(ask.question.duration_s for ask in asks if ask.question.duration_s >= 0) if one.hears else 0.0
+    heard = math.fsum(ask.question.duration_s for ask in asks if ask.question.duration_s >= 0) if one.uses_audio else 0.0
     return Timing(
         answer_s=taken,
         audio_s=heard,

@@ -21,7 +21,7 @@ from ...errors import DataError, SqutrError, StorageError
 from ..answers.reply_text import strip_reasoning
 from ..metrics.statistics import mean_interval
 from ..protocols import AnswerRequest, Reply
-from ..results.envelope import Score
+from ..results.old import Score
 from .answerers import NamedAnswerer
 from .answering import Tools, ask
 from .asking import LANGUAGE, Ask

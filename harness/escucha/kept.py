@@ -55,7 +55,7 @@ class KeptReplies:
     def _take(self, line: bytes) -> None:
         try:
             row: Any = json.loads(line)
-            key, reply = row["key"], Reply(row["text"], "", row["truncated"], row["cut_sound"], row["seconds"])
+            key, reply = row["key"], Reply(row["text"], "", row["truncated"], row["audio_truncated"], row["seconds"])
         except (ValueError, KeyError, TypeError):
             # A killed process leaves a line unfinished: its reply is made again.
             return
@@ -74,7 +74,7 @@ class KeptReplies:
                     "key": key,
                     "text": reply.text,
                     "truncated": reply.truncated,
-                    "cut_sound": reply.cut_sound,
+                    "audio_truncated": reply.audio_truncated,
                     "seconds": reply.seconds,
                 },
                 ensure_ascii=False,

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from ..results.envelope import Environment, Score
+from ..results.old import Environment, Score
 from ..results.files import (
     FileModel,
     holds_benchmark,
@@ -46,7 +46,7 @@ ASK_SCHEMA = pa.schema(
         ("reply", pa.string()),
         ("error", pa.string()),
         ("truncated", pa.bool_()),
-        ("cut_sound", pa.bool_()),
+        ("audio_truncated", pa.bool_()),
         # The letter of the item's own option that was chosen, null for none; how it was said.
         ("parsed", pa.string()),
         ("status", pa.string()),
@@ -185,7 +185,7 @@ class Failures(FileModel):
     n: int
     failed: int
     truncated: int
-    cut_sound: int
+    audio_truncated: int
     empty: int
     errors: dict[str, int]
 

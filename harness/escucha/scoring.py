@@ -20,7 +20,7 @@ from ..answers.verifiers.registry import Verifier, load_verifier
 from ..metrics.comparison import compare
 from ..metrics.statistics import mean_interval
 from ..protocols import Reply
-from ..results.envelope import Score
+from ..results.old import Score
 from .asking import SPOKEN, Ask, Order
 from .results import Aif, Mcqa, Paired, Slice
 
@@ -300,7 +300,7 @@ def _row(ask: Ask, gone: str, reply: Reply | None, sounds: Mapping[str, str]) ->
         "reply": said.text,
         "error": said.error,
         "truncated": said.truncated,
-        "cut_sound": said.cut_sound,
+        "audio_truncated": said.audio_truncated,
         "parsed": None,
         "status": "missing_audio" if gone else "",
         "how": "",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from ..protocols import CompositeRetriever, Retriever
-from ..results.envelope import TEXT_CONDITION
+from ..results.old import TEXT_CONDITION
 from ..systems.system import Cascade, EndToEnd, System
 from .asking import search_texts
 from .listeners import Listened, Tools, Vector, listener_of

@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..results.envelope import Environment
+from ..results.old import Environment
 
 PACKAGES = (
     "accelerate",

@@ -21,7 +21,7 @@ from ..data import open_data
 from ..metering import Meter
 from ..processes import Alone, Processes
 from ..progress import Progress
-from ..results.envelope import Result, RunRecord, write_result, write_run
+from ..results.old import Result, RunRecord, write_result, write_run
 from ..systems.reading import load_systems
 from ..systems.system import Cascade, EndToEnd, RunOnly, System
 from .environment import environment

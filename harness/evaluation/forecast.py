@@ -17,7 +17,7 @@ from ...loaders.records import Samples
 from ..components.encoders.cache import DirectoryEmbeddingCache
 from ..processes import Alone
 from ..protocols import Retriever
-from ..results.envelope import TEXT_CONDITION
+from ..results.old import TEXT_CONDITION
 from ..systems.system import System
 from .demands import Need, all_needs, is_composite, searcher_of, sound_demands, text_demands, text_sha256
 from .evaluate import Options, silent

@@ -13,7 +13,7 @@ from ...loaders.keyed import keyed_seed
 from ...loaders.records import Samples, SpokenQuery
 from ..metering import percentiles
 from ..protocols import Retriever
-from ..results.envelope import TEXT_CONDITION, Latency, RunRecord
+from ..results.old import TEXT_CONDITION, Latency, RunRecord
 from ..systems.system import Cascade, EndToEnd, System
 from .asking import search_texts
 from .demands import Need, all_needs, searcher_of

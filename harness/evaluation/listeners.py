@@ -15,7 +15,7 @@ from ..components.encoders.cache import EmbeddingCache
 from ..components.retrievers.dense import DenseRetriever
 from ..processes import Processes
 from ..progress import Progress
-from ..protocols import AudioTextEncoder, FrontEnd, ReadyTranscripts, Transcriber, Transcript
+from ..protocols import AudioTextEncoder, FrontEnd, PrecomputedTranscripts, Transcriber, Transcript
 from ..systems.system import Cascade, EndToEnd, System
 from .plan import Cell
 from .store import Store
@@ -85,7 +85,7 @@ class Ear:
 class Ready:
     """A listener that reads what was made elsewhere; without transcripts it only says which queries there are."""
 
-    transcripts: ReadyTranscripts | None
+    transcripts: PrecomputedTranscripts | None
 
     @property
     def key(self) -> str:
@@ -102,7 +102,7 @@ def listener_of(system: System) -> Ear | Ready:
     """What listens for a system."""
     if isinstance(system, Cascade):
         if system.listener is None:
-            return Ready(system.ready_transcripts)
+            return Ready(system.precomputed_transcripts)
         return Ear(system.listener, system.front_end)
     return Ear(system.encoder, system.front_end) if isinstance(system, EndToEnd) else Ready(None)
 

@@ -17,7 +17,7 @@ from ...loaders.records import Query, SpokenQuery
 from ..metering import WaitMeter
 from ..processes import complete, gather_long
 from ..protocols import Transcript
-from ..results.envelope import TEXT_CONDITION
+from ..results.old import TEXT_CONDITION
 from .hearing import Hearing, checked_transcript, sentences
 from .listeners import Ear, Failure, Heard, Listened, Ready, Tools, listener_of
 from .plan import Cell, Plan

@@ -11,7 +11,7 @@ from ...loaders.corpus import Corpus, as_corpus
 from ...loaders.paired import PairedData, config_subsets
 from ...loaders.partial import PartialData
 from ...loaders.records import Query
-from ..results.envelope import TEXT_CONDITION
+from ..results.old import TEXT_CONDITION
 from ..systems.system import Cascade, RunOnly, System, check_systems
 
 Cell = tuple[str, str]
@@ -94,7 +94,7 @@ def _distinct(queries: Sequence[Query], subset: str) -> list[Query]:
 
 
 def _is_ready_run(system: System) -> bool:
-    return isinstance(system, RunOnly) or (isinstance(system, Cascade) and system.ranked_run is not None)
+    return isinstance(system, RunOnly) or (isinstance(system, Cascade) and system.precomputed_run is not None)
 
 
 def expand_configs(data: PairedData, names: Sequence[str]) -> list[str]:

@@ -15,8 +15,8 @@ from ... import __version__
 from ...errors import DataError, ModelError, SqutrError
 from ...loaders.keyed import RECIPE_VERSION
 from ...loaders.records import Query
-from ..protocols import RankedRun
-from ..results.envelope import (
+from ..protocols import PrecomputedRun
+from ..results.old import (
     SECONDS_SCHEMA,
     TEXT_CONDITION,
     DataInfo,
@@ -176,7 +176,7 @@ def _answered(made: Made, system: System, cell: Cell, depth: int) -> list[Answer
     if condition == TEXT_CONDITION and not isinstance(system, RunOnly) and searcher_of(system, made.tools):
         found = _rankings(made, system, subset, depth)
         return [Answered(q, None, "", None, "", q.text, found[q.text]) for q in queries]
-    ranked = system.run if isinstance(system, RunOnly) else system.ranked_run if isinstance(system, Cascade) else None
+    ranked = system.run if isinstance(system, RunOnly) else system.precomputed_run if isinstance(system, Cascade) else None
     if condition == TEXT_CONDITION and ranked is not None:
         ready = _ready_rankings(ranked, cell, queries, depth)
         return [Answered(q, None, "", None, "", q.text, r) for q, r in zip(queries, ready, strict=True)]
@@ -207,7 +207,7 @@ def _answered(made: Made, system: System, cell: Cell, depth: int) -> list[Answer
     return answers
 
 
-def _ready_rankings(run: RankedRun, cell: Cell, queries: Sequence[Query], depth: int) -> list[Ranking]:
+def _ready_rankings(run: PrecomputedRun, cell: Cell, queries: Sequence[Query], depth: int) -> list[Ranking]:
     """What a ready run holds for these queries."""
     with sentences(f"reading {run.spec.name} of {' under '.join(cell)}"):
         found = list(run.hits(*cell, [query.id for query in queries], k=depth))

@@ -16,7 +16,7 @@ from ..metrics.ranking import RankingScores, order_hits, score_ranking
 from ..metrics.statistics import Interval, corpus_rate_interval, mean_interval
 from ..metrics.stratified import unweighted_loss, unweighted_mean, unweighted_mean_interval
 from ..protocols import Transcript
-from ..results.envelope import Loss, Score
+from ..results.old import Loss, Score
 from ..text.normalizers import load_normalizer
 from .store import Ranking
 

@@ -20,7 +20,7 @@ from ... import __version__
 from ...errors import DataError, UsageError, unknown_name
 from ...loaders.evaluation_file import SPLIT, control_name, task_name
 from ...loaders.keyed import RECIPE_VERSION
-from ..results.envelope import (
+from ..results.old import (
     MAIN_METRIC,
     TEXT_CONDITION,
     DataInfo,

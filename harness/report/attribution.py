@@ -12,7 +12,7 @@ from ..metrics.alignment import align
 from ..metrics.attribution import Attribution, Estimate, TokenClassLoss, attribute_rates, loss_by_token_class
 from ..metrics.error_counts import default_unit, tokens
 from ..metrics.key_tokens import capitalized_words, key_token_errors
-from ..results.envelope import MAIN_METRIC, Score
+from ..results.old import MAIN_METRIC, Score
 from ..text.normalizers import recorded_normalizer
 from .data import Key, Run, Section, System
 from .formats import UNDEFINED, condition_words, escape, interval, number, percent

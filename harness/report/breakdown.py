@@ -10,7 +10,7 @@ import numpy as np
 
 from ...loaders.conditions import parse_condition
 from ..metrics.statistics import difference_interval
-from ..results.envelope import MAIN_METRIC, Score
+from ..results.old import MAIN_METRIC, Score
 from .data import Key, Run, Section, System
 from .formats import number
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...loaders.conditions import parse_condition
-from ..results.envelope import MAIN_METRIC, Score
+from ..results.old import MAIN_METRIC, Score
 from . import svg
 from .data import Run, Section, System
 from .formats import MINUS, condition_words, interval, number

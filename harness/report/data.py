@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from ..results.comparable import aspects, has_words, refuse_mixture
-from ..results.envelope import MAIN_METRIC, TEXT_CONDITION, Loss, Result, RunRecord, Score, SystemInfo
+from ..results.old_comparable import aspects, has_words, refuse_mixture
+from ..results.old import MAIN_METRIC, TEXT_CONDITION, Loss, Result, RunRecord, Score, SystemInfo
 from ..text.languages import is_written_without_spaces
 from .formats import escape, language_name, severity
 

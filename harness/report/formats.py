@@ -6,7 +6,7 @@ import html
 import math
 
 from ...loaders.conditions import parse_condition
-from ..results.envelope import TEXT_CONDITION, Score
+from ..results.old import TEXT_CONDITION, Score
 
 UNDEFINED = "–"
 MINUS = "−"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...loaders.conditions import parse_condition
-from ..results.comparable import share_words
-from ..results.envelope import MAIN_METRIC, Loss, Score
+from ..results.old_comparable import share_words
+from ..results.old import MAIN_METRIC, Loss, Score
 from .data import Run, Section, System, component_name
 from .formats import escape, interval, level, number, percent, plural
 from .tables import swatch

@@ -10,8 +10,8 @@ from importlib import resources
 from pathlib import Path
 
 from ...errors import UsageError
-from ..results.comparable import partial_folders, runs_folder
-from ..results.envelope import read_runs
+from ..results.old_comparable import partial_folders, runs_folder
+from ..results.old import read_runs
 from ..results.files import write_atomically
 from .attribution import RunAttribution, attribution_tables, attributions
 from .breakdown import breakdowns

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..results.envelope import Result
+from ..results.old import Result
 from ..results.files import file_name
 from .data import Section
 from .formats import UNDEFINED, escape

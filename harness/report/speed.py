@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..results.envelope import MAIN_METRIC
+from ..results.old import MAIN_METRIC
 from . import svg
 from .data import Section, System
 from .formats import condition_words, escape, number

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..results.envelope import SystemInfo
+from ..results.old import SystemInfo
 from .data import Section, component_name
 from .formats import escape, plural
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..results.envelope import MAIN_METRIC, TEXT_CONDITION, Failures, Loss, Score
+from ..results.old import MAIN_METRIC, TEXT_CONDITION, Failures, Loss, Score
 from . import svg
 from .breakdown import Breakdown
 from .data import Run, Section, System

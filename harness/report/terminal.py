@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-from ..results.envelope import MAIN_METRIC, TEXT_CONDITION, RunRecord
+from ..results.old import MAIN_METRIC, TEXT_CONDITION, RunRecord
 from .data import Run, Section, sections
 from .formats import UNDEFINED, interval, number, percent, plural
 from .headline import IMPORTED, part_words

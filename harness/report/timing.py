@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ..results.envelope import Timing
+from ..results.old import Timing
 from .data import Section, System
 from .formats import UNDEFINED, condition_words, escape, number, percent
 from .tables import breakable, scrollable, swatch

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..metrics.compare_items import MetricComparison, compare_items, correct, metric_names
-from ..results.envelope import MAIN_METRIC, TEXT_CONDITION, Score
+from ..results.old import MAIN_METRIC, TEXT_CONDITION, Score
 from .data import Run, Section, System, component_name
 from .formats import UNDEFINED, condition_words, escape, interval, number, percent, plural
 from .systems import described, parts_of

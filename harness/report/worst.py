@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..results.envelope import MAIN_METRIC, TEXT_CONDITION
+from ..results.old import MAIN_METRIC, TEXT_CONDITION
 from .data import Key, Run, Section, System
 from .formats import severity
 

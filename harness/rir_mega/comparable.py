@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from ...errors import DataError
-from ..results.comparable import share_words
+from ..results.old_comparable import share_words
 from .results import Result
 
 

@@ -21,7 +21,7 @@ from ...loaders.records import Samples
 from ..evaluation.hearing import sentences
 from ..metering import gpu_memory_mb, peak_memory_mb, percentiles
 from ..protocols import FrontEnd, Transcriber
-from ..results.envelope import Latency
+from ..results.old import Latency
 from ..systems.building import Builder, Overrides
 from ..systems.entries import ComponentEntry
 from .arms import REVERB, PairArms

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ...errors import UsageError
 from ..evaluation.listeners import Ear, Ready
-from ..protocols import FrontEnd, ReadyTranscripts, Transcriber
+from ..protocols import FrontEnd, PrecomputedTranscripts, Transcriber
 from ..results.files import file_name
 from ..systems.building import Builder, Overrides
 from ..systems.entries import ComponentEntry
@@ -30,7 +30,7 @@ class Recognizer:
     Raises `UsageError` for a front end before ready transcripts.
     """
 
-    transcriber: Transcriber | ReadyTranscripts
+    transcriber: Transcriber | PrecomputedTranscripts
     front_end: FrontEnd | None = None
     display_name: str = ""
     preset: str = ""
@@ -53,7 +53,7 @@ class Recognizer:
     def ear(self) -> Ear | Ready:
         """What listens for it."""
         if self.listener is None:
-            return Ready(cast(ReadyTranscripts, self.transcriber))
+            return Ready(cast(PrecomputedTranscripts, self.transcriber))
         return Ear(self.listener, self.front_end)
 
     @property

@@ -18,7 +18,7 @@ from ...loaders.rir_mega.recipe import RIR_MEGA_VERSION
 from ..components.parameter_count import parameter_count
 from ..evaluation.listeners import Heard, Listened
 from ..metrics.paired_arms import Draws
-from ..results.envelope import Environment, Timing
+from ..results.old import Environment, Timing
 from ..results.files import result_path
 from ..text.normalizers import Normalizer, load_normalizer
 from . import scoring

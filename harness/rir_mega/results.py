@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 
 from ..metrics.attribution import Estimate
-from ..results.envelope import Environment, Score, Timing
+from ..results.old import Environment, Score, Timing
 from ..results.files import (
     FileModel,
     holds_benchmark,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import DataError, UsageError
-from ..results.comparable import difference, runs_folder, share_words
-from ..results.envelope import Result, RunRecord, read_record, read_runs
+from ..results.old_comparable import difference, runs_folder, share_words
+from ..results.old import Result, RunRecord, read_record, read_runs
 from ..rir_mega import results as rir_mega
 from ..rir_mega.comparable import difference as rir_mega_difference
 from .items import read_items

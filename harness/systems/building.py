@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from ...errors import SqutrError, UsageError, unknown_name
 from ..components import ENCODERS, load_audio_text_encoder, load_front_end, load_retriever, load_transcriber
 from ..components.user_classes import find_user_class
-from ..protocols import AudioTextEncoder, FrontEnd, RankedRun, ReadyTranscripts, Retriever, Transcriber
+from ..protocols import AudioTextEncoder, FrontEnd, PrecomputedRun, PrecomputedTranscripts, Retriever, Transcriber
 from .caches import Caches
 from .entries import ROLE_NAMES, ComponentEntry, Origins, Role, SystemEntry
 from .options import TRUST, Option, accepts, checked_options, component_options, shown
@@ -105,7 +105,7 @@ class Builder:
 
         front_end: FrontEnd | None = made("front_end", entry.front_end)
         if entry.run is not None:
-            run = cast(RankedRun, made("retriever", entry.run))
+            run = cast(PrecomputedRun, made("retriever", entry.run))
             if hasattr(run, "search"):
                 raise _at(
                     entry.run.place, UsageError(f"{entry.run.backend!r} is no ready run.", hint="Write trec:FILE.")
@@ -118,10 +118,10 @@ class Builder:
             return _placed(entry.place, lambda: _labeled(whole, labels))
         # The transcriber is asked for as many transcripts as the system searches with, unless it says otherwise.
         transcriber = cast(
-            Transcriber | ReadyTranscripts,
+            Transcriber | PrecomputedTranscripts,
             made("transcriber", entry.transcriber, n_best=entry.n_best if entry.n_best > 1 else None),
         )
-        retriever = cast(Retriever | RankedRun, made("retriever", entry.retriever))
+        retriever = cast(Retriever | PrecomputedRun, made("retriever", entry.retriever))
         return _placed(
             entry.place,
             lambda: _labeled(_cascade(entry, transcriber, retriever, front_end, tuple(origins)), labels),
@@ -263,8 +263,8 @@ def _wiring(entry: ComponentEntry, parts: list[object]) -> dict[str, Any]:
 
 def _cascade(
     entry: SystemEntry,
-    transcriber: Transcriber | ReadyTranscripts,
-    retriever: Retriever | RankedRun,
+    transcriber: Transcriber | PrecomputedTranscripts,
+    retriever: Retriever | PrecomputedRun,
     front_end: FrontEnd | None,
     origins: Origins,
 ) -> Cascade:
@@ -286,7 +286,7 @@ def _labeled(system: Cascade | EndToEnd, labels: Mapping[Role, str]) -> Cascade 
     if system.display_name or not labels:
         return system
 
-    def name(role: Role, component: Transcriber | ReadyTranscripts | Retriever | RankedRun | AudioTextEncoder) -> str:
+    def name(role: Role, component: Transcriber | PrecomputedTranscripts | Retriever | PrecomputedRun | AudioTextEncoder) -> str:
         return labels.get(role) or component.spec.name
 
     if isinstance(system, EndToEnd):

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, cast
 
 from ...errors import UsageError, unknown_name
-from ..protocols import AudioTextEncoder, FrontEnd, RankedRun, ReadyTranscripts, Retriever, Transcriber
+from ..protocols import AudioTextEncoder, FrontEnd, PrecomputedRun, PrecomputedTranscripts, Retriever, Transcriber
 from ..results.files import file_name
 from ..text.normalizers import NORMALIZERS
 from .entries import Origins
@@ -36,8 +36,8 @@ class Cascade:
     Raises `UsageError` for parts that do not go together.
     """
 
-    transcriber: Transcriber | ReadyTranscripts
-    retriever: Retriever | RankedRun
+    transcriber: Transcriber | PrecomputedTranscripts
+    retriever: Retriever | PrecomputedRun
     script: str = "auto"
     normalizer: str = "default"
     _: KW_ONLY
@@ -55,7 +55,7 @@ class Cascade:
         if self.n_best_fusion not in FUSIONS:
             raise unknown_name("fusion of the n best transcripts", self.n_best_fusion, FUSIONS)
         _check_display_name(self.display_name)
-        if self.front_end is not None and self.ready_transcripts is not None:
+        if self.front_end is not None and self.precomputed_transcripts is not None:
             raise UsageError(
                 f"a front end ({self.front_end.spec.name}) has nothing to work on before ready transcripts.",
                 hint="Leave the front end out, or give a transcriber.",
@@ -67,7 +67,7 @@ class Cascade:
             raise UsageError(f"n_best is {self.n_best}.", hint="Give 1 (the best transcript alone) or more.")
         if self.n_best == 1:
             return
-        if self.ranked_run is not None:
+        if self.precomputed_run is not None:
             raise UsageError(
                 f"n_best is {self.n_best}, but a ready run has one ranking per query.", hint="Leave n_best out."
             )
@@ -90,7 +90,7 @@ class Cascade:
         return cast(Transcriber, self.transcriber) if hasattr(self.transcriber, "transcribe") else None
 
     @property
-    def ready_transcripts(self) -> ReadyTranscripts | None:
+    def precomputed_transcripts(self) -> PrecomputedTranscripts | None:
         """The ready transcripts, None for a transcriber."""
         return None if hasattr(self.transcriber, "transcribe") else self.transcriber
 
@@ -100,7 +100,7 @@ class Cascade:
         return cast(Retriever, self.retriever) if hasattr(self.retriever, "search") else None
 
     @property
-    def ranked_run(self) -> RankedRun | None:
+    def precomputed_run(self) -> PrecomputedRun | None:
         """The ready run, None for a retriever."""
         return None if hasattr(self.retriever, "search") else self.retriever
 
@@ -184,7 +184,7 @@ class EndToEnd:
 class RunOnly:
     """A ready run alone: rankings are scored, transcripts there are none."""
 
-    run: RankedRun
+    run: PrecomputedRun
     display_name: str = ""
     origins: Origins = field(default=(), compare=False, repr=False, kw_only=True)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from statistics import fmean
 
-from ...harness.results.envelope import Loss, Score
+from ...harness.results.old import Loss, Score
 from ..entry import Coverage, Entry, Model, content_sha256, hub_link
 
 SQUTR_PAPER = "arXiv 2602.12783"

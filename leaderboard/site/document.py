@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...harness.results.envelope import Score
+from ...harness.results.old import Score
 from ..entry import ROLES, Entry, content_sha256
 from ..ranking import lower_is_better
 from .order import Ranker, RecordRanker, Standing

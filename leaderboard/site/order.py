@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from ...harness.results.envelope import Score
+from ...harness.results.old import Score
 from ..entry import Coverage, Entry
 from ..ranking import lower_is_better, rank
 from .tables import Row, Table

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...errors import SqutrError
 from ...harness.metrics.compare_items import MetricComparison, compare_items, metric_names
-from ...harness.results.envelope import ITEM_SCHEMA
+from ...harness.results.old import ITEM_SCHEMA
 from .order import Ranker, RecordRanker, Records
 from .tables import Place, Row, Table
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ...harness.results.envelope import Loss, Score
+from ...harness.results.old import Loss, Score
 from ..entry import Coverage, Entry
 from ..ranking import lower_is_better
 

@@ -90,7 +90,7 @@ class Broken(Knows):
 class Marks:
     """A judge: a mark that follows from its name, now and then no JSON."""
 
-    hears = False
+    uses_audio = False
     sample_rate = 16_000
 
     def __init__(self, *, reply: str = '{"puntuacion": 4, "motivo": "Bien."}', name: str = "marks") -> None:

@@ -15,7 +15,7 @@ import soundfile
 from squtr.harness.components.retrievers.composite import Composite
 from squtr.harness.evaluation.evaluate import Evaluation
 from squtr.harness.protocols import ComponentSpec, DocumentLookup, Hit, Hypothesis, Transcript
-from squtr.harness.results.envelope import RunRecord
+from squtr.harness.results.old import RunRecord
 from squtr.loaders.build import build
 from squtr.loaders.paired import BuiltData, PairedData
 from squtr.loaders.recipe import open_kitchen

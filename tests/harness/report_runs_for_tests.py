@@ -15,7 +15,7 @@ import pyarrow as pa
 from squtr.harness.metrics.error_counts import ErrorCounts, count_errors
 from squtr.harness.metrics.robustness import loss
 from squtr.harness.metrics.statistics import Interval, corpus_rate_interval, mean_interval
-from squtr.harness.results.envelope import (
+from squtr.harness.results.old import (
     SECONDS_SCHEMA,
     DataInfo,
     Environment,

@@ -14,7 +14,7 @@ from squtr.errors import DataError, ModelError, UnknownNameError, UsageError
 from squtr.harness.components import load_answerer
 from squtr.harness.components.answerers.cascade import NOTHING_HEARD, CascadeAnswerer
 from squtr.harness.components.answerers.chat import ChatAnswerer
-from squtr.harness.components.answerers.common import SoundLimit, answer_batches, in_pieces
+from squtr.harness.components.answerers.common import AudioLimit, answer_batches, in_pieces
 from squtr.harness.components.answerers.embedder import EmbedderAnswerer
 from squtr.harness.components.answerers.files import RepliesFile
 from squtr.harness.components.answerers.llm import TextAnswerer
@@ -77,10 +77,10 @@ def test_chat_hears_the_sound(qwen: Path) -> None:
 
 def test_chat_says_what_it_cut_and_chunks_are_not_cut(qwen: Path) -> None:
     long = request([9.0])
-    assert chat(qwen).answer([long])[0].cut_sound
+    assert chat(qwen).answer([long])[0].audio_truncated
     pieces = chat(qwen, long_audio="chunks")
-    assert not pieces.answer([long])[0].cut_sound
-    assert chat(qwen, long_audio="chunks", total_seconds=5.0).answer([long])[0].cut_sound
+    assert not pieces.answer([long])[0].audio_truncated
+    assert chat(qwen, long_audio="chunks", total_seconds=5.0).answer([long])[0].audio_truncated
     assert len({chat(qwen).spec.fingerprint, pieces.spec.fingerprint}) == 2
 
 
@@ -143,7 +143,7 @@ def test_batches_shrink_and_failures_stay_alone() -> None:
 
 def test_a_total_cap_cuts_the_later_clips() -> None:
     asked = AnswerRequest("?", (np.zeros(8, np.float32), np.zeros(8, np.float32)))
-    pieces, cut = in_pieces(asked, SoundLimit(None, 10.0), 1)
+    pieces, cut = in_pieces(asked, AudioLimit(None, 10.0), 1)
     assert [piece.samples.size for piece in pieces] == [8, 2]
     assert cut
 
@@ -167,7 +167,7 @@ class Ear:
 
 
 class Echo:
-    hears = False
+    uses_audio = False
     sample_rate = 16_000
     spec = ComponentSpec("answerer", "class", "echo", revision="1")
 
@@ -188,7 +188,7 @@ def clip(size: int) -> np.ndarray:
 
 def test_cascades_put_transcripts_before_the_prompt() -> None:
     ear, reader = Ear({10: "uno «dos»", 20: ""}), Echo()
-    cascade = CascadeAnswerer(transcriber=ear, reader=reader)
+    cascade = CascadeAnswerer(transcriber=ear, llm=reader)
     replies = cascade.answer(
         [
             AnswerRequest("¿?", (clip(10),)),
@@ -208,12 +208,12 @@ def test_cascades_put_transcripts_before_the_prompt() -> None:
     assert cascade.supports("es") and not cascade.supports("en")
     assert cascade.spec.name == "ear + echo"
     with pytest.raises(UsageError, match="lacks"):
-        CascadeAnswerer(transcriber=ear, reader=reader, transcript_template="no")
+        CascadeAnswerer(transcriber=ear, llm=reader, transcript_template="no")
 
 
 def test_text_only_asks_a_cascades_reader_without_sound() -> None:
     reader = Echo()
-    control = TextOnlyAnswerer(reader=CascadeAnswerer(transcriber=Ear({}), reader=reader))
+    control = TextOnlyAnswerer(llm=CascadeAnswerer(transcriber=Ear({}), reader=reader))
     (reply,) = control.answer([AnswerRequest("¿?", (clip(10),), transcripts=("secret",))])
     assert reply.text == f"{NOTE}\n\n¿?"
     assert reader.asked[0].audios == () and reader.asked[0].transcripts == ()
@@ -257,7 +257,7 @@ def test_the_server_gets_sound_as_input_audio() -> None:
         replies = answerer.answer(
             [request([2.0, 0.5], "Elige.", audio_names=("Audio 1:", "Audio 2:")), AnswerRequest("Sin audio.")]
         )
-        assert [(r.text, r.truncated, r.cut_sound) for r in replies] == [("B", True, True), ("B", True, False)]
+        assert [(r.text, r.truncated, r.audio_truncated) for r in replies] == [("B", True, True), ("B", True, False)]
         bodies = [call.fields for call in server.calls if call.path.endswith("completions")]
         with_sound = next(body for body in bodies if isinstance(body["messages"][-1]["content"], list))
         kinds = [part["type"] for part in with_sound["messages"][-1]["content"]]

@@ -11,8 +11,8 @@ import pytest
 
 from squtr.errors import DataError
 from squtr.harness.cli import main
-from squtr.harness.results.comparable import difference, refuse_mixture, share_words
-from squtr.harness.results.envelope import Result, RunRecord, write_run
+from squtr.harness.results.old_comparable import difference, refuse_mixture, share_words
+from squtr.harness.results.old import Result, RunRecord, write_run
 
 from .report_runs_for_tests import EVERY_KIND, Example, edit_json, example_records, imported_records, write_example
 

@@ -346,4 +346,4 @@ def test_a_model_of_transformers_from_the_command_line(folder: Path, tmp_path: P
     results = {record.result.answerer.role: record.result for record in read_records(tmp_path / "runs")}
     assert results["answerer"].failures.failed == 0 and results["answerer"].failures.truncated > 0
     assert results["answerer"].answerer.spec["settings"]["long_audio"] == "chunks"
-    assert results["control"].answerer.spec["settings"]["reader"] == results["answerer"].answerer.spec
+    assert results["control"].answerer.spec["settings"]["llm"] == results["answerer"].answerer.spec

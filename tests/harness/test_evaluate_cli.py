@@ -11,7 +11,7 @@ import pytest
 
 from squtr.harness.cli import main
 from squtr.harness.evaluation import forecast, shards
-from squtr.harness.results.envelope import read_runs
+from squtr.harness.results.old import read_runs
 
 from . import evaluate_for_tests as counted
 from .pipeline_for_tests import built

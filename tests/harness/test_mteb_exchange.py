@@ -19,7 +19,7 @@ from squtr.harness.cli import import_ as import_command
 from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb.exchange import export_mteb, import_mteb
 from squtr.harness.mteb.versions import installed_version
-from squtr.harness.results.envelope import ITEM_SCHEMA, RunRecord, items_table, read_runs, write_run
+from squtr.harness.results.old import ITEM_SCHEMA, RunRecord, items_table, read_runs, write_run
 from squtr.harness.systems.system import Cascade, EndToEnd
 from squtr.loaders.paired import LiveData
 

@@ -23,7 +23,7 @@ from squtr.harness.mteb.exchange import export_mteb, import_mteb
 from squtr.harness.mteb.models import mteb_model
 from squtr.harness.mteb.submission import prepare_mteb_submission
 from squtr.harness.mteb.versions import installed_version
-from squtr.harness.results.envelope import RunRecord, read_runs, write_run
+from squtr.harness.results.old import RunRecord, read_runs, write_run
 from squtr.harness.systems.system import Cascade
 from squtr.loaders.paired import LiveData
 

@@ -15,7 +15,7 @@ from squtr.harness.components.retrievers.hybrid import HybridRetriever
 from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb.exchange import export_mteb
 from squtr.harness.mteb.models import AudioTextModel, CascadeModel, RetrieverModel, TextModel
-from squtr.harness.results.envelope import read_runs
+from squtr.harness.results.old import read_runs
 from squtr.harness.systems.system import Cascade, EndToEnd
 from squtr.loaders.paired import LiveData
 

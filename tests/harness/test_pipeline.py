@@ -15,7 +15,7 @@ from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.evaluation.system import Cascade, parse_system
 from squtr.harness.metrics.ranking import score_ranking
 from squtr.harness.protocols import Transcript
-from squtr.harness.results.envelope import RunRecord, read_runs
+from squtr.harness.results.old import RunRecord, read_runs
 from squtr.loaders.paired import LiveData
 from squtr.loaders.recipe import open_kitchen
 

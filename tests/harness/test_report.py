@@ -14,7 +14,7 @@ import pytest
 from squtr.errors import DataError, UsageError
 from squtr.harness.report import write_report
 from squtr.harness.report.formats import interval, number
-from squtr.harness.results.envelope import RunRecord, items_table, read_runs, write_run
+from squtr.harness.results.old import RunRecord, items_table, read_runs, write_run
 
 from .report_runs_for_tests import Example, edit_json, example_records, tiny_clip, write_example
 

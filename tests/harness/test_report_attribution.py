@@ -14,7 +14,7 @@ from squtr.harness.cli import main
 from squtr.harness.report import attribution_json, make_report
 from squtr.harness.report.attribution import attribution_tables, attributions
 from squtr.harness.report.data import sections
-from squtr.harness.results.envelope import RunRecord, items_table
+from squtr.harness.results.old import RunRecord, items_table
 from squtr.harness.text.normalizers import recorded_normalizer
 
 from .report_runs_for_tests import Example, example_records, write_example

@@ -22,7 +22,7 @@ from squtr.harness.report.systems import described, parts_of, system_cards
 from squtr.harness.report.timing import timing_block
 from squtr.harness.report.variants import Variant, variants
 from squtr.harness.report.worst import worst_cases
-from squtr.harness.results.envelope import RunRecord, Timing, write_run
+from squtr.harness.results.old import RunRecord, Timing, write_run
 
 from .report_runs_for_tests import EVERY_KIND, Example, Parts, example_records, imported_records, write_example
 from .test_report import Page

@@ -21,7 +21,7 @@ from squtr.harness.report.headline import lede
 from squtr.harness.report.scatter import scatter
 from squtr.harness.report.terminal import MOST_COLUMNS, display_width, summary_table
 from squtr.harness.report.worst import worst_cases
-from squtr.harness.results.envelope import Loss, RunRecord, Score, items_table
+from squtr.harness.results.old import Loss, RunRecord, Score, items_table
 
 from .report_runs_for_tests import Example, example_records
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from squtr.errors import DataError, StorageError
-from squtr.harness.results.envelope import (
+from squtr.harness.results.old import (
     ITEM_SCHEMA,
     SECONDS_SCHEMA,
     Score,

@@ -21,7 +21,7 @@ from squtr.harness.report.rir_mega import summary_table, write_report
 from squtr.harness.report.rir_mega.data import sections, signed
 from squtr.harness.report.rir_mega.plots import decay_plot, pareto
 from squtr.harness.report.terminal import display_width
-from squtr.harness.results.envelope import write_run
+from squtr.harness.results.old import write_run
 from squtr.harness.rir_mega.evaluate import Options, run_evaluation
 from squtr.harness.rir_mega.recognizers import Recognizer
 from squtr.harness.rir_mega.results import PairRecord, read_records, result_path, write_record

@@ -83,8 +83,8 @@ def test_kinds_and_their_parts() -> None:
     heard, words, ready, run = Hearing(1), WordRetriever(), Ready(), Run()
     one, two = Cascade(heard, words), Cascade(ready, run)
     assert (one.kind, EndToEnd(Encoder()).kind, RunOnly(run).kind) == ("cascade", "end-to-end", "run")
-    assert (one.listener, one.searcher, one.ready_transcripts, one.ranked_run) == (heard, words, None, None)
-    assert (two.listener, two.searcher, two.ready_transcripts, two.ranked_run) == (None, None, ready, run)
+    assert (one.listener, one.searcher, one.precomputed_transcripts, one.precomputed_run) == (heard, words, None, None)
+    assert (two.listener, two.searcher, two.precomputed_transcripts, two.precomputed_run) == (None, None, ready, run)
 
 
 def test_languages() -> None:

@@ -114,15 +114,15 @@ def test_a_hybrid_is_written_and_read_back(tmp_path: Path) -> None:
 
 def test_ready_files(files: Path) -> None:
     both = cascade("transcripts:mine.jsonl + trec:mine.run")
-    assert both.ready_transcripts is not None
-    assert both.ranked_run is not None
-    assert both.ready_transcripts.transcripts("s", "clean", ["q1"])[0].text == "river"
-    assert both.ranked_run.hits("s", "clean", ["q1"], k=5)[0][0].document_id == "d1"
+    assert both.precomputed_transcripts is not None
+    assert both.precomputed_run is not None
+    assert both.precomputed_transcripts.transcripts("s", "clean", ["q1"])[0].text == "river"
+    assert both.precomputed_run.hits("s", "clean", ["q1"], k=5)[0][0].document_id == "d1"
     alone = parse_system("trec:mine.run")
     assert isinstance(alone, RunOnly)
     assert alone.name == "mine"
     mixed = cascade("transcripts:mine.jsonl + bm25")
-    assert mixed.ready_transcripts is not None
+    assert mixed.precomputed_transcripts is not None
     assert mixed.searcher is not None
     path = files / "spec.yaml"
     for system in (both, alone, mixed):

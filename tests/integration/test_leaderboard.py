@@ -15,7 +15,7 @@ from huggingface_hub import parse_eval_result_entries
 
 from squtr.errors import HubError, UsageError
 from squtr.harness.cli import main
-from squtr.harness.results.envelope import Result, read_result, write_result
+from squtr.harness.results.old import Result, read_result, write_result
 from squtr.leaderboard.eval_results import PATH, prepare_eval_results, send_eval_results, task_id
 from squtr.leaderboard.hub import Patience, Repository
 from squtr.leaderboard.store import read_store

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from squtr.harness.results.envelope import ITEM_SCHEMA, Loss, Score
+from squtr.harness.results.old import ITEM_SCHEMA, Loss, Score
 from squtr.leaderboard.entry import Coverage, Entry, Model, content_sha256
 
 LANGUAGES = {"en": ("fiqa", "nq"), "zh": ("duretrieval",)}

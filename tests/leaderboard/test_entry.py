@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from squtr.errors import DataError
-from squtr.harness.results.envelope import Result, RunRecord, Score
+from squtr.harness.results.old import Result, RunRecord, Score
 from squtr.leaderboard.entry import (
     Entry,
     Model,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError
-from squtr.harness.results.envelope import Score
+from squtr.harness.results.old import Score
 from squtr.leaderboard.entry import Coverage, Entry
 from squtr.leaderboard.published import rir_mega_entries, squtr_entries
 from squtr.leaderboard.ranking import Items, comparable_groups, pareto, rank, robustness

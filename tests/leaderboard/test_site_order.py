@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from squtr.harness.metrics.compare_items import compare_items
-from squtr.harness.results.envelope import ITEM_SCHEMA, Score
+from squtr.harness.results.old import ITEM_SCHEMA, Score
 from squtr.leaderboard.entry import Entry
 from squtr.leaderboard.site.order import RecordRanker, item_values
 from squtr.leaderboard.site.pairs import paired_tests, place_key

@@ -13,7 +13,7 @@ from huggingface_hub.repocard_data import model_index_to_eval_results
 
 from squtr.errors import DataError
 from squtr.harness.cli import main
-from squtr.harness.results.envelope import read_result
+from squtr.harness.results.old import read_result
 from squtr.leaderboard.card import card_section, model_index
 from squtr.leaderboard.entry import from_result, merge
 from squtr.leaderboard.store import read_store

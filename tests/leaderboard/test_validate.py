@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from squtr.errors import DataError
 from squtr.harness.cli import main
 from squtr.harness.metrics.ranking import score_ranking
-from squtr.harness.results.envelope import ITEM_SCHEMA
+from squtr.harness.results.old import ITEM_SCHEMA
 from squtr.leaderboard.changes import compare_folders, validate_change
 from squtr.leaderboard.entry import content_sha256
 from squtr.leaderboard.invariants import PUBLISHED_QUERIES, VERSIONS, mrr_bound
@@ -311,7 +311,7 @@ def test_the_bounds_hold_for_every_ranking(grades: list[int], order: list[int]) 
 
 def test_an_interval_that_is_too_narrow(copy: Path) -> None:
     """With enough queries, the width must be what the spread of the records makes it."""
-    from squtr.harness.results.envelope import read_record
+    from squtr.harness.results.old import read_record
     from squtr.leaderboard.findings import Findings
     from squtr.leaderboard.rescore import Items, compare_scores
 

@@ -32,7 +32,7 @@ class CascadeAnswerer:
         self,
         *,
         transcriber: Transcriber,
-        reader: Answerer,
+        llm: Answerer,
         transcript_template: str = TRANSCRIPT,
         named_template: str = NAMED_TRANSCRIPT,
     ) -> None:
@@ -42,17 +42,17 @@ class CascadeAnswerer:
                     f"the template {template!r} lacks {' or '.join(sorted(f'{{{hole}}}' for hole in holes))}.",
                     hint="Write it where the transcript belongs.",
                 )
-        self._transcriber, self._reader = transcriber, reader
+        self._transcriber, self._llm = transcriber, llm
         self._template, self._named = transcript_template, named_template
 
     @cached_property
     def spec(self) -> ComponentSpec:
         """What decides the replies: both components, and the templates."""
-        heard, read = self._transcriber.spec, self._reader.spec
+        heard, read = self._transcriber.spec, self._llm.spec
         settings: dict[str, Setting] = {
             "named_template": self._named,
             "nothing_heard": NOTHING_HEARD,
-            "reader": read.as_dict(),
+            "llm": read.as_dict(),
             "transcriber": heard.as_dict(),
             "transcript_template": self._template,
         }
@@ -64,13 +64,13 @@ class CascadeAnswerer:
         return self._transcriber.sample_rate
 
     @property
-    def reader(self) -> Answerer:
+    def llm(self) -> Answerer:
         """What answers."""
-        return self._reader
+        return self._llm
 
     def supports(self, language: str) -> bool:
         """Whether both were made for this language."""
-        return self._transcriber.supports(language) and self._reader.supports(language)
+        return self._transcriber.supports(language) and self._llm.supports(language)
 
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
         """One reply per request, in order. Equal clips of one call are transcribed once."""
@@ -88,7 +88,7 @@ class CascadeAnswerer:
             replies.append(None)
             asked.append(self._written(request, [found.text for found in transcripts]))
             seconds.append(sum(found.seconds for found in transcripts))
-        answered = zip(self._reader.answer(asked), seconds, strict=True)
+        answered = zip(self._llm.answer(asked), seconds, strict=True)
         timed = iter([replace(reply, seconds=reply.seconds + listening) for reply, listening in answered])
         return [next(timed) if reply is None else reply for reply in replies]
 
@@ -121,6 +121,6 @@ def _key(clip: Samples, language: str) -> tuple[str, bytes]:
     return language, hashlib.sha256(clip.tobytes()).digest()
 
 
-def reader_of(answerer: Answerer) -> Answerer:
+def llm_of(answerer: Answerer) -> Answerer:
     """What answers once nothing is heard: a cascade's reader, else the answerer itself."""
-    return cast(Answerer, getattr(answerer, "reader", answerer))
+    return cast(Answerer, getattr(answerer, "llm", answerer))

@@ -23,7 +23,7 @@ from ..weights import FoundWeights, find_weights
 from .common import (
     MAX_NEW_TOKENS,
     LongAudio,
-    SoundLimit,
+    AudioLimit,
     Written,
     answer_batches,
     end_tokens,
@@ -77,7 +77,7 @@ class ChatAnswerer:
         require_positive(max_new_tokens=max_new_tokens)
         require_batch_size(batch_size)
         # Checked here, so that a wrong option is said before weights are looked for.
-        SoundLimit(max_seconds, total_seconds, long_audio)
+        AudioLimit(max_seconds, total_seconds, long_audio)
         self._runtime = TorchRuntime(device, dtype, device_map, mixed_precision, trust_remote_code=trust_remote_code)
         self._requested, self._revision = model, revision
         self._asked_prompt, self._chat_template, self._asked_class = system_prompt, chat_template, model_class
@@ -138,14 +138,14 @@ class ChatAnswerer:
         return self._facts.system_prompt if self._asked_prompt is None else self._asked_prompt
 
     @cached_property
-    def _limit(self) -> SoundLimit:
+    def _limit(self) -> AudioLimit:
         window = self._facts.window_s
         if window is not None:
             # A smaller model of the family may hear less: its own extractor says so.
             own = getattr(self._processor.feature_extractor, "n_samples", None)
             window = window if own is None else min(window, float(own) / self.sample_rate)
         limits = [limit for limit in (window, self._max_seconds) if limit is not None]
-        return SoundLimit(min(limits) if limits else None, self._total_seconds, self._policy)
+        return AudioLimit(min(limits) if limits else None, self._total_seconds, self._policy)
 
     @cached_property
     def _processor(self) -> Any:

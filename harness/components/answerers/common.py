@@ -23,7 +23,7 @@ MAX_NEW_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class SoundLimit:
+class AudioLimit:
     """How much sound a model takes.
 
     A clip may last `window_s`, a message's clips `total_s` together (None: any). `policy` says what becomes of a longer
@@ -54,17 +54,17 @@ class Piece:
     samples: Samples
 
 
-def in_pieces(request: AnswerRequest, limit: SoundLimit, rate: int) -> tuple[list[Piece], bool]:
+def in_pieces(request: AnswerRequest, limit: AudioLimit, rate: int) -> tuple[list[Piece], bool]:
     """The request's clips as a model with this limit takes them, and whether some sound was cut off.
 
     The first piece of a clip has the clip's name before it, the others have none.
 
     >>> import numpy as np
     >>> asked = AnswerRequest("?", (np.zeros(25, np.float32), np.zeros(5, np.float32)), ("Audio 1:", "Audio 2:"))
-    >>> pieces, cut = in_pieces(asked, SoundLimit(10.0, policy="chunks"), 1)
+    >>> pieces, cut = in_pieces(asked, AudioLimit(10.0, policy="chunks"), 1)
     >>> [(piece.name, piece.samples.size) for piece in pieces], cut
     ([('Audio 1:', 10), ('', 10), ('', 5), ('Audio 2:', 5)], False)
-    >>> pieces, cut = in_pieces(asked, SoundLimit(10.0), 1)
+    >>> pieces, cut = in_pieces(asked, AudioLimit(10.0), 1)
     >>> [(piece.name, piece.samples.size) for piece in pieces], cut
     ([('Audio 1:', 10), ('Audio 2:', 5)], True)
     """
@@ -95,7 +95,7 @@ class Written:
 
     text: str
     truncated: bool = False
-    cut_sound: bool = False
+    audio_truncated: bool = False
 
 
 Write = Callable[[list[AnswerRequest]], Sequence[Written]]
@@ -152,7 +152,7 @@ def _written(requests: list[AnswerRequest], write: Write, engine: str) -> list[R
     seconds = (time.perf_counter() - started) / len(requests)
     if fault:
         return [Reply("", error=fault, seconds=seconds)]
-    return [Reply(w.text.strip(), truncated=w.truncated, cut_sound=w.cut_sound, seconds=seconds) for w in found]
+    return [Reply(w.text.strip(), truncated=w.truncated, audio_truncated=w.audio_truncated, seconds=seconds) for w in found]
 
 
 def ended(row: Sequence[int], ends: frozenset[int], cap: int) -> tuple[list[int], bool]:

@@ -35,7 +35,7 @@ class EmbedderAnswerer:
     Needs `pip install 'squtr[torch]'`.
     """
 
-    hears = False
+    uses_audio = False
 
     def __init__(
         self,

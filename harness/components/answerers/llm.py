@@ -27,7 +27,7 @@ class TextAnswerer:
     Needs `pip install 'squtr[torch]'`.
     """
 
-    hears = False
+    uses_audio = False
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ from ..server_client import (
 )
 from ..server_health import Health
 from ..transcribers.common import SAMPLE_RATE, primary_code, require_positive
-from .common import MAX_NEW_TOKENS, LongAudio, SoundLimit, in_pieces, request_fault
+from .common import MAX_NEW_TOKENS, LongAudio, AudioLimit, in_pieces, request_fault
 
 _FULL_SCALE = 32767 / 32768
 _OWN_FIELDS = frozenset({"messages", "model", "temperature"})
@@ -75,7 +75,7 @@ class ServerAnswerer:
         taken = sorted((_OWN_FIELDS | {length_field}) & set(extra or {}))
         if taken:
             raise UsageError(f"extra holds {', '.join(taken)}.", hint="Give these by their own options.")
-        self._limit = SoundLimit(max_seconds, total_seconds, long_audio)
+        self._limit = AudioLimit(max_seconds, total_seconds, long_audio)
         self._model, self._revision = model, revision
         self._system_prompt, self._temperature = system_prompt, temperature
         self._max_new_tokens, self._length_field = max_new_tokens, length_field
@@ -150,7 +150,7 @@ class ServerAnswerer:
             return Reply("", error=error.message)
         self._health.answered()
         seconds = time.perf_counter() - started
-        return Reply(reply.text.strip(), truncated=reply.truncated, cut_sound=cut, seconds=seconds)
+        return Reply(reply.text.strip(), truncated=reply.truncated, audio_truncated=cut, seconds=seconds)
 
     def _body(self, request: AnswerRequest, pieces: Sequence[tuple[str, Samples]]) -> dict[str, Any]:
         content: Any = request.prompt

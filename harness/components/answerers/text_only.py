@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from ...protocols import Answerer, AnswerRequest, ComponentSpec, Reply, Setting
-from .cascade import reader_of
+from .cascade import llm_of
 
 NOTE = "(El audio no está disponible. Responde de todos modos; si hay opciones, elige la más probable.)"
 
@@ -15,39 +15,39 @@ NOTE = "(El audio no está disponible. Responde de todos modos; si hay opciones,
 class TextOnlyAnswerer:
     """An answerer that is given no clips: what its replies get right, the text alone gives away.
 
-    `reader` is asked; of a cascade it is the cascade's own reader. `note` stands before the prompt ("" for none).
+    `llm` is asked; of a cascade it is the cascade's own reader. `note` stands before the prompt ("" for none).
     """
 
-    hears = False
+    uses_audio = False
 
-    def __init__(self, *, reader: Answerer, note: str = NOTE) -> None:
-        self._reader = reader_of(reader)
+    def __init__(self, *, llm: Answerer, note: str = NOTE) -> None:
+        self._llm = llm_of(llm)
         self._note = note
 
     @cached_property
     def spec(self) -> ComponentSpec:
         """What decides the replies: the reader, and the note."""
-        read = self._reader.spec
-        settings: dict[str, Setting] = {"note": self._note, "reader": read.as_dict()}
+        read = self._llm.spec
+        settings: dict[str, Setting] = {"note": self._note, "llm": read.as_dict()}
         return ComponentSpec("answerer", "text-only", f"text-only + {read.name}", settings=settings)
 
     @property
     def sample_rate(self) -> int:
         """The reader's, though it hears nothing."""
-        return self._reader.sample_rate
+        return self._llm.sample_rate
 
     @property
-    def reader(self) -> Answerer:
+    def llm(self) -> Answerer:
         """What answers."""
-        return self._reader
+        return self._llm
 
     def supports(self, language: str) -> bool:
         """Whether the reader was made for this language."""
-        return self._reader.supports(language)
+        return self._llm.supports(language)
 
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
         """One reply per request, in order; clips are not passed on."""
-        return self._reader.answer([self._silent(request) for request in requests])
+        return self._llm.answer([self._silent(request) for request in requests])
 
     def _silent(self, request: AnswerRequest) -> AnswerRequest:
         prompt = f"{self._note}\n\n{request.prompt}" if self._note else request.prompt

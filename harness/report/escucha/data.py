@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....errors import DataError
 from ...escucha.results import AskRecord, Result
-from ...results.envelope import Score
+from ...results.old import Score
 from ..formats import MINUS, UNDEFINED, number
 
 NARROW_SPACE = "\u202f"

@@ -11,7 +11,7 @@ from typing import Any
 from ....errors import DataError, UsageError
 from ...escucha.results import AskRecord, Result, read_records
 from ...escucha.samples import FOLDER
-from ...results.comparable import partial_folders, runs_folder
+from ...results.old_comparable import partial_folders, runs_folder
 from ...results.files import write_atomically
 from ..formats import escape, number, percent, plural
 from ..page import asset, content_hash

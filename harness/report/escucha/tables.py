@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...answers.labels import PERCEPTION, REASONING
 from ...escucha.results import Aif, Paired, Result, Slice
-from ...results.envelope import Score
+from ...results.old import Score
 from ..formats import UNDEFINED, escape, interval, number, percent
 from ..tables import scrollable
 from .data import signed_points
@@ -62,7 +62,7 @@ def _score_row(result: Result) -> str:
         _cell(aif.scores["prompt_strict_wilson"] if aif else None, "main"),
         _cell(aif.scores["prompt_loose"] if aif else None),
         _cell(aif.scores["instruction_strict"] if aif else None),
-        f'<td class="num">{failures.failed}<small>{failures.truncated}, {failures.cut_sound}</small></td>',
+        f'<td class="num">{failures.failed}<small>{failures.truncated}, {failures.audio_truncated}</small></td>',
     ]
     return f"<tr{css}>{''.join(cells)}</tr>"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...answers.labels import PERCEPTION, REASONING
 from ...escucha.results import Paired, Result, Slice
-from ...results.envelope import Score
+from ...results.old import Score
 from ..formats import UNDEFINED, interval, number, percent, plural
 from ..terminal import clip, display_width, printable
 from .data import NARROW_SPACE, ordered, signed_points

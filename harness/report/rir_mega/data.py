@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import DataError
-from ...results.envelope import Score
+from ...results.old import Score
 from ...rir_mega.comparable import aspects, part_words, refuse_mixture
 from ...rir_mega.results import Bin, Difference, PairRecord, Rates, Result
 from ...text.languages import is_written_without_spaces

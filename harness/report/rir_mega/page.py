@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import UsageError
-from ...results.comparable import partial_folders, runs_folder
+from ...results.old_comparable import partial_folders, runs_folder
 from ...results.files import write_atomically
 from ...rir_mega.results import Result, read_records
 from ..formats import escape, number, percent, plural

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...results.envelope import Score
+from ...results.old import Score
 from ...rir_mega.results import ArmFailures, Bin, Difference
 from ..formats import UNDEFINED, escape, number, percent, plural
 from ..tables import scrollable

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, UsageError
-from .envelope import Result
+from .old import Result
 
 _CHOICE = frozenset({"conditions", "subsets", "limit"})
 """What of a recipe says which items were taken, not what an item is."""
