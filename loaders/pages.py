@@ -1,0 +1,96 @@
+"""HTML pages from Jinja2 templates: everything that is printed is escaped, a missing value is an error.
+
+A page has a folder of templates. Its templates find each other by name, and `common/page.html` of this package, the
+skeleton of a self-contained page that runs and loads nothing but its own style and script.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .shards import replace_file
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+MAX_AUDIO_BYTES = 150_000_000
+"""Audio on one page, as stored: browsers grow slow above."""
+_AUDIO_TYPES = {b"fLaC": "audio/flac", b"RIFF": "audio/wav", b"OggS": "audio/ogg"}
+
+
+def render(folder: Path, template: str, **values: Any) -> str:
+    """The text of a template of `folder`, for example `render(TEMPLATES / "review", "page.html", title="…")`.
+
+    Raises `jinja2.UndefinedError` for a name that the template uses and `values` lack.
+    """
+    return _environment(folder).get_template(template).render(**values)
+
+
+def asset(folder: Path, name: str) -> Markup:
+    """A style or script beside the templates, printed as it is."""
+    from markupsafe import Markup
+
+    return Markup((folder / name).read_text(encoding="utf-8"))  # noqa: S704 - a file of the package
+
+
+def json_data(value: Any) -> Markup:
+    """JSON for the inside of a `<script type="application/json">`, which no text in it can close.
+
+    >>> str(json_data({"title": "</script>"}))
+    '{"title": "\\\\u003c/script>"}'
+    """
+    from markupsafe import Markup
+
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    return Markup(text)  # noqa: S704 - "<" is escaped
+
+
+def audio_url(content: bytes) -> str:
+    """A `data:` address that holds an audio file."""
+    kind = _AUDIO_TYPES.get(content[:4], "audio/mpeg")
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def write_page(path: Path, text: str) -> Path:
+    """Write a page to a temporary name and rename it."""
+    replace_file(path, text.encode("utf-8"))
+    return path
+
+
+@functools.cache
+def _environment(folder: Path) -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader([folder, TEMPLATES]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_printable,
+    )
+    environment.filters["csp_hash"] = _csp_hash
+    return environment
+
+
+def _printable(value: Any) -> Any:
+    """Control characters as U+FFFD: HTML allows none, and a terminal must not get any by copy and paste."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return "".join(c if c >= " " or c in "\t\n" else "\ufffd" for c in value)
+
+
+def _csp_hash(content: str) -> Markup:
+    """What a Content-Security-Policy calls an inline style or script."""
+    from markupsafe import Markup
+
+    digest = base64.b64encode(hashlib.sha256(content.encode("utf-8")).digest()).decode("ascii")
+    return Markup(f"'sha256-{digest}'")  # noqa: S704 - a digest
