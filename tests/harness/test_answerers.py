@@ -12,7 +12,7 @@ import pytest
 
 from squtr.errors import DataError, ModelError, UnknownNameError, UsageError
 from squtr.harness.components import load_answerer
-from squtr.harness.components.answerers.cascade import NOTHING_HEARD, CascadeAnswerer
+from squtr.harness.components.answerers.cascade import NO_TRANSCRIPT, CascadeAnswerer
 from squtr.harness.components.answerers.chat import ChatAnswerer
 from squtr.harness.components.answerers.common import AudioLimit, answer_batches, in_pieces
 from squtr.harness.components.answerers.embedder import EmbedderAnswerer
@@ -199,7 +199,7 @@ def test_cascades_put_transcripts_before_the_prompt() -> None:
     assert replies[0].text == "Transcripción automática del audio: «uno ‹dos›»\n\n¿?"
     assert replies[1].text.splitlines()[:2] == [
         "Audio 1 (transcripción automática): «uno ‹dos›»",
-        f"Audio 2 (transcripción automática): «{NOTHING_HEARD}»",
+        f"Audio 2 (transcripción automática): «{NO_TRANSCRIPT}»",
     ]
     assert (replies[2].text, replies[2].error) == ("", "deaf")
     assert replies[1].seconds == 2.5
@@ -213,7 +213,7 @@ def test_cascades_put_transcripts_before_the_prompt() -> None:
 
 def test_text_only_asks_a_cascades_reader_without_sound() -> None:
     reader = Echo()
-    control = TextOnlyAnswerer(llm=CascadeAnswerer(transcriber=Ear({}), reader=reader))
+    control = TextOnlyAnswerer(llm=CascadeAnswerer(transcriber=Ear({}), llm=reader))
     (reply,) = control.answer([AnswerRequest("¿?", (clip(10),), transcripts=("secret",))])
     assert reply.text == f"{NOTE}\n\n¿?"
     assert reader.asked[0].audios == () and reader.asked[0].transcripts == ()

@@ -15,7 +15,7 @@ from .common import request_fault
 
 TRANSCRIPT = "Transcripción automática del audio: «{text}»"
 NAMED_TRANSCRIPT = "{name} (transcripción automática): «{text}»"
-NOTHING_HEARD = "(no se ha entendido nada)"
+NO_TRANSCRIPT = "(no se ha entendido nada)"
 _QUOTES = str.maketrans({"«": "‹", "»": "›"})
 
 
@@ -51,7 +51,7 @@ class CascadeAnswerer:
         heard, read = self._transcriber.spec, self._llm.spec
         settings: dict[str, Setting] = {
             "named_template": self._named,
-            "nothing_heard": NOTHING_HEARD,
+            "no_transcript": NO_TRANSCRIPT,
             "llm": read.as_dict(),
             "transcriber": heard.as_dict(),
             "transcript_template": self._template,
@@ -110,7 +110,7 @@ class CascadeAnswerer:
         names = request.audio_names or ("",) * len(texts)
         lines = []
         for name, text in zip(names, texts, strict=True):
-            shown = " ".join(text.split()).translate(_QUOTES) or NOTHING_HEARD
+            shown = " ".join(text.split()).translate(_QUOTES) or NO_TRANSCRIPT
             template = self._named if name else self._template
             lines.append(template.replace("{name}", name.rstrip(":")).replace("{text}", shown))
         prompt = "\n".join([*lines, "", request.prompt]) if lines else request.prompt
