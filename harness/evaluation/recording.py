@@ -176,7 +176,9 @@ def _answered(made: Made, system: System, cell: Cell, depth: int) -> list[Answer
     if condition == TEXT_CONDITION and not isinstance(system, RunOnly) and searcher_of(system, made.tools):
         found = _rankings(made, system, subset, depth)
         return [Answered(q, None, "", None, "", q.text, found[q.text]) for q in queries]
-    ranked = system.run if isinstance(system, RunOnly) else system.precomputed_run if isinstance(system, Cascade) else None
+    ranked = (
+        system.run if isinstance(system, RunOnly) else system.precomputed_run if isinstance(system, Cascade) else None
+    )
     if condition == TEXT_CONDITION and ranked is not None:
         ready = _ready_rankings(ranked, cell, queries, depth)
         return [Answered(q, None, "", None, "", q.text, r) for q, r in zip(queries, ready, strict=True)]

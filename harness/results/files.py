@@ -92,6 +92,15 @@ def read_model(model: type[Model], path: Path, *, otherwise: str) -> Model:
         raise DataError(f"{path} is {otherwise}: {place}: {first['msg']}.", hint="Run the evaluation again.") from error
 
 
+def read_table(path: Path, name: str) -> pa.Table:
+    """The table of that name beside the result at `path`. Raises `DataError` naming it if it cannot be read."""
+    table_path = path.with_suffix(f".{name}.parquet")
+    try:
+        return pq.read_table(table_path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
+
+
 def read_result_table(path: Path, name: str, schema: pa.Schema, *, rows: int | None) -> pa.Table:
     """The table of that name beside the result at `path`.
 
@@ -107,7 +116,7 @@ def read_result_table(path: Path, name: str, schema: pa.Schema, *, rows: int | N
     return table
 
 
-def result_paths(folder: Path, *, command: str) -> list[Path]:
+def result_paths(folder: Path, *, command: str = "squtr evaluate") -> list[Path]:
     """The JSON files of all results below `folder`, sorted. Raises `DataError` naming `command` if there are none."""
     paths = _all_paths(folder) if folder.is_dir() else []
     if not paths:

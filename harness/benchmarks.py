@@ -1,0 +1,109 @@
+"""The table of benchmarks: a benchmark is a task, a data source and what is measured on it. It is data, not code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import unknown_name
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A row of the table.
+
+    `task` is a name of `harness.tasks.TASKS`. `source` is the data that is read when no other is named, "" for a user's
+    own. `metrics` are names of the registry, the main one first; a name that does not apply to a language (words in
+    Chinese) is left out there. `normalizer` is the text normalizer, by language if it is a mapping (`""` is every other
+    language). `groups` are the columns that scores and losses are broken down by. `build` are the defaults of
+    `squtr build --benchmark NAME`, options of the data's builder by name. `demo` is the dotted path below `harness` of
+    what `squtr demo --benchmark NAME` runs, "" without one.
+    """
+
+    name: str
+    version: str
+    task: str
+    title: str
+    paper: str = ""
+    source: str = ""
+    metrics: tuple[str, ...] = ()
+    normalizer: str | Mapping[str, str] = "default"
+    groups: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    build: Mapping[str, Any] = field(default_factory=dict)
+    demo: str = ""
+
+    def normalizer_of(self, language: str) -> str:
+        """The name of the text normalizer of a language."""
+        if isinstance(self.normalizer, str):
+            return self.normalizer
+        return self.normalizer.get(language, self.normalizer[""])
+
+
+_RETRIEVAL = ("ndcg_at_10", "mrr_at_10", "recall_at_10", "wer", "wer_macro", "cer", "cer_macro")
+_RECOGNITION = ("wer", "wer_macro", "cer", "cer_macro")
+_UNDERSTANDING = ("accuracy",)
+_ACOUSTIC_GROUPS = ("noise_family", "rt60_s", "drr_db", "speaker")
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    row.name: row
+    for row in (
+        Benchmark(
+            name="squtr",
+            version="1",
+            task="retrieval",
+            title="SQuTR: spoken query to text retrieval",
+            paper="arXiv 2602.12783",
+            source="release",
+            metrics=_RETRIEVAL,
+            groups=("subset", "noise_family", "rt60_s", "drr_db"),
+            conditions=("clean", "low_noise", "medium_noise", "high_noise"),
+            demo="demo.retrieval",
+        ),
+        Benchmark(
+            name="rir_mega",
+            version="1",
+            task="recognition",
+            title="Whisper-RIR-Mega: the same speech clean and reverberant",
+            paper="arXiv 2603.02252",
+            source="published",
+            metrics=_RECOGNITION,
+            normalizer={"en": "whisper", "": "default"},
+            groups=("rt60_s", "drr_db"),
+            conditions=("clean", "reverb"),
+            build={"sample_rate": 16_000, "rirs": "rir_mega:train", "stratify": "rt60", "splits": True},
+            demo="demo.recognition",
+        ),
+        Benchmark(
+            name="escucha",
+            version="1",
+            task="understanding",
+            title="ESCUCHA: Spanish audio understanding",
+            paper="arXiv 2607.17812",
+            source="escucha",
+            metrics=_UNDERSTANDING,
+            normalizer="",
+            groups=("perception", "reasoning", "duration_s"),
+            demo="demo.understanding",
+        ),
+        Benchmark("retrieval", "1", "retrieval", "Retrieval from spoken queries", metrics=_RETRIEVAL,
+                  groups=("subset", *_ACOUSTIC_GROUPS)),
+        Benchmark("recognition", "1", "recognition", "Speech recognition", metrics=_RECOGNITION,
+                  groups=("subset", *_ACOUSTIC_GROUPS)),
+        Benchmark("understanding", "1", "understanding", "Audio understanding", metrics=_UNDERSTANDING, normalizer="",
+                  groups=("perception", "reasoning", "duration_s")),
+    )
+}  # fmt: skip
+"""The published benchmarks, and one row per task, of its name, for a user's own data."""
+
+
+def benchmark(name: str, table: Mapping[str, Benchmark] = BENCHMARKS) -> Benchmark:
+    """The benchmark called `name`. Raises `UnknownNameError` that lists the choices.
+
+    >>> benchmark("squtr").task
+    'retrieval'
+    """
+    if name not in table:
+        raise unknown_name("benchmark", name, table)
+    return table[name]

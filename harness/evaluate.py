@@ -1,0 +1,96 @@
+"""`squtr.evaluate`: systems and data by name, the task by what the data is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from .benchmarks import BENCHMARKS, Benchmark, benchmark
+from .data import open_data
+from .evaluation.options import Options
+from .evaluation.run import Evaluation, run_evaluation
+from .processes import Processes
+from .progress import Progress
+from .results.envelope import Result
+from .systems import System, load_systems
+from .tasks import load_task
+
+
+def benchmark_of(data: Any) -> Benchmark:
+    """The benchmark that data was built for; else the row of the task that fits what the data holds.
+
+    Questions are understood, speech with a corpus is retrieved for, speech with transcripts alone is recognized.
+    """
+    if data.benchmark in BENCHMARKS:
+        return BENCHMARKS[data.benchmark]
+    if hasattr(data, "questions"):
+        return benchmark("understanding")
+    return benchmark("retrieval" if any(map(data.has_corpus, data.subsets)) else "recognition")
+
+
+def evaluate_records(
+    systems: Sequence[System | str],
+    data: Any,
+    *,
+    configs: Sequence[str] | None = None,
+    out: Path | None = None,
+    cache: Path | None = None,
+    options: Options | None = None,
+    progress: Progress | None = None,
+    processes: Processes | None = None,
+) -> Evaluation:
+    """Evaluate systems (objects, or as they are written) on opened data, by the task that the data is of."""
+    row = benchmark_of(data)
+    written = [one for one in systems if isinstance(one, str)]
+    # Together: what is written alike is one component, loaded once.
+    loaded = iter(load_systems(written, cache=cache) if written else [])
+    whole = [next(loaded) if isinstance(one, str) else one for one in systems]
+    return run_evaluation(
+        load_task(row.task),
+        row,
+        whole,
+        data,
+        configs=configs,
+        out=out,
+        cache=cache,
+        options=options,
+        progress=progress,
+        processes=processes,
+    )
+
+
+def evaluate(
+    system: System | str | Sequence[System | str],
+    *,
+    data: Any,
+    configs: Sequence[str] | None = None,
+    split: str = "test",
+    out: Path | str | None = None,
+    cache: Path | str | None = None,
+    progress: Progress | None = None,
+    processes: Processes | None = None,
+    **options: Any,
+) -> list[Result]:
+    """Evaluate one or several systems and return their results, those of added baselines (`text`) included.
+
+    A system is a `System`, its written form, for example `"whisper-base + bm25"`, or the path of a spec file; `data` is
+    a folder that `squtr build` wrote, `mini`, `ORG/NAME` on the Hub, `release:PATH`, or an opened data set. `options`
+    are the fields of `Options`, for example `limit=100`, `metrics=["ndcg_at_10", "recall_at_100"]`.
+
+    Raises `EvaluationFailed` if some runs failed; it holds the results of the others.
+    """
+    given = [system] if isinstance(system, str | System) else list(system)
+    opened = open_data(str(data), configs=configs, split=split) if isinstance(data, str | Path) else data
+    done = evaluate_records(
+        cast(Sequence[System | str], given),
+        opened,
+        configs=configs,
+        out=Path(out) if out is not None else None,
+        cache=Path(cache) if cache is not None else None,
+        options=Options.of(options),
+        progress=progress,
+        processes=processes,
+    )
+    done.raise_failures()
+    return [record.result for record in done.records]

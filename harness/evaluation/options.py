@@ -1,0 +1,75 @@
+"""How to evaluate: one set of options for every task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ...errors import UsageError
+from ...loaders.partial import check_part, part_name
+
+DEFAULT_DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to evaluate.
+
+    - `metrics`: names of registered metrics; () for the benchmark's. The first is the main one.
+    - `normalizer`: the text normalizer of error rates; "" for the benchmark's, or the system's own.
+    - `depth`: documents retrieved per query; 0 for what the metrics need, at least 100.
+    - `resamples`, `permutations`, `seed`: of the bootstrap and the permutation tests; `seed` also of what is drawn.
+    - `samples`: how many items per subset keep their audio for the report's players.
+    - `limit` (items per subset; 0: all) and `fraction` take a part: such runs are marked partial.
+    - `strict`: a config in which any item failed fails.
+    - `latency`: how many items of every config are timed one at a time (0: none).
+    - `option_orders`: in how many orders of its options a question is asked; `baselines`: of `text-only` and
+      `shuffled`, what else is asked for comparison; `spoken`: whether spoken versions of questions are asked too.
+
+    Raises `UsageError` for values out of range.
+    """
+
+    metrics: tuple[str, ...] = ()
+    normalizer: str = ""
+    depth: int = 0
+    resamples: int = 1000
+    permutations: int = 10_000
+    seed: int = 0
+    samples: int = 2
+    limit: int = 0
+    fraction: float = 1.0
+    strict: bool = False
+    latency: int = 0
+    option_orders: int = 1
+    baselines: tuple[str, ...] = ()
+    spoken: bool = True
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("depth", 0), ("resamples", 1), ("permutations", 1), ("samples", 0), ("latency", 0), ("option_orders", 1),
+        ):  # fmt: skip
+            if getattr(self, name) < least:
+                raise UsageError(f"{name} is {getattr(self, name)}.", hint=f"Give at least {least}.")
+        check_part(self.limit, self.fraction)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """The options with these fields. Raises `UsageError` that lists the fields for another."""
+        known = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise UsageError(f"there is no option {name!r}.", hint=f"Known: {', '.join(known)}.")
+        # From Python and JSON, lists are as good as tuples.
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+
+    @property
+    def partial(self) -> bool:
+        """Whether only a part of the items is taken."""
+        return self.limit > 0 or self.fraction < 1
+
+    @property
+    def part(self) -> str:
+        """The folder of partial runs below `out`: they stand beside no full ones, nor other parts. "" for full ones."""
+        name = part_name(self.limit, self.fraction, self.seed)
+        return f"partial-{name}" if name else ""

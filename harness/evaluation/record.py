@@ -1,0 +1,190 @@
+"""From what was inferred to a run's record; what is there already from the same inputs is read, not scored again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...errors import DataError, ModelError, SqutrError, StorageError
+from ..benchmarks import Benchmark
+from ..metrics.registry import METRICS_VERSION
+from ..results.envelope import Result, RunRecord, read_record, run_path
+from .environment import environment
+from .options import Options
+from .task import Output, Plan, Run, Task
+from .tools import Tools
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the evaluation's own meters read, over all its inference."""
+
+    peak_memory_mb: float | None
+    peak_gpu_memory_mb: float | None
+    energy_j: float | None
+
+
+def record_runs(
+    task: Task[Any, Any, Any],
+    benchmark: Benchmark,
+    plan: Plan,
+    inferred: Any,
+    tools: Tools,
+    options: Options,
+    cost: Cost,
+    target: Path | None,
+) -> Iterator[tuple[Run, tuple[RunRecord, bool] | SqutrError]]:
+    """Every run's record, and whether `target` held it already from the same inputs; or why the run failed.
+
+    One run is worked on at a time: the items of all, with all that was found, would take too much memory.
+    """
+    digests: dict[Run, str] = {}
+    failed: dict[Run, SqutrError] = {}
+    for run in plan.runs:
+        try:
+            output = task.output(plan, inferred, run)
+            if options.strict:
+                _refuse_failures(output, run)
+            digests[run] = output.digest
+        except StorageError:
+            raise
+        except SqutrError as error:
+            failed[run] = error
+    bare: dict[Run, Any] = {}
+    needed = {baseline for run in plan.runs for baseline in plan.baselines(run).values()}
+
+    def scored(run: Run) -> Any:
+        found = task.score(plan, run, task.output(plan, inferred, run))
+        if run in needed:
+            bare[run] = task.without_items(found)
+        return found
+
+    for done, run in enumerate(plan.runs):
+        tools.tell("scoring", done, len(plan.runs))
+        if run in failed:
+            yield run, failed[run]
+            continue
+        try:
+            baselines = {name: other for name, other in plan.baselines(run).items() if other in digests}
+            inputs = _inputs_sha256(
+                task,
+                benchmark,
+                plan,
+                run,
+                {name: digests[one] for name, one in {"": run, **baselines}.items()},
+                options,
+            )
+            kept = _kept(target, task, plan, run, inputs)
+            if kept is not None:
+                yield run, (kept, True)
+                continue
+            compared = {name: bare[one] if one in bare else scored(one) for name, one in baselines.items()}
+            summary = task.summarize(plan, inferred, run, scored(run), compared)
+            timing, seconds = task.timing(plan, inferred, run, tools)
+            result = Result(
+                task=task.name,
+                task_version=task.version,
+                benchmark=benchmark.name,
+                benchmark_version=benchmark.version,
+                metrics_version=METRICS_VERSION,
+                squtr_version=__version__,
+                inputs_sha256=inputs,
+                data=task.data_info(plan, run),
+                system=task.system_info(plan, run),
+                main_metric=summary.main_metric,
+                scores=dict(summary.scores),
+                by_group={name: list(groups) for name, groups in summary.by_group.items()},
+                losses={name: dict(losses) for name, losses in summary.losses.items()},
+                failures=dict(summary.failures),
+                details=dict(summary.details),
+                timing=timing.model_copy(
+                    update={
+                        "peak_memory_mb": cost.peak_memory_mb,
+                        "peak_gpu_memory_mb": cost.peak_gpu_memory_mb,
+                        "energy_j": cost.energy_j,
+                        "processes": tools.processes.size,
+                    }
+                ),
+                environment=environment(),
+                seed=options.seed,
+                resamples=options.resamples,
+            )
+            yield run, (RunRecord(result, summary.items, seconds), False)
+        except StorageError:
+            raise
+        except SqutrError as error:
+            yield run, error
+    tools.tell("scoring", len(plan.runs), len(plan.runs))
+
+
+def with_latency(
+    task: Task[Any, Any, Any], plan: Plan, inferred: Any, tools: Tools, run: Run, record: RunRecord
+) -> RunRecord | SqutrError:
+    """The record with the latency of drawn items, measured now; or why it could not be measured."""
+    try:
+        latency, isolated = task.latency(plan, inferred, run, tools)
+    except StorageError:
+        raise
+    except SqutrError as error:
+        return error
+    timing = record.result.timing.model_copy(update={"latency": latency, "isolated": isolated})
+    return replace(record, result=record.result.model_copy(update={"timing": timing}))
+
+
+def _refuse_failures(output: Output, run: Run) -> None:
+    if output.failed:
+        id_, why = next(iter(output.failed.items()))
+        raise ModelError(
+            f"{len(output.failed)} of {output.n} items of {run.config} failed for {run.system}, the first is {id_!r}: "
+            f"{why}.",
+            hint="Fix them, or leave --strict out: failed items are then counted.",
+        )
+
+
+def _kept(target: Path | None, task: Task[Any, Any, Any], plan: Plan, run: Run, inputs: str) -> RunRecord | None:
+    """The record that `target` holds of the same inputs, None if there is none."""
+    if target is None:
+        return None
+    split = task.data_info(plan, run).split
+    config = run.config if split == "test" else f"{run.config}.{split}"
+    try:
+        record = read_record(run_path(target, run.system, config))
+    except DataError:
+        # Missing, damaged or of another version: it is scored and written again.
+        return None
+    return record if record.result.inputs_sha256 == inputs else None
+
+
+def _inputs_sha256(
+    task: Task[Any, Any, Any],
+    benchmark: Benchmark,
+    plan: Plan,
+    run: Run,
+    outputs: dict[str, str],
+    options: Options,
+) -> str:
+    """The digest of all that a run's scores follow from; `outputs` are its own digest ("") and its baselines'."""
+    versions = [__version__, task.name, task.version, benchmark.name, benchmark.version, METRICS_VERSION]
+    return sha256_of(
+        versions,
+        task.data_info(plan, run).model_dump(mode="json"),
+        task.system_info(plan, run).model_dump(mode="json"),
+        task.settings(plan, run),
+        [options.resamples, options.permutations, options.seed, options.partial],
+        outputs,
+    )
+
+
+def sha256_of(*values: object) -> str:
+    """The sha256 of values as canonical JSON."""
+    return hashlib.sha256(b"".join(map(json_bytes, values))).hexdigest()
+
+
+def json_bytes(value: object) -> bytes:
+    """A value as canonical JSON: keys sorted, no escapes."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
