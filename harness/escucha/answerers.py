@@ -26,7 +26,7 @@ from ..components import ANSWERERS, load_answerer
 from ..components.answerers.text_only import TextOnlyAnswerer
 from ..protocols import Answerer, Transcriber
 from ..results.files import file_name
-from ..systems.building import Builder, Overrides, imported_backend
+from ..systems.building import Builder, Overrides
 from ..systems.entries import ComponentEntry
 from ..systems.options import TRUST, accepts, checked_options, component_options
 from ..systems.plain_yaml import read_plain
@@ -143,7 +143,7 @@ class _Maker:
 
     def _made(self, text: str, options: Mapping[str, Any], place: str, **parts: Any) -> Answerer:
         backend = text.partition(":")[0]
-        constructor = imported_backend(ANSWERERS[backend].path)
+        constructor = ANSWERERS[backend].constructors()[0]
         known = component_options(constructor)
         self.known |= set(known)
         overridden = {name: value for name, value in self.options.items() if name in known}

@@ -6,7 +6,7 @@ import inspect
 import io
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...errors import ModelError, UsageError
 from ...loaders.records import SAMPLE_RATE, Samples
 from ..components.retrievers.dense import DenseRetriever
-from ..protocols import ComponentSpec
+from ..protocols import ComponentSpec, TextEncoder
 from .catalog import language_tag
 from .task_data import sound_rows
 from .versions import installed_version, load_bridge
@@ -166,28 +166,13 @@ class MtebAudioTextEncoder(MtebTextEncoder):
 
 
 class MtebDenseRetriever(DenseRetriever):
-    """`DenseRetriever` with a `MtebTextEncoder`, whose options come first; the others are those of `DenseRetriever`."""
+    """`DenseRetriever` with a `MtebTextEncoder`, whose options it takes too."""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        revision: str | None = None,
-        device: str | None = None,
-        batch_size: int = 32,
-        trust_remote_code: bool = False,
-        **dense: Any,
-    ) -> None:
-        encoder = MtebTextEncoder(
-            model, revision=revision, device=device, batch_size=batch_size, trust_remote_code=trust_remote_code
-        )
-        dense.setdefault("search_device", device)
-        super().__init__(encoder=encoder, **dense)
+    backend = "dense-mteb"
 
-    @property
-    def spec(self) -> ComponentSpec:
-        """What decides the ranking: the encoder's own spec, as a retriever."""
-        return replace(super().spec, backend="dense-mteb")
+    @staticmethod
+    def _encoder_of(model: str | Path, **options: Any) -> TextEncoder:
+        return MtebTextEncoder(model, **options)
 
 
 def _wave(clip: Samples) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ...errors import SqutrError, UsageError, unknown_name
-from ..components import ENCODERS, load_audio_text_encoder, load_front_end, load_retriever, load_transcriber
+from ..components import load_audio_text_encoder, load_front_end, load_retriever, load_transcriber
 from ..components.user_classes import find_user_class
 from ..protocols import AudioTextEncoder, FrontEnd, PrecomputedRun, PrecomputedTranscripts, Retriever, Transcriber
 from .caches import Caches
@@ -29,9 +28,6 @@ _LOADERS: Mapping[Role, Callable[..., object]] = {
 
 NAME = "name"
 """An option of any component: what tables call it, where its backend has no such option itself."""
-
-PASSED_ON: Mapping[str, str] = {"dense": ENCODERS["sentence-transformers"].path}
-"""Retrievers that pass the options that they do not know themselves on to another constructor."""
 
 _METHODS: Mapping[Role, tuple[str, ...]] = {
     "transcriber": ("transcribe", "transcripts"),
@@ -189,10 +185,7 @@ class Builder:
 
 def constructors_of(role: Role, backend: str) -> list[Callable[..., object]]:
     """What makes a backend's component, and after it what it passes options on to. Their modules are imported."""
-    paths = [TABLES[role][backend].path]
-    if backend in PASSED_ON:
-        paths.append(PASSED_ON[backend])
-    return [imported_backend(path) for path in paths]
+    return TABLES[role][backend].constructors()
 
 
 def options_of(constructors: Sequence[Callable[..., object]], *, positional: bool = False) -> dict[str, Option]:
@@ -218,13 +211,6 @@ def _user_class(role: Role, entry: ComponentEntry) -> Callable[..., object]:
 
 def _no_options() -> None:
     """Stands for an object that is ready."""
-
-
-def imported_backend(path: str) -> Callable[..., object]:
-    """The class at a path of the tables of backends; its module is imported."""
-    module, _, name = path.partition(":")
-    # Relative to the package above `harness`, whatever that is called.
-    return cast(Callable[..., object], getattr(importlib.import_module(f"...{module}", __package__), name))
 
 
 def _preset(entry: ComponentEntry) -> Mapping[str, Any]:

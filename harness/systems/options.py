@@ -14,6 +14,7 @@ from typing import Any, Literal, Union
 from pydantic import TypeAdapter, ValidationError
 
 from ...errors import UsageError, unknown_name
+from ..components.table import constructor_chain
 
 TRUST = "trust_remote_code"
 _NOT_OPTIONS = frozenset({TRUST, "cache", "first", "parts"})
@@ -51,7 +52,7 @@ def component_options(component: Callable[..., object], *, positional: bool = Fa
     """
     kinds = [inspect.Parameter.KEYWORD_ONLY, *([inspect.Parameter.POSITIONAL_OR_KEYWORD] if positional else [])]
     found: dict[str, Option] = {}
-    for made_by in _chain(component):
+    for made_by in constructor_chain(component):
         for parameter in inspect.signature(made_by).parameters.values():
             if parameter.kind not in kinds or parameter.name in {"self", *_NOT_OPTIONS, *found}:
                 continue
@@ -160,19 +161,4 @@ def _type_name(annotation: Any) -> str:
 
 def accepts(component: Callable[..., object], name: str) -> bool:
     """Whether a constructor has the keyword `name`, or passes it on to its base class."""
-    return any(name in inspect.signature(made_by).parameters for made_by in _chain(component))
-
-
-def _chain(component: Callable[..., object]) -> list[Callable[..., object]]:
-    """A class and, as long as constructors pass on what they do not know (`**rest`), its base classes."""
-    if not inspect.isclass(component):
-        return [component]
-    chain: list[Callable[..., object]] = []
-    for base in component.__mro__:
-        made_by = base.__dict__.get("__init__")
-        if made_by is None:
-            continue
-        chain.append(made_by)
-        if not any(p.kind is p.VAR_KEYWORD for p in inspect.signature(made_by).parameters.values()):
-            break
-    return [made_by for made_by in chain if made_by is not object.__init__]
+    return any(name in inspect.signature(made_by).parameters for made_by in constructor_chain(component))

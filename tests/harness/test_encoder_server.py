@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from squtr.errors import ModelError, UsageError
 from squtr.harness.components import load_retriever
 from squtr.harness.components.encoders.server import ServerEncoder, _tokens
-from squtr.harness.components.retrievers.dense_server import ServerDenseRetriever
+from squtr.harness.components.retrievers.dense import ServerDenseRetriever
 from squtr.harness.components.server_client import NoAnswerError, Patience, ServerClient
 from squtr.loaders.records import Document
 

@@ -1,1 +1,18 @@
 """Answerers: audio and a question to a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..table import BackendSpec, table_of
+
+_HERE = "harness.components.answerers"
+ANSWERERS: Mapping[str, BackendSpec] = table_of(
+    BackendSpec("chat", f"{_HERE}.chat:ChatAnswerer", "torch", True),
+    BackendSpec("chat-server", f"{_HERE}.server:ServerAnswerer", "openai", True),
+    BackendSpec("llm", f"{_HERE}.llm:TextAnswerer", "torch", True),
+    BackendSpec("embedder", f"{_HERE}.embedder:EmbedderAnswerer", "torch", True),
+    BackendSpec("cascade", f"{_HERE}.cascade:CascadeAnswerer", "", False),
+    BackendSpec("text-only", f"{_HERE}.text_only:TextOnlyAnswerer", "", False),
+    BackendSpec("replies", f"{_HERE}.files:RepliesFile", "", True),
+)

@@ -152,7 +152,9 @@ def _written(requests: list[AnswerRequest], write: Write, engine: str) -> list[R
     seconds = (time.perf_counter() - started) / len(requests)
     if fault:
         return [Reply("", error=fault, seconds=seconds)]
-    return [Reply(w.text.strip(), truncated=w.truncated, audio_truncated=w.audio_truncated, seconds=seconds) for w in found]
+    return [
+        Reply(w.text.strip(), truncated=w.truncated, audio_truncated=w.audio_truncated, seconds=seconds) for w in found
+    ]
 
 
 def ended(row: Sequence[int], ends: frozenset[int], cap: int) -> tuple[list[int], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,8 @@ class DenseRetriever:
     `search_device` is where products are computed (`cpu`, `cuda:0`); None is the encoder's `device`, else the best.
     """
 
+    backend: ClassVar[str] = "dense"
+
     def __init__(
         self,
         model: str | Path = "",
@@ -72,7 +74,7 @@ class DenseRetriever:
             raise UsageError(f"faiss_effort must be at least 1, not {faiss_effort}.")
         if encoder is None:
             try:
-                encoder = SentenceTransformerEncoder(model, **options)
+                encoder = self._encoder_of(model, **options)
             except TypeError as error:
                 raise UsageError(f"unknown option for the dense retriever: {error}.") from error
         self._encoder: TextEncoder = encoder
@@ -83,6 +85,10 @@ class DenseRetriever:
         self._search_device: str | None = search_device or options.get("device")
         self._index: _Index | None = None
         self._reuse = True
+
+    @staticmethod
+    def _encoder_of(model: str | Path, **options: Any) -> TextEncoder:
+        return SentenceTransformerEncoder(model, **options)
 
     @property
     def encoder(self) -> TextEncoder:
@@ -102,7 +108,7 @@ class DenseRetriever:
             settings["storage"] = self._storage
         if self._search == "faiss":
             settings |= {"search": "faiss", "faiss_index": self._faiss[0], "faiss_effort": self._faiss[1]}
-        return ComponentSpec("retriever", "dense", inner.name, inner.model, inner.revision, settings)
+        return ComponentSpec("retriever", self.backend, inner.name, inner.model, inner.revision, settings)
 
     def supports(self, language: str) -> bool:
         """Whether the encoder was made for this language."""
@@ -266,6 +272,18 @@ class DenseRetriever:
             raise ModelError(
                 f"{name} gave a vector of length {length} instead of 1 for the text {texts[first][:80]!r}."
             )
+
+
+class ServerDenseRetriever(DenseRetriever):
+    """`DenseRetriever` with a `ServerEncoder`, whose options it takes too."""
+
+    backend = "dense-server"
+
+    @staticmethod
+    def _encoder_of(model: str | Path, **options: Any) -> TextEncoder:
+        from ..encoders.server import ServerEncoder
+
+        return ServerEncoder(str(model), **options)
 
 
 class _Bar:
