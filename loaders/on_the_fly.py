@@ -19,9 +19,9 @@ from datasets.builder import Key
 from ..errors import DataError, UsageError, unknown_name
 from .card import config_patterns
 from .conditions import STANDARD_CONDITIONS, QueryConfig, TableConfig, config_names, parse_config
-from .escucha.bare_name import ESCUCHA_CONFIGS, EscuchaLoading
-from .escucha.data import find_set
-from .escucha.manifest import ESCUCHA
+from .questions.bare_name import QUESTION_CONFIGS, QuestionLoading
+from .questions.data import find_set
+from .questions.manifest import ESCUCHA
 from .home import default_dataset_folder, escucha_folder, rir_mega_folder
 from .manifest import MANIFEST_NAME, Manifest, read_manifest
 from .recipe import Kitchen, open_kitchen
@@ -99,13 +99,13 @@ class SqutrConfig(datasets.BuilderConfig):
             raise UsageError("squtr fixes the features.", hint="Load first, then use cast_column.")
         return f"{self.name}-{self.fingerprint()}"
 
-    def loading(self) -> PairLoading | EscuchaLoading | None:
+    def loading(self) -> PairLoading | QuestionLoading | None:
         """How this config of `rir_mega` or `escucha` is loaded; None for a config of SQuTR. Raises `UsageError` for an
         option of another benchmark."""
-        if self.name in ESCUCHA_CONFIGS:
+        if self.name in QUESTION_CONFIGS:
             return self._questions()
         if self.name not in BARE_CONFIGS:
-            for benchmark, configs in ((RIR_MEGA, BARE_CONFIGS), (ESCUCHA, ESCUCHA_CONFIGS)):
+            for benchmark, configs in ((RIR_MEGA, BARE_CONFIGS), (ESCUCHA, QUESTION_CONFIGS)):
                 if self.name.startswith(f"{benchmark}_"):
                     raise unknown_name("config", self.name, configs)
             for option in PAIR_OPTIONS:
@@ -120,13 +120,13 @@ class SqutrConfig(datasets.BuilderConfig):
             kept = self.__dict__[_LOADING] = PairLoading(self.name, self.source, options)
         return kept
 
-    def _questions(self) -> EscuchaLoading:
+    def _questions(self) -> QuestionLoading:
         for option in ("limit", *SHARED_OPTIONS, *PAIR_OPTIONS):
             if getattr(self, option) != getattr(type(self), option):
                 raise UsageError(f"{self.name!r} takes no option {option}.", hint="Its sound is as it was recorded.")
-        kept: EscuchaLoading | None = self.__dict__.get(_LOADING)
+        kept: QuestionLoading | None = self.__dict__.get(_LOADING)
         if kept is None:
-            kept = self.__dict__[_LOADING] = EscuchaLoading(self.name, self.source)
+            kept = self.__dict__[_LOADING] = QuestionLoading(self.name, self.source)
         return kept
 
     def fingerprint(self) -> str:
@@ -235,7 +235,7 @@ class _KnownConfigs:
         if rir_mega or not (squtr or escucha):
             names += BARE_CONFIGS
         if escucha or not (squtr or rir_mega):
-            names += ESCUCHA_CONFIGS
+            names += QUESTION_CONFIGS
         # Without a source: naming one stays with the user.
         return {name: SqutrConfig(name) for name in names}
 

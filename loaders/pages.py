@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import StorageError
 from .shards import replace_file
 
 if TYPE_CHECKING:
@@ -59,8 +60,11 @@ def audio_url(content: bytes) -> str:
 
 
 def write_page(path: Path, text: str) -> Path:
-    """Write a page to a temporary name and rename it."""
-    replace_file(path, text.encode("utf-8"))
+    """Write a page to a temporary name and rename it. Raises `StorageError`."""
+    try:
+        replace_file(path, text.encode("utf-8"))
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error}.", hint="Check space and permissions.") from error
     return path
 
 

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from speech_effects import hole, shift_pitch, slur, stretch, telephone
 
 import squtr.loaders
 from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
 from squtr.loaders.audio import decode_audio, encode_flac, pcm_sha256, resample
 from squtr.loaders.banks import load_noise_bank, load_room_bank
-from squtr.loaders.escucha.delivery import hole, shift_pitch, slur, stretch, telephone
 from squtr.loaders.jsonl import read_jsonl
 from squtr.loaders.keyed import keyed_index
 from squtr.loaders.mixing import level_noise, level_speech, mix, noise_segment

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from .common import bars, counting, note, say, say_json
 
 if TYPE_CHECKING:
-    from ...loaders.escucha.questions import Question
-    from ...loaders.escucha.sounds import SoundFolder
+    from ...loaders.questions.audio_folder import AudioFolder
+    from ...loaders.questions.question import Question
 
 EXAMPLE = """examples:
   squtr build escucha --questions questions.jsonl --audio audio --license CC-BY-4.0 --out my-set
@@ -52,14 +52,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check; where nothing is wrong, speak and write."""
     from ...errors import EXIT_FAILED, UsageError
-    from ...loaders.escucha.balance import balance_of
-    from ...loaders.escucha.fields import fields_of
-    from ...loaders.escucha.sounds import SoundFolder
-    from ...loaders.escucha.validate import validate
+    from ...loaders.questions.audio_folder import AudioFolder
+    from ...loaders.questions.balance import balance_of
+    from ...loaders.questions.fields import fields_of
+    from ...loaders.questions.validate import validate
 
     if arguments.speak < 0:
         raise UsageError(f"--speak is {arguments.speak}.", hint="Give how many questions to speak, or 0.")
-    sounds = SoundFolder(arguments.audio.expanduser())
+    sounds = AudioFolder(arguments.audio.expanduser())
     with bars() as show:
         checked = validate(
             arguments.questions.expanduser(),
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 def check_verifiers(question: Question) -> None:
     """Raise `UnknownNameError` or `DataError` naming the item for a verifier or an argument that there is not."""
     from ...errors import DataError, SqutrError
-    from ..answers.verifiers.registry import load_verifier
+    from ..tasks.understanding.answers.verifiers.registry import load_verifier
 
     for verifier in question.verifiers:
         arguments = {key: value for key, value in verifier.items() if key != "id"}
@@ -96,10 +96,10 @@ def check_verifiers(question: Question) -> None:
             raise DataError(f"item {question.id!r}: {error.message}", hint=error.hint) from error
 
 
-def _build(arguments: argparse.Namespace, questions: list[Question], sounds: SoundFolder) -> int:
-    from ...loaders.escucha.build import EscuchaRecipe, build_escucha
-    from ...loaders.escucha.statuses import read_statuses
+def _build(arguments: argparse.Namespace, questions: list[Question], sounds: AudioFolder) -> int:
     from ...loaders.home import escucha_folder
+    from ...loaders.questions.build import QuestionRecipe, build_questions
+    from ...loaders.questions.statuses import read_statuses
 
     out: Path = (arguments.out or escucha_folder()).expanduser()
     spoken: dict[str, Any] = {}
@@ -109,7 +109,7 @@ def _build(arguments: argparse.Namespace, questions: list[Question], sounds: Sou
         paths |= new
     wanted = {audio for question in questions for audio in question.all_audios}
     table: Path = arguments.questions
-    recipe = EscuchaRecipe(
+    recipe = QuestionRecipe(
         name=arguments.name or table.stem,
         license=arguments.license,
         questions=questions,
@@ -118,7 +118,7 @@ def _build(arguments: argparse.Namespace, questions: list[Question], sounds: Sou
         spoken=spoken,
     )
     with bars() as show:
-        manifest = build_escucha(recipe, out, progress=counting(show, "writing questions", len(questions)))
+        manifest = build_questions(recipe, out, progress=counting(show, "writing questions", len(questions)))
     size = sum(shard.bytes for shard in manifest.shards)
     if arguments.json:
         say_json(
@@ -145,8 +145,8 @@ def _speak(
     """The questions with some spoken, the new files by id, and how they were spoken."""
     from dataclasses import asdict
 
-    from ...loaders.escucha.sounds import SoundFolder
-    from ...loaders.escucha.spoken import choose_spoken, speak_questions
+    from ...loaders.questions.audio_folder import AudioFolder
+    from ...loaders.questions.spoken import choose_spoken, speak_questions
     from ...loaders.synthesis import load_synthesizer
 
     options = {"voices": arguments.voice_files} if arguments.voice_files else {}
@@ -170,7 +170,7 @@ def _speak(
             seed=arguments.seed,
             progress=counting(show, "speaking questions", len(chosen)),
         )
-    return questions, dict(SoundFolder(folder).files) if chosen else {}, how
+    return questions, dict(AudioFolder(folder).files) if chosen else {}, how
 
 
 def _digest(value: Any) -> str:

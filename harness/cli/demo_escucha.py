@@ -12,15 +12,15 @@ ANSWERERS = ("faster-whisper:whisper-base + embedder:multilingual-e5-small",)
 
 def run_demo(out: Path, *, limit: int = 0, seed: int = 0) -> int:
     """Ask the cascade and the text-only control all questions (`limit` 0), print the tables, write the report."""
-    from ...loaders.escucha.data import EscuchaData
     from ...loaders.home import squtr_home
+    from ...loaders.questions.data import QuestionData
     from ..escucha.answerers import load_answerers
     from ..escucha.evaluate import Options, run_evaluation
     from ..report.escucha.page import write_report
     from .evaluate_escucha import report
 
     started = time.perf_counter()
-    data = EscuchaData("mini")
+    data = QuestionData("mini")
     note(f"{len(data.questions())} questions about {data.coverage().seconds / 60:.1f} minutes of sound …")
     with bars() as progress:
         evaluation = run_evaluation(

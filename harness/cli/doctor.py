@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Examine the folder; 0 if nothing is wrong with it, 1 with the list otherwise."""
     from ...loaders.doctor import examine
-    from ...loaders.escucha.manifest import ESCUCHA
+    from ...loaders.questions.manifest import ESCUCHA
     from ...loaders.manifest import benchmark_of
     from ...loaders.rir_mega.manifest import RIR_MEGA
     from ...loaders.sources import load_source
@@ -116,7 +116,7 @@ def _report_pairs(folder: Path, *, sample: int, as_json: bool) -> int:
 
 
 def _report_set(folder: Path, *, sample: int, as_json: bool) -> int:
-    from ...loaders.escucha.checks import examine_set
+    from ...loaders.questions.checks import examine_set
 
     with bars() as show:
         diagnosis = examine_set(folder, sample=sample, progress=show)

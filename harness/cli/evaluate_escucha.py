@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation:
-    from ...loaders.escucha.data import EscuchaData
+    from ...loaders.questions.data import QuestionData
     from ..escucha.answerers import load_answerers
     from ..escucha.evaluate import run_evaluation
 
@@ -115,7 +115,7 @@ def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluati
     with showing(arguments.json_log if processes.rank == 0 else None) as progress:
         return run_evaluation(
             answerers,
-            EscuchaData(arguments.data, audio=arguments.audio or ""),
+            QuestionData(arguments.data, audio=arguments.audio or ""),
             configs=arguments.configs,
             out=arguments.out,
             cache=cache_folder(arguments),

@@ -35,13 +35,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Fetch, and say what is there and what is not."""
     from ...errors import UsageError
-    from ...loaders.escucha.data import read_taught, write_taught
-    from ...loaders.escucha.fetching import REPOSITORY, fetch_sounds, fetch_table, wanted_of
-    from ...loaders.escucha.fields import fields_of
-    from ...loaders.escucha.reading import read_questions
-    from ...loaders.escucha.statuses import STATUSES, coverage_of
-    from ...loaders.escucha.tool import YtDlp, find_ffmpeg
     from ...loaders.home import escucha_folder
+    from ...loaders.questions.data import read_taught, write_taught
+    from ...loaders.questions.fields import fields_of
+    from ...loaders.questions.reading import read_questions
+    from ...loaders.questions.statuses import STATUSES, coverage_of
+    from ...loaders.sources.escucha.fetching import REPOSITORY, fetch_audio, fetch_table, wanted_of
+    from ...loaders.sources.escucha.yt_dlp import YtDlp, find_ffmpeg
 
     if arguments.limit < 0:
         raise UsageError(f"the limit is {arguments.limit}.", hint="Give the number of sounds, or 0 for all.")
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     tool = YtDlp()
     note(f"{len(questions):,} questions, {len(wanted):,} sounds with an address. {tool.name}, into {folder}.")
     with bars() as show:
-        report = fetch_sounds(
+        report = fetch_audio(
             wanted[: arguments.limit or None],
             folder,
             tool,

@@ -29,9 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the page, or the replies and the corrected table."""
     from ...errors import UsageError
-    from ...loaders.escucha.data import open_data
-    from ...loaders.escucha.fields import row_of
-    from ...loaders.escucha.review import corrected, human_replies, read_review, write_review
+    from ...loaders.questions.data import open_data
+    from ...loaders.questions.fields import row_of
+    from ...loaders.questions.review import corrected, human_replies, read_review, write_review
     from ...loaders.synthesis.speech_folder import write_text
 
     if arguments.limit < 0:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import AudioError, ModelError, SqutrError, StorageError
-from ...loaders.escucha.data import EscuchaData
-from ...loaders.escucha.windows import excerpt
+from ...loaders.questions.data import QuestionData
+from ...loaders.questions.windows import excerpt
 from ...loaders.records import Samples
 from ...loaders.rows import in_order
 from ...loaders.sources.digests import KeptDigests, stream_sha256
@@ -18,7 +18,7 @@ from ..components.answerers.files import RepliesFile
 from ..processes import Processes, complete, gather_long
 from ..progress import Progress
 from ..protocols import Answerer, AnswerRequest, Reply
-from .asking import Ask
+from ..tasks.understanding.prompting import Ask
 from .kept import KeptReplies, request_key
 
 SHARD_ASKS = 16
@@ -48,7 +48,7 @@ class Tools:
 class Sounds:
     """The digests of a data set's sounds: each file is read once, and again only when it changes."""
 
-    def __init__(self, data: EscuchaData) -> None:
+    def __init__(self, data: QuestionData) -> None:
         self._data = data
         self._kept: dict[Path, KeptDigests] = {}
         self._known: dict[str, str] = {}

@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from ... import __version__
 from ...errors import DataError, ModelError, SqutrError, StorageError, UsageError
-from ...loaders.escucha.data import EscuchaData
-from ...loaders.escucha.questions import CONFIGS, Question
-from ...loaders.escucha.statuses import coverage_of
-from ..answers.accuracy import check_edges
-from ..answers.labels import DURATION_EDGES_S
+from ...loaders.questions.data import QuestionData
+from ...loaders.questions.question import CONFIGS, Question
+from ...loaders.questions.statuses import coverage_of
+from ..tasks.understanding.answers.accuracy import check_edges
+from ..tasks.understanding.answers.labels import DURATION_EDGES_S
 from ..evaluation.environment import environment
 from ..metering import Meter
 from ..processes import Alone, Processes
@@ -33,9 +33,9 @@ from ..protocols import Reply
 from ..results.old import Environment
 from .answerers import NamedAnswerer, check_answerers, with_controls
 from .answering import Answered, Sounds, Tools, answer_all
-from .asking import LANGUAGE, Ask, asks_of
-from .judging import Judges, judge_replies
-from .prompts import PROMPTS, PROMPTS_VERSION
+from ..tasks.understanding.prompting import LANGUAGE, Ask, asks_of
+from ..tasks.understanding.judging import Judges, judge_replies
+from ..tasks.understanding.prompts import PROMPTS, PROMPTS_VERSION
 from .results import (
     SECONDS_SCHEMA,
     AnswererInfo,
@@ -49,8 +49,8 @@ from .results import (
     asks_table,
     write_record,
 )
-from .samples import keep_samples
-from .scoring import Statistics, overall, paired, right, rows_of, score, verifiers_of
+from ..tasks.understanding.samples import keep_samples
+from ..tasks.understanding.scoring import Statistics, overall, paired, right, rows_of, score, verifiers_of
 
 CONTROLS = ("text-only", "shuffled")
 SHUFFLED_ORDERS = 2
@@ -143,7 +143,7 @@ class _Made:
 class _Plan:
     """What is asked: questions by config, every ask once, and why some have no sound."""
 
-    data: EscuchaData
+    data: QuestionData
     questions: Mapping[str, tuple[Question, ...]]
     totals: Mapping[str, int]
     asks: tuple[Ask, ...]
@@ -156,7 +156,7 @@ class _Plan:
 
 def run_evaluation(
     answerers: Sequence[NamedAnswerer],
-    data: EscuchaData,
+    data: QuestionData,
     *,
     configs: Sequence[str] | None = None,
     out: Path | None = None,
@@ -227,7 +227,7 @@ def _answered(
     return made
 
 
-def _plan(data: EscuchaData, configs: Sequence[str] | None, options: Options) -> _Plan:
+def _plan(data: QuestionData, configs: Sequence[str] | None, options: Options) -> _Plan:
     names = list(dict.fromkeys(configs or ["all"]))
     questions = {name: data.questions(name) for name in names}
     empty = next((name for name, found in questions.items() if not found), None)

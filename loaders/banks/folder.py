@@ -62,7 +62,7 @@ CACHE_BYTES = 128 * 2**20
 """Decoded sound that one bank keeps in memory: 23 minutes. Long recordings are kept on disk and not counted."""
 
 
-class SoundFolder:
+class RecordingFolder:
     """The sound files below a folder, by id; what both kinds of bank share.
 
     The id is the path below the folder without its suffix, with "/" between its parts (`cafe/monday`). Hidden files and
@@ -179,7 +179,7 @@ class SoundFolder:
         return samples
 
 
-class FolderNoises(SoundFolder):
+class FolderNoises(RecordingFolder):
     """A folder of noise recordings.
 
     The family of a noise is the sub-folder that it lies in (the first one below the folder), or its own name if it lies
@@ -207,7 +207,7 @@ ROOM_TABLES = ("rooms.csv", "rooms.tsv")
 ROOM_VALUES = ("rt60_s", "drr_db", "c50_db", "c80_db", "edt_s")
 
 
-class FolderRooms(SoundFolder):
+class FolderRooms(RecordingFolder):
     """A folder of impulse responses.
 
     Without one of `ROOM_TABLES`, nothing is known about them: every response counts as a room of its own.

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ...errors import DataError
-from ..escucha.manifest import ESCUCHA, read_escucha_manifest
 from ..manifest import MANIFEST_NAME, Manifest, benchmark_of, read_manifest
+from ..questions.manifest import ESCUCHA, read_question_manifest
 from .plan import SPLITS
 
 RIR_MEGA = "rir_mega"
@@ -101,5 +101,5 @@ def read_any_manifest(folder: Path) -> Manifest:
     """The manifest of a built folder, whichever benchmark it is for."""
     benchmark = benchmark_of(folder)
     if benchmark == ESCUCHA:
-        return read_escucha_manifest(folder)
+        return read_question_manifest(folder)
     return read_pair_manifest(folder) if benchmark == RIR_MEGA else read_manifest(folder)

@@ -15,16 +15,16 @@ from squtr.errors import DataError, UnknownNameError, UsageError
 from squtr.harness.cli import main
 from squtr.harness.escucha.answerers import NamedAnswerer, load_answerers, with_controls
 from squtr.harness.escucha.answering import SHARD_SOUND_S, shards_of
-from squtr.harness.escucha.asking import Ask, asks_of, orders_of
+from squtr.harness.tasks.understanding.prompting import Ask, asks_of, orders_of
 from squtr.harness.escucha.evaluate import Evaluation, Options, run_evaluation
-from squtr.harness.escucha.judging import judge_prompt, read_mark
-from squtr.harness.escucha.prompts import prompt_of
+from squtr.harness.tasks.understanding.judging import judge_prompt, read_mark
+from squtr.harness.tasks.understanding.prompts import prompt_of
 from squtr.harness.escucha.results import Result, holds_escucha, read_records
-from squtr.harness.escucha.scoring import right
+from squtr.harness.tasks.understanding.scoring import right
 from squtr.harness.protocols import Reply
 from squtr.harness.report.escucha.terminal import summary_tables
-from squtr.loaders.escucha.data import EscuchaData
-from squtr.loaders.escucha.questions import Question
+from squtr.loaders.questions.data import QuestionData
+from squtr.loaders.questions.question import Question
 
 from .audio_models_for_tests import save_qwen2_audio
 from .escucha_for_tests import Broken, Knows, Marks, reset, write_questions
@@ -45,7 +45,7 @@ def knows(**options: object) -> NamedAnswerer:
 def evaluate(folder: Path, *answerers: NamedAnswerer, **options: object) -> Evaluation:
     places = {name: options.pop(name) for name in ("out", "cache", "configs", "judges") if name in options}
     chosen = Options(resamples=50, **options)  # type: ignore[arg-type]
-    return run_evaluation(answerers, EscuchaData(folder), options=chosen, **places)  # type: ignore[arg-type]
+    return run_evaluation(answerers, QuestionData(folder), options=chosen, **places)  # type: ignore[arg-type]
 
 
 def only(evaluation: Evaluation, name: str = "knows") -> Result:

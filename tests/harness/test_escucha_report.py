@@ -12,9 +12,9 @@ from squtr.errors import DataError, UsageError
 from squtr.harness.cli import main
 from squtr.harness.escucha.answerers import NamedAnswerer
 from squtr.harness.escucha.evaluate import Options, run_evaluation
-from squtr.harness.escucha.samples import chosen
+from squtr.harness.tasks.understanding.samples import chosen
 from squtr.harness.report.escucha.page import write_report
-from squtr.loaders.escucha.data import EscuchaData
+from squtr.loaders.questions.data import QuestionData
 
 from .escucha_for_tests import Knows, Marks, reset, write_questions
 
@@ -25,7 +25,7 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reset()
     folder = tmp_path_factory.mktemp("escucha")
-    data = EscuchaData(write_questions(folder / "data"))
+    data = QuestionData(write_questions(folder / "data"))
     answerers = [NamedAnswerer("knows", Knows()), NamedAnswerer("hostile", Marks(name="hostile", reply=HOSTILE))]
     run_evaluation(
         answerers,
@@ -86,7 +86,7 @@ def test_results_about_other_questions_share_no_page(runs: Path, tmp_path: Path)
 
 
 def test_samples_show_every_label_first() -> None:
-    questions = EscuchaData("mini").questions()
+    questions = QuestionData("mini").questions()
     few = chosen(questions, 12)
     assert len(few) == 12
     assert {label for question in chosen(questions, 60) for label in question.perception} == {

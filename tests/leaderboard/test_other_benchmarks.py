@@ -23,7 +23,7 @@ from squtr.leaderboard.card import card_section
 from squtr.leaderboard.store import read_store
 from squtr.leaderboard.submit import prepare, send
 from squtr.leaderboard.validate import Validation, validate_file
-from squtr.loaders.escucha.data import EscuchaData
+from squtr.loaders.questions.data import QuestionData
 from squtr.loaders.rir_mega.data import RirMegaData
 
 from ..harness.escucha_for_tests import Knows, write_questions
@@ -40,7 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     lossy = in_rooms(data, threshold_s=0.4, slope=2.0)
     options = RirMegaOptions(normalizer="default", resamples=100, permutations=300)
     run_rir_mega([recognizer(lossy)], data, out=root / "rir_mega", options=options)
-    questions = EscuchaData(write_questions(root / "questions"))
+    questions = QuestionData(write_questions(root / "questions"))
     answerer = Knows()
     run_escucha(
         [NamedAnswerer(answerer.spec.name, answerer)],

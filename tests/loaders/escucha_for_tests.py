@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import soundfile
 
-from squtr.loaders.escucha.questions import Question
-from squtr.loaders.escucha.windows import RATE
+from squtr.loaders.questions.question import Question
+from squtr.loaders.questions.windows import RATE
 
 CHOICE = Question(
     "m1", "mcqa", ("clip-1",), "¿Qué pide?", ("Té", "Café", "Agua"), "Café", (), ("lexical",), ("factual",)
@@ -69,7 +69,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
 
 def write_set(folder: Path, questions: Iterable[Question] = ALL) -> Path:
     """A folder with a table and all sound."""
-    from squtr.loaders.escucha.fields import row_of
+    from squtr.loaders.questions.fields import row_of
 
     write_rows(folder / "questions.jsonl", map(row_of, questions))
     write_sounds(folder / "audio")

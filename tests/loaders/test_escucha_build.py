@@ -15,32 +15,32 @@ import soundfile
 from squtr.errors import RecipeMismatchError, UsageError
 from squtr.harness.cli import main
 from squtr.harness.cli.build_escucha import check_verifiers
-from squtr.loaders.escucha import build as build_module
-from squtr.loaders.escucha import rows as rows_module
-from squtr.loaders.escucha.balance import balance_of
-from squtr.loaders.escucha.build import EscuchaRecipe, build_escucha
-from squtr.loaders.escucha.checks import examine_set
-from squtr.loaders.escucha.data import MINI_FOLDER, EscuchaData
-from squtr.loaders.escucha.fields import row_of
-from squtr.loaders.escucha.questions import Question
-from squtr.loaders.escucha.shortcuts import RULES, score_rule
-from squtr.loaders.escucha.sounds import SoundFolder
-from squtr.loaders.escucha.validate import validate
-from squtr.loaders.escucha.windows import RATE
+from squtr.loaders.questions import build as build_module
+from squtr.loaders.questions import rows as rows_module
+from squtr.loaders.questions.audio_folder import AudioFolder
+from squtr.loaders.questions.balance import balance_of
+from squtr.loaders.questions.build import QuestionRecipe, build_questions
+from squtr.loaders.questions.checks import examine_set
+from squtr.loaders.questions.data import MINI_FOLDER, QuestionData
+from squtr.loaders.questions.fields import row_of
+from squtr.loaders.questions.question import Question
+from squtr.loaders.questions.shortcuts import RULES, score_rule
+from squtr.loaders.questions.validate import validate
+from squtr.loaders.questions.windows import RATE
 
 from .escucha_for_tests import ALL, CHOICE, PAIR, SECONDS, SLOW, SPOKEN, TASK, tone, write_rows, write_set, write_sounds
 
 
-def recipe(folder: Path, **changes: Any) -> EscuchaRecipe:
+def recipe(folder: Path, **changes: Any) -> QuestionRecipe:
     given = {
         "name": "tiny",
         "license": "CC0-1.0",
         "questions": ALL,
-        "sounds": dict(SoundFolder(folder / "audio").files),
+        "sounds": dict(AudioFolder(folder / "audio").files),
         "statuses": {},
         "spoken": {},
     }
-    return EscuchaRecipe(**{**given, **changes})
+    return QuestionRecipe(**{**given, **changes})
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -69,7 +69,7 @@ def test_all_problems_are_found_at_once(tmp_path: Path) -> None:
         {**row_of(TASK), "id": "argument", "verifiers": [{"id": "words", "cuont": 1}]},
     ]
     table = write_rows(tmp_path / "questions.jsonl", rows)
-    found = validate(table, SoundFolder(sounds), check_verifiers=check_verifiers)
+    found = validate(table, AudioFolder(sounds), check_verifiers=check_verifiers)
     assert [question.id for question in found.questions] == ["m1"]
     said = {problem.item: problem.sentence for problem in found.problems}
     assert set(said) == {row["id"] for row in rows}
@@ -90,20 +90,20 @@ def test_all_problems_are_found_at_once(tmp_path: Path) -> None:
 def test_missing_sound_may_be_allowed_but_not_that_of_a_question(tmp_path: Path) -> None:
     folder = write_set(tmp_path)
     (folder / "audio" / "clip-2.flac").unlink()
-    strict = validate(folder / "questions.jsonl", SoundFolder(folder / "audio"))
+    strict = validate(folder / "questions.jsonl", AudioFolder(folder / "audio"))
     assert {problem.item for problem in strict.problems} == {"m2"}
     assert [question.id for question in strict.questions] == ["m1", "m3", "m4"]
-    lenient = validate(folder / "questions.jsonl", SoundFolder(folder / "audio"), allow_missing=True)
+    lenient = validate(folder / "questions.jsonl", AudioFolder(folder / "audio"), allow_missing=True)
     assert lenient.problems == () and len(lenient.questions) == 5
     (folder / "audio" / "pregunta-m3.flac").unlink()
-    lenient = validate(folder / "questions.jsonl", SoundFolder(folder / "audio"), allow_missing=True)
+    lenient = validate(folder / "questions.jsonl", AudioFolder(folder / "audio"), allow_missing=True)
     assert [problem.item for problem in lenient.problems] == ["m3"]
     assert "m3" not in {question.id for question in lenient.questions}
 
 
 def test_a_build_is_the_same_every_time_and_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_set(tmp_path / "set")
-    whole = build_escucha(recipe(folder), tmp_path / "whole")
+    whole = build_questions(recipe(folder), tmp_path / "whole")
     assert whole.items == 5 and whole.complete and len(whole.shards) == 5
     made: list[str] = []
     write = build_module.write_shards
@@ -116,29 +116,29 @@ def test_a_build_is_the_same_every_time_and_continues(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(build_module, "write_shards", stopping)
     with pytest.raises(KeyboardInterrupt):
-        build_escucha(recipe(folder), tmp_path / "stopped")
+        build_questions(recipe(folder), tmp_path / "stopped")
     made.clear()
     made.append("")  # one less than before: the third shard goes through now
     monkeypatch.setattr(build_module, "write_shards", lambda *call: (made.append(call[1][0].path), write(*call)))
-    build_escucha(recipe(folder), tmp_path / "stopped")
+    build_questions(recipe(folder), tmp_path / "stopped")
     assert len(made) == 4
     assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")
-    build_escucha(recipe(folder), tmp_path / "whole")
+    build_questions(recipe(folder), tmp_path / "whole")
     assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")
 
 
 def test_another_set_is_never_overwritten(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "set")
-    build_escucha(recipe(folder), tmp_path / "out")
+    build_questions(recipe(folder), tmp_path / "out")
     with pytest.raises(RecipeMismatchError, match="other questions_sha256"):
-        build_escucha(recipe(folder, questions=ALL[:2]), tmp_path / "out")
+        build_questions(recipe(folder, questions=ALL[:2]), tmp_path / "out")
     write_sounds(folder / "audio", {"clip-1": 1.2})
     with pytest.raises(RecipeMismatchError, match="other sounds_sha256"):
-        build_escucha(recipe(folder), tmp_path / "out")
+        build_questions(recipe(folder), tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("x")
     with pytest.raises(RecipeMismatchError, match="is not empty"):
-        build_escucha(recipe(folder), tmp_path / "mine")
+        build_questions(recipe(folder), tmp_path / "mine")
 
 
 def test_row_groups_and_shards_hold_a_bounded_amount_of_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,17 +151,17 @@ def test_row_groups_and_shards_hold_a_bounded_amount_of_sound(tmp_path: Path, mo
     questions = [replace(CHOICE, id=f"q{number}", audios=(f"s{number}",)) for number in range(8)]
     monkeypatch.setattr(rows_module, "GROUP_BYTES", 2.5 * size)
     monkeypatch.setattr(build_module, "SHARD_BYTES", 5.5 * size)
-    given = recipe(tmp_path, questions=questions, sounds=dict(SoundFolder(sounds).files))
-    manifest = build_escucha(given, tmp_path / "out")
+    given = recipe(tmp_path, questions=questions, sounds=dict(AudioFolder(sounds).files))
+    manifest = build_questions(given, tmp_path / "out")
     assert [shard.rows for shard in manifest.shards] == [5, 3]
     groups = [pq.ParquetFile(tmp_path / "out" / shard.path).metadata for shard in manifest.shards]
     assert [[m.row_group(g).num_rows for g in range(m.num_row_groups)] for m in groups] == [[2, 2, 1], [2, 1]]
-    assert [question.id for question in EscuchaData(tmp_path / "out").questions()] == [q.id for q in questions]
+    assert [question.id for question in QuestionData(tmp_path / "out").questions()] == [q.id for q in questions]
 
 
 def test_the_doctor_finds_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_set(tmp_path / "set")
-    manifest = build_escucha(recipe(folder), tmp_path / "out")
+    manifest = build_questions(recipe(folder), tmp_path / "out")
     healthy = examine_set(tmp_path / "out", sample=3)
     assert (healthy.healthy, healthy.items, healthy.decoded) == (True, 5, 3)
     assert main(["doctor", str(tmp_path / "out")]) == 0
@@ -179,7 +179,7 @@ def test_the_doctor_finds_damage(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_balance_tells_what_gives_answers_away() -> None:
-    fine = balance_of(EscuchaData("mini").questions())
+    fine = balance_of(QuestionData("mini").questions())
     assert fine["warnings"] == [] and fine["chance"] == pytest.approx(0.2782, abs=1e-4)
     always_first = [
         replace(CHOICE, id=f"q{n}", options=("La respuesta más larga", "No", "Sí"), answer="La respuesta más larga")
@@ -224,7 +224,7 @@ def test_the_command_checks_builds_and_says_so(tmp_path: Path, capsys: pytest.Ca
     assert main([*words, "--out", str(out), "--name", "Mi prueba", "--license", "CC-BY-4.0"]) == 0
     said = capsys.readouterr()
     assert "Built 5 questions" in said.out and "no item has the label syntax" in said.err
-    data = EscuchaData(out)
+    data = QuestionData(out)
     assert (data.name, data.license) == ("Mi prueba", "CC-BY-4.0")
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "license: cc-by-4.0" in card and "- config_name: comparative" in card
@@ -233,12 +233,12 @@ def test_the_command_checks_builds_and_says_so(tmp_path: Path, capsys: pytest.Ca
     assert "item 'm4': the sound 'clip-3' is not in" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
     assert main([*words, "--out", str(tmp_path / "other"), "--allow-missing"]) == 0
-    assert EscuchaData(tmp_path / "other").coverage().by_status == {"missing": 1}
+    assert QuestionData(tmp_path / "other").coverage().by_status == {"missing": 1}
 
 
 def test_configs_without_questions_are_left_out_of_the_card(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "set")
-    build_escucha(recipe(folder, questions=[CHOICE, SLOW]), tmp_path / "out")
+    build_questions(recipe(folder, questions=[CHOICE, SLOW]), tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "- config_name: mcqa" in card and "- config_name: non_normative" in card
     assert not any(f"- config_name: {config}" in card for config in ("aif", "comparative", "spoken"))
@@ -251,7 +251,7 @@ def test_the_command_speaks_questions(tmp_path: Path, capsys: pytest.CaptureFixt
     sounds = write_sounds(tmp_path / "audio", {key: SECONDS[key] for key in ("clip-1", "clip-2")})
     words = ["build", "escucha", "--questions", str(table), "--audio", str(sounds), "--speak", "3", "--json"]
     assert main([*words, "--out", str(tmp_path / "out"), "--voices", "es+f1", "es-419+m1"]) == 0
-    data = EscuchaData(tmp_path / "out")
+    data = QuestionData(tmp_path / "out")
     spoken = data.questions("spoken")
     assert len(spoken) == 3 and data.coverage("spoken").covered == 3
     assert {question.question_voice for question in spoken} <= {"espeak/es+f1", "espeak/es-419+m1"}
@@ -266,10 +266,10 @@ def test_the_command_speaks_questions(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_a_table_of_the_embedded_set_can_be_built(tmp_path: Path) -> None:
     checked = validate(
-        MINI_FOLDER / "questions.jsonl", SoundFolder(MINI_FOLDER / "audio"), check_verifiers=check_verifiers
+        MINI_FOLDER / "questions.jsonl", AudioFolder(MINI_FOLDER / "audio"), check_verifiers=check_verifiers
     )
     assert checked.problems == ()
-    assert checked.questions == EscuchaData("mini").questions()
+    assert checked.questions == QuestionData("mini").questions()
 
 
 def test_examples_have_their_sound() -> None:

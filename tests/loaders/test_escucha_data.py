@@ -12,14 +12,14 @@ import pytest
 
 import squtr
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
-from squtr.loaders.escucha.build import EscuchaRecipe, build_escucha
-from squtr.loaders.escucha.data import MINI_FOLDER, EscuchaData, open_data
-from squtr.loaders.escucha.fields import row_of
-from squtr.loaders.escucha.questions import CONFIGS, Question
-from squtr.loaders.escucha.rows import COLUMNS
-from squtr.loaders.escucha.sounds import SoundFolder
-from squtr.loaders.escucha.statuses import SoundStatus, write_status
-from squtr.loaders.escucha.windows import windows
+from squtr.loaders.questions.audio_folder import AudioFolder
+from squtr.loaders.questions.build import QuestionRecipe, build_questions
+from squtr.loaders.questions.data import MINI_FOLDER, QuestionData, open_data
+from squtr.loaders.questions.fields import row_of
+from squtr.loaders.questions.question import CONFIGS, Question
+from squtr.loaders.questions.rows import COLUMNS
+from squtr.loaders.questions.statuses import AudioStatus, write_status
+from squtr.loaders.questions.windows import windows
 
 from .escucha_for_tests import ALL, PUBLISHED, SECONDS, write_rows, write_set, write_sounds
 
@@ -31,11 +31,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def built(folder: Path, source: EscuchaData, **statuses: str) -> EscuchaData:
-    files = SoundFolder(source.folder / "audio").files
+def built(folder: Path, source: QuestionData, **statuses: str) -> QuestionData:
+    files = AudioFolder(source.folder / "audio").files
     sounds = {id_: path for id_, path in files.items() if id_ not in statuses}
-    build_escucha(EscuchaRecipe("tiny", "CC0-1.0", source.questions(), sounds, statuses, {}), folder)  # type: ignore[arg-type]
-    return EscuchaData(folder)
+    build_questions(QuestionRecipe("tiny", "CC0-1.0", source.questions(), sounds, statuses, {}), folder)  # type: ignore[arg-type]
+    return QuestionData(folder)
 
 
 def lengths(question: Question) -> Question:
@@ -45,7 +45,7 @@ def lengths(question: Question) -> Question:
 
 
 def test_a_folder_of_ones_own(tmp_path: Path) -> None:
-    data = EscuchaData(write_set(tmp_path / "tiny"))
+    data = QuestionData(write_set(tmp_path / "tiny"))
     assert data.questions() == tuple(map(lengths, ALL))
     assert [q.id for q in data.questions("comparative")] == ["m2"]
     assert {config: len(data.questions(config)) for config in CONFIGS} == {
@@ -69,7 +69,7 @@ def test_the_published_layout(tmp_path: Path, table: str, audio: str) -> None:
         cells = [[json.dumps(v) if isinstance(v, list) else str(v) for v in row.values()] for row in rows]
         path.write_text("\n".join("\t".join(line) for line in [list(PUBLISHED), *cells]), encoding="utf-8")
     write_sounds(tmp_path / audio, {"esc_0001": 2.0}, "wav")
-    data = EscuchaData(tmp_path)
+    data = QuestionData(tmp_path)
     assert data.name == "escucha"
     assert [question.duration_s for question in data.questions()] == [86.2, 86.2]
     assert data.questions()[0].options == ("La mujer", "El hombre", "Los dos", "Nadie")
@@ -82,10 +82,10 @@ def test_missing_sound_is_coverage(tmp_path: Path) -> None:
     folder = write_set(tmp_path)
     (folder / "audio" / "clip-2.flac").unlink()
     (folder / "audio" / "pregunta-m3.flac").unlink()
-    write_status(folder, SoundStatus(id="clip-2", status="removed"))
-    write_status(folder, SoundStatus(id="clip-1", status="private"))
-    write_status(folder, SoundStatus(id="pregunta-m3", status="ok"))
-    data = EscuchaData(folder)
+    write_status(folder, AudioStatus(id="clip-2", status="removed"))
+    write_status(folder, AudioStatus(id="clip-1", status="private"))
+    write_status(folder, AudioStatus(id="pregunta-m3", status="ok"))
+    data = QuestionData(folder)
     assert len(data.questions()) == 5
     # A file that is there counts whatever a status says; a status alone is no file.
     assert data.status("clip-1") == "ok" and data.status("pregunta-m3") == "missing"
@@ -103,7 +103,7 @@ def test_missing_sound_is_coverage(tmp_path: Path) -> None:
 def test_a_sound_in_another_format_is_pointed_at(tmp_path: Path) -> None:
     folder = write_set(tmp_path)
     (folder / "audio" / "clip-1.flac").rename(folder / "audio" / "clip-1.m4a")
-    data = EscuchaData(folder)
+    data = QuestionData(folder)
     assert data.status("clip-1") == "missing"
     with pytest.raises(AudioError, match=r"ffmpeg -i clip-1\.m4a"):
         data.audio("clip-1")
@@ -113,28 +113,28 @@ def test_two_files_with_one_id(tmp_path: Path) -> None:
     folder = write_set(tmp_path)
     write_sounds(folder / "audio" / "more", {"clip-1": 1.0}, "wav")
     with pytest.raises(DataError, match="the same id 'clip-1'"):
-        EscuchaData(folder).coverage()
+        QuestionData(folder).coverage()
 
 
 def test_what_identifies_a_set(tmp_path: Path) -> None:
-    first, second = (EscuchaData(write_set(tmp_path / name)) for name in ("one", "two"))
+    first, second = (QuestionData(write_set(tmp_path / name)) for name in ("one", "two"))
     assert first.manifest_sha256 == second.manifest_sha256
     assert len(first.manifest_sha256) == 64 and first.revision == first.manifest_sha256[:16]
     write_sounds(tmp_path / "two" / "audio", {"clip-1": 1.1})
-    assert EscuchaData(tmp_path / "two").manifest_sha256 != first.manifest_sha256
+    assert QuestionData(tmp_path / "two").manifest_sha256 != first.manifest_sha256
     write_rows(tmp_path / "one" / "questions.jsonl", [row_of(question) for question in ALL[1:]])
-    assert EscuchaData(tmp_path / "one").manifest_sha256 != first.manifest_sha256
+    assert QuestionData(tmp_path / "one").manifest_sha256 != first.manifest_sha256
 
 
 def test_folders_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is no folder of questions"):
-        EscuchaData(tmp_path / "gone")
+        QuestionData(tmp_path / "gone")
     with pytest.raises(DataError, match="holds no questions"):
-        EscuchaData(tmp_path).questions()
+        QuestionData(tmp_path).questions()
 
 
 def test_a_built_set_is_the_same_as_its_files(tmp_path: Path) -> None:
-    files = EscuchaData(write_set(tmp_path / "tiny"))
+    files = QuestionData(write_set(tmp_path / "tiny"))
     data = built(tmp_path / "built", files)
     assert data.questions() == files.questions()
     assert data.coverage() == files.coverage()
@@ -147,7 +147,7 @@ def test_a_built_set_is_the_same_as_its_files(tmp_path: Path) -> None:
 
 
 def test_a_built_set_keeps_items_without_sound(tmp_path: Path) -> None:
-    files = EscuchaData(write_set(tmp_path / "tiny"))
+    files = QuestionData(write_set(tmp_path / "tiny"))
     data = built(tmp_path / "built", files, **{"clip-2": "geo_blocked"})
     assert len(data.questions()) == 5
     assert data.coverage().missing == {"m2": ("clip-2", "geo_blocked"), "a1": ("clip-2", "geo_blocked")}
@@ -159,7 +159,7 @@ def test_a_built_set_keeps_items_without_sound(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("config", ["escucha", *(f"escucha_{config}" for config in CONFIGS)])
 def test_configs_behind_the_bare_name(home: Path, tmp_path: Path, config: str) -> None:
-    files = EscuchaData(write_set(tmp_path / "tiny"))
+    files = QuestionData(write_set(tmp_path / "tiny"))
     built(tmp_path / "built", files)
     wanted = files.questions(config.removeprefix("escucha").lstrip("_") or "all")
     for source in (tmp_path / "tiny", tmp_path / "built"):
@@ -179,7 +179,7 @@ def test_configs_behind_the_bare_name(home: Path, tmp_path: Path, config: str) -
 
 def test_the_embedded_set_behind_the_bare_name(home: Path) -> None:
     rows = squtr.load_dataset("escucha_spoken", source="escucha_mini")
-    assert len(rows) == len(EscuchaData("mini").questions("spoken"))
+    assert len(rows) == len(QuestionData("mini").questions("spoken"))
     assert rows[0]["audio"]["bytes"][:4] == b"fLaC"
     assert open_data("mini").folder == MINI_FOLDER
 
@@ -209,7 +209,7 @@ def test_the_example_of_the_documentation(home: Path) -> None:
     exec(code, names)
     assert names["question"].comparative  # type: ignore[attr-defined]
     assert names["window"].samples.size > 16_000  # type: ignore[attr-defined]
-    mini = EscuchaData("mini")
+    mini = QuestionData("mini")
     counts = {config: len(mini.questions(config)) for config in CONFIGS}
     said = f"{counts['all']} questions over {len(mini._store.present())} clips (5 minutes): {counts['mcqa']} multiple"
     assert said in page.read_text(encoding="utf-8")

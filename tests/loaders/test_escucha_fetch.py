@@ -18,12 +18,12 @@ import soundfile
 
 from squtr.errors import AudioError, DataError, FetchError, MissingExtraError, StorageError
 from squtr.harness.cli import main
-from squtr.loaders.escucha.data import EscuchaData
-from squtr.loaders.escucha.fetching import Wanted, fetch_sounds, fetch_table, to_flac, wanted_of
-from squtr.loaders.escucha.fields import question_of
-from squtr.loaders.escucha.statuses import SoundStatus, read_statuses, write_status
-from squtr.loaders.escucha.tool import YtDlp, find_ffmpeg, status_of
-from squtr.loaders.escucha.windows import RATE
+from squtr.loaders.questions.data import QuestionData
+from squtr.loaders.questions.fields import question_of
+from squtr.loaders.questions.statuses import AudioStatus, read_statuses, write_status
+from squtr.loaders.questions.windows import RATE
+from squtr.loaders.sources.escucha.fetching import Wanted, fetch_audio, fetch_table, to_flac, wanted_of
+from squtr.loaders.sources.escucha.yt_dlp import YtDlp, find_ffmpeg, status_of
 
 from . import ytdlp_for_tests as fake
 from .escucha_for_tests import PUBLISHED, tone
@@ -70,7 +70,7 @@ def wanted(name: str, expected: float = math.nan) -> Wanted:
 
 def test_every_outcome_has_its_status(site: list[str], tmp_path: Path) -> None:
     sounds = [wanted("2", 2.0), wanted("3", 30.0), *map(wanted, SAID), wanted("georestricted"), wanted("broken")]
-    report = fetch_sounds(sounds, tmp_path, YtDlp())
+    report = fetch_audio(sounds, tmp_path, YtDlp())
     found = {id_.removeprefix("id-"): status.status for id_, status in report.statuses.items()}
     assert found == {
         "2": "ok",
@@ -92,18 +92,18 @@ def test_every_outcome_has_its_status(site: list[str], tmp_path: Path) -> None:
 
 def test_a_second_run_asks_for_what_may_go_better_only(site: list[str], tmp_path: Path) -> None:
     sounds = [wanted("2"), wanted("private"), wanted("failed")]
-    fetch_sounds(sounds, tmp_path, YtDlp())
+    fetch_audio(sounds, tmp_path, YtDlp())
     site.clear()
-    report = fetch_sounds(sounds, tmp_path, YtDlp())
+    report = fetch_audio(sounds, tmp_path, YtDlp())
     assert [url.rpartition("/")[2] for url in site] == ["failed"]
     assert report.new == [] and report.statuses["id-failed"].attempts == 2
     site.clear()
-    fetch_sounds(sounds, tmp_path, YtDlp(), again=True)
+    fetch_audio(sounds, tmp_path, YtDlp(), again=True)
     assert [url.rpartition("/")[2] for url in site] == ["private", "failed"]
     # Another address, or a file that went, is another matter.
     (tmp_path / "audio" / "id-2.flac").unlink()
     site.clear()
-    fetch_sounds([wanted("2"), Wanted("id-private", "https://example.org/1", math.nan)], tmp_path, YtDlp())
+    fetch_audio([wanted("2"), Wanted("id-private", "https://example.org/1", math.nan)], tmp_path, YtDlp())
     assert len(site) == 2
     assert EscuchaStatuses(tmp_path) == {"id-2": "ok", "id-failed": "failed", "id-private": "ok"}
 
@@ -120,32 +120,32 @@ def test_a_run_that_stops_keeps_what_it_has(tmp_path: Path) -> None:
 
     sounds = [wanted("2"), wanted("3"), wanted("4")]
     with fake.installed(stopping), pytest.raises(KeyboardInterrupt):
-        fetch_sounds(sounds, tmp_path, YtDlp())
+        fetch_audio(sounds, tmp_path, YtDlp())
     assert EscuchaStatuses(tmp_path) == {"id-2": "ok"}
     with fake.installed(answer) as asked:
-        fetch_sounds(sounds, tmp_path, YtDlp())
+        fetch_audio(sounds, tmp_path, YtDlp())
     assert [url.rpartition("/")[2] for url in asked] == ["3", "4"]
 
 
 def test_ten_failures_in_a_row_end_the_run(site: list[str], tmp_path: Path) -> None:
     sounds = [Wanted(f"s{number}", "https://example.org/failed", math.nan) for number in range(20)]
     with pytest.raises(FetchError, match="ten sounds in a row"):
-        fetch_sounds(sounds, tmp_path, YtDlp())
+        fetch_audio(sounds, tmp_path, YtDlp())
     assert len(site) == 10
     site.clear()
     mixed = [sound for pair in zip(sounds, [wanted("private")] * 20, strict=True) for sound in pair]
-    assert len(fetch_sounds(mixed, tmp_path, YtDlp()).statuses) == 21
+    assert len(fetch_audio(mixed, tmp_path, YtDlp()).statuses) == 21
 
 
 def test_a_status_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_status(tmp_path, SoundStatus(id="x", status="private"))
+    write_status(tmp_path, AudioStatus(id="x", status="private"))
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError):
-        write_status(tmp_path, SoundStatus(id="x", status="ok"))
+        write_status(tmp_path, AudioStatus(id="x", status="ok"))
     monkeypatch.undo()
     assert EscuchaStatuses(tmp_path) == {"x": "private"}
     assert [path.name for path in (tmp_path / "status").iterdir()] == ["x.json"]
@@ -158,9 +158,9 @@ def test_a_disk_that_refuses_is_no_status(site: list[str], tmp_path: Path, monke
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("squtr.loaders.escucha.fetching.to_flac", full)
+    monkeypatch.setattr("squtr.loaders.sources.escucha.fetching.to_flac", full)
     with pytest.raises(StorageError, match="No space left"):
-        fetch_sounds([wanted("2")], tmp_path, YtDlp())
+        fetch_audio([wanted("2")], tmp_path, YtDlp())
     assert read_statuses(tmp_path) == {}
 
 
@@ -218,7 +218,7 @@ def test_the_real_program_fetches_from_a_server(web: Web, tmp_path: Path) -> Non
         Wanted("other", web.url("a.wav"), 20.0),
     ]
     seen: list[tuple[str, int, int]] = []
-    report = fetch_sounds(sounds, tmp_path, YtDlp(), on_bytes=lambda *state: seen.append(state))
+    report = fetch_audio(sounds, tmp_path, YtDlp(), on_bytes=lambda *state: seen.append(state))
     assert EscuchaStatuses(tmp_path) == {"a": "ok", "b": "ok", "gone": "removed", "other": "wrong_duration"}
     assert "404" in report.statuses["gone"].reason
     assert {id_ for id_, _, _ in seen} >= {"a", "b"}
@@ -227,7 +227,7 @@ def test_the_real_program_fetches_from_a_server(web: Web, tmp_path: Path) -> Non
     expected = tone(2.0)
     assert np.corrcoef(samples[: expected.size], expected)[0, 1] > 0.999
     web.asked.clear()
-    assert fetch_sounds(sounds, tmp_path, YtDlp()).new == []
+    assert fetch_audio(sounds, tmp_path, YtDlp()).new == []
     assert web.asked == []
 
 
@@ -239,11 +239,11 @@ def test_the_real_program_continues_a_file(web: Web, tmp_path: Path) -> None:
     impatient = YtDlp({"retries": 0, "extractor_retries": 0})
     # The page is asked for first, to see what it is; then the file, of which a part comes.
     web.breaks = [len(content), 40_000]
-    assert fetch_sounds(sound, tmp_path, impatient).statuses["a"].status == "failed"
+    assert fetch_audio(sound, tmp_path, impatient).statuses["a"].status == "failed"
     (part,) = (tmp_path / "parts" / "a").iterdir()
     assert 0 < part.stat().st_size < len(content)
     web.asked.clear()
-    assert fetch_sounds(sound, tmp_path, impatient).statuses["a"].status == "ok"
+    assert fetch_audio(sound, tmp_path, impatient).statuses["a"].status == "ok"
     assert any(asked.startswith("bytes=") and asked != "bytes=0-" for _, asked in web.asked)
     assert soundfile.info(tmp_path / "audio" / "a.flac").frames == 3 * RATE
     assert not (tmp_path / "parts" / "a").exists()
@@ -253,7 +253,7 @@ def test_local_files_are_not_fetched(tmp_path: Path) -> None:
     pytest.importorskip("yt_dlp")
     secret = tmp_path / "secret.wav"
     secret.write_bytes(encoded(1.0))
-    report = fetch_sounds([Wanted("a", secret.as_uri(), math.nan)], tmp_path / "out", YtDlp())
+    report = fetch_audio([Wanted("a", secret.as_uri(), math.nan)], tmp_path / "out", YtDlp())
     assert report.statuses["a"].status == "failed"
 
 
@@ -271,7 +271,7 @@ def test_long_sound_is_converted_without_seams(tmp_path: Path, monkeypatch: pyte
     source = tmp_path / "x.wav"
     source.write_bytes(encoded(3.0, 44_100))
     to_flac(source, tmp_path / "whole")
-    monkeypatch.setattr("squtr.loaders.escucha.fetching.CHUNK_S", 0.37)
+    monkeypatch.setattr("squtr.loaders.sources.escucha.fetching.CHUNK_S", 0.37)
     to_flac(source, tmp_path / "pieces")
     whole, pieces = (soundfile.read(tmp_path / name, dtype="int16")[0] for name in ("whole", "pieces"))
     assert np.abs(whole.astype(int) - pieces).max() <= 1
@@ -339,7 +339,7 @@ def test_the_command_fetches_and_counts_what_is_missing(
     assert told["sounds"] == {"ok": 1, "private": 1, "wrong_duration": 1}
     assert (told["items"], told["covered"]) == (3, 1)
     assert told["missing"]["private"] == {"audio": "private", "status": "private"}
-    data = EscuchaData(tmp_path / "escucha")
+    data = QuestionData(tmp_path / "escucha")
     assert data.coverage().by_status == {"private": 1, "wrong_duration": 1}
     assert len(data.questions()) == 3
     with pytest.raises(AudioError, match="'private' is not in"):
@@ -350,6 +350,6 @@ def test_the_command_fetches_and_counts_what_is_missing(
     assert "the field 'nota' is not known" in capsys.readouterr().err
     assert main(["fetch", "escucha", "--field", "nota=-"]) == 0
     capsys.readouterr()
-    assert len(EscuchaData(tmp_path / "escucha").questions()) == 3
+    assert len(QuestionData(tmp_path / "escucha").questions()) == 3
     assert main(["fetch", "escucha"]) == 0
     assert "1 of 3 questions can be asked; 0 sounds are new." in capsys.readouterr().out

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, UnknownNameError, UsageError
-from squtr.loaders.escucha import labels
-from squtr.loaders.escucha.fields import fields_of, question_of, row_of
-from squtr.loaders.escucha.labels import PERCEPTION, REASONING
-from squtr.loaders.escucha.questions import INTELLIGIBILITY, SEXES, Question, check_question
-from squtr.loaders.escucha.reading import read_questions
-from squtr.loaders.escucha.spellings import OPTION_FIELDS, SPELLINGS
+from squtr.loaders.questions import labels
+from squtr.loaders.questions.fields import fields_of, question_of, row_of
+from squtr.loaders.questions.labels import PERCEPTION, REASONING
+from squtr.loaders.questions.question import INTELLIGIBILITY, SEXES, Question, check_question
+from squtr.loaders.questions.reading import read_questions
+from squtr.loaders.questions.spellings import OPTION_FIELDS, SPELLINGS
 
 from .escucha_for_tests import ALL, CHOICE, PUBLISHED, TASK, write_rows
 
@@ -227,7 +227,7 @@ def test_no_spelling_has_two_meanings() -> None:
 
 
 def test_labels_are_those_that_scores_are_broken_down_by() -> None:
-    from squtr.harness.answers import labels as scored
+    from squtr.harness.tasks.understanding.answers import labels as scored
 
     assert tuple(PERCEPTION) == tuple(scored.PERCEPTION)
     assert tuple(REASONING) == tuple(scored.REASONING)

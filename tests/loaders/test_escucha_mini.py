@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 import soundfile
 
-from squtr.harness.answers.option_text import Options
-from squtr.harness.answers.parsing import parse_reply
-from squtr.harness.answers.verifiers.registry import VERIFIERS, load_verifier
+from squtr.harness.tasks.understanding.answers.option_text import Options
+from squtr.harness.tasks.understanding.answers.parsing import parse_reply
+from squtr.harness.tasks.understanding.answers.verifiers.registry import VERIFIERS, load_verifier
 from squtr.loaders.audio import pcm_sha256
-from squtr.loaders.escucha.balance import balance_of
-from squtr.loaders.escucha.data import MINI_FOLDER, EscuchaData
-from squtr.loaders.escucha.labels import PERCEPTION, REASONING
-from squtr.loaders.escucha.questions import CONFIGS, Question
-from squtr.loaders.escucha.shortcuts import score_rules
-from squtr.loaders.escucha.spoken import choose_spoken, question_voice
-from squtr.loaders.escucha.windows import RATE
 from squtr.loaders.jsonl import read_jsonl
 from squtr.loaders.licenses import OTHER, merge_licenses
+from squtr.loaders.questions.balance import balance_of
+from squtr.loaders.questions.data import MINI_FOLDER, QuestionData
+from squtr.loaders.questions.labels import PERCEPTION, REASONING
+from squtr.loaders.questions.question import CONFIGS, Question
+from squtr.loaders.questions.shortcuts import score_rules
+from squtr.loaders.questions.spoken import choose_spoken, question_voice
+from squtr.loaders.questions.windows import RATE
 
 MOST_BYTES = 6_000_000
 FOLLOWED = {
@@ -57,16 +57,16 @@ FOLLOWED = {
 
 
 @pytest.fixture(scope="module")
-def mini() -> EscuchaData:
-    return EscuchaData("mini")
+def mini() -> QuestionData:
+    return QuestionData("mini")
 
 
 @pytest.fixture(scope="module")
-def choices(mini: EscuchaData) -> tuple[Question, ...]:
+def choices(mini: QuestionData) -> tuple[Question, ...]:
     return mini.questions("mcqa")
 
 
-def test_it_has_every_kind_of_item(mini: EscuchaData) -> None:
+def test_it_has_every_kind_of_item(mini: QuestionData) -> None:
     assert len(mini.questions()) >= 60
     counts = {config: len(mini.questions(config)) for config in CONFIGS}
     assert min(counts.values()) >= 10
@@ -76,7 +76,7 @@ def test_it_has_every_kind_of_item(mini: EscuchaData) -> None:
     assert {"", "low", "medium-low", "medium", "high-medium"} <= known
 
 
-def test_every_label_is_covered(mini: EscuchaData) -> None:
+def test_every_label_is_covered(mini: QuestionData) -> None:
     balance = balance_of(mini.questions())
     assert min(balance["perception"].values()) >= 5 and set(balance["perception"]) == set(PERCEPTION)
     assert min(balance["reasoning"].values()) >= 4 and set(balance["reasoning"]) == set(REASONING)
@@ -111,7 +111,7 @@ def test_options_can_be_told_apart_by_the_parser(choices: tuple[Question, ...]) 
             assert parse_reply("ABCD"[place], question.options).index == place
 
 
-def test_every_verifier_is_used_with_arguments_that_it_takes(mini: EscuchaData) -> None:
+def test_every_verifier_is_used_with_arguments_that_it_takes(mini: QuestionData) -> None:
     used = set()
     for question in mini.questions("aif"):
         for verifier in question.verifiers:
@@ -120,7 +120,7 @@ def test_every_verifier_is_used_with_arguments_that_it_takes(mini: EscuchaData) 
     assert used == set(VERIFIERS)
 
 
-def test_every_instruction_can_be_followed_and_is_not_by_chance(mini: EscuchaData) -> None:
+def test_every_instruction_can_be_followed_and_is_not_by_chance(mini: QuestionData) -> None:
     tasks = mini.questions("aif")
     assert set(FOLLOWED) == {question.id for question in tasks}
     for question in tasks:
@@ -132,7 +132,7 @@ def test_every_instruction_can_be_followed_and_is_not_by_chance(mini: EscuchaDat
             assert not all(verifier.follows(wrong) for verifier in loaded), (question.id, wrong)
 
 
-def test_all_sound_is_there_and_whole(mini: EscuchaData) -> None:
+def test_all_sound_is_there_and_whole(mini: QuestionData) -> None:
     coverage = mini.coverage()
     assert (coverage.covered, coverage.missing) == (coverage.items, {})
     index = {row["id"]: row for _, row in read_jsonl(MINI_FOLDER / "audio.jsonl")}
@@ -149,7 +149,7 @@ def test_all_sound_is_there_and_whole(mini: EscuchaData) -> None:
     assert sum(path.stat().st_size for path in (MINI_FOLDER / "audio").iterdir()) < MOST_BYTES
 
 
-def test_passages_and_questions_are_spoken_as_they_are_written_now(mini: EscuchaData) -> None:
+def test_passages_and_questions_are_spoken_as_they_are_written_now(mini: QuestionData) -> None:
     import hashlib
 
     index = {row["id"]: row for _, row in read_jsonl(MINI_FOLDER / "audio.jsonl")}
@@ -176,7 +176,7 @@ def test_several_voices_noises_rooms_and_deliveries() -> None:
         assert any(delivery in turn for turn in turns)
 
 
-def test_what_is_slurred_or_slowed_is_called_so_and_nothing_else_is(mini: EscuchaData) -> None:
+def test_what_is_slurred_or_slowed_is_called_so_and_nothing_else_is(mini: QuestionData) -> None:
     turns = {row["id"]: row["turns"] for _, row in read_jsonl(MINI_FOLDER / "passages.jsonl")}
     for question in mini.questions():
         spoken = [turn for audio in question.audios for turn in turns[audio]]
@@ -190,7 +190,7 @@ def test_what_is_slurred_or_slowed_is_called_so_and_nothing_else_is(mini: Escuch
         assert question.aetiology == expected, question.id
 
 
-def test_the_spoken_questions_are_those_that_the_rule_draws(mini: EscuchaData) -> None:
+def test_the_spoken_questions_are_those_that_the_rule_draws(mini: QuestionData) -> None:
     from dataclasses import replace
 
     spoken = [question.id for question in mini.questions("spoken")]
@@ -208,6 +208,6 @@ def test_most_of_it_is_heard_as_it_was_written() -> None:
     assert all(row["error_rate"] < 0.6 for row in kokoro)
 
 
-def test_licenses_are_stated(mini: EscuchaData) -> None:
+def test_licenses_are_stated(mini: QuestionData) -> None:
     assert "CC0-1.0" in mini.license and "Apache-2.0" in mini.license
     assert merge_licenses([mini.license]) != OTHER

@@ -14,9 +14,9 @@ import pytest
 
 from squtr.errors import DataError
 from squtr.harness.cli import main
-from squtr.loaders.escucha.data import EscuchaData
-from squtr.loaders.escucha.reading import read_questions
-from squtr.loaders.escucha.review import SCHEMA, corrected, human_replies, read_review, write_review
+from squtr.loaders.questions.data import QuestionData
+from squtr.loaders.questions.reading import read_questions
+from squtr.loaders.questions.review import SCHEMA, corrected, human_replies, read_review, write_review
 
 from .escucha_for_tests import ALL, CHOICE, SECONDS, write_set
 
@@ -45,17 +45,17 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> EscuchaData:
-    return EscuchaData(write_set(tmp_path / "set"))
+def data(tmp_path: Path) -> QuestionData:
+    return QuestionData(write_set(tmp_path / "set"))
 
 
-def notes(path: Path, data: EscuchaData, items: list[dict[str, Any]], **changes: Any) -> Path:
+def notes(path: Path, data: QuestionData, items: list[dict[str, Any]], **changes: Any) -> Path:
     content = {"schema": SCHEMA, "set": data.manifest_sha256, "items": items, **changes}
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
 
 
-def test_the_page_holds_all_sound_and_choices_and_hides_the_key(data: EscuchaData, tmp_path: Path) -> None:
+def test_the_page_holds_all_sound_and_choices_and_hides_the_key(data: QuestionData, tmp_path: Path) -> None:
     made = write_review(data, tmp_path / "page.html")
     assert (made.items, made.left_out, made.missing) == (5, 0, 0)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -74,25 +74,25 @@ def test_the_page_holds_all_sound_and_choices_and_hides_the_key(data: EscuchaDat
 def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>\"'<img src=x onerror=alert(1)>"
     folder = write_set(tmp_path / "set", [replace(CHOICE, question=evil, options=(evil, "No"), answer=evil)])
-    write_review(EscuchaData(folder), tmp_path / "page.html")
+    write_review(QuestionData(folder), tmp_path / "page.html")
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert page.items["m1"]["radio"] == [evil, "No"]
     assert page.tags.count("script") == 2 and "img" not in page.tags
 
 
-def test_a_page_has_its_limits(data: EscuchaData, tmp_path: Path) -> None:
+def test_a_page_has_its_limits(data: QuestionData, tmp_path: Path) -> None:
     assert write_review(data, tmp_path / "p.html", limit=2).left_out == 3
     size = sum((data.folder / "audio" / f"{id_}.flac").stat().st_size for id_ in SECONDS)
     small = write_review(data, tmp_path / "p.html", max_bytes=size // 2)
     assert 0 < small.items < 5 and small.items + small.left_out == 5
     assert write_review(data, tmp_path / "p.html", config="comparative").items == 1
     (data.folder / "audio" / "clip-3.flac").unlink()
-    fresh = EscuchaData(data.folder)
+    fresh = QuestionData(data.folder)
     assert write_review(fresh, tmp_path / "p.html").missing == 1
     assert "1 preguntas no tienen su audio" in (tmp_path / "p.html").read_text(encoding="utf-8")
 
 
-def test_notes_become_replies_and_corrections(data: EscuchaData, tmp_path: Path) -> None:
+def test_notes_become_replies_and_corrections(data: QuestionData, tmp_path: Path) -> None:
     path = notes(
         tmp_path / "notes.json",
         data,
@@ -119,20 +119,20 @@ def test_notes_become_replies_and_corrections(data: EscuchaData, tmp_path: Path)
     ],
 )
 def test_notes_that_do_not_fit(
-    data: EscuchaData, tmp_path: Path, items: list[dict[str, Any]], changes: dict[str, Any], said: str
+    data: QuestionData, tmp_path: Path, items: list[dict[str, Any]], changes: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(DataError, match=said):
         read_review(notes(tmp_path / "n.json", data, items, **changes), data)
 
 
-def test_a_key_that_is_no_option_is_refused(data: EscuchaData, tmp_path: Path) -> None:
+def test_a_key_that_is_no_option_is_refused(data: QuestionData, tmp_path: Path) -> None:
     review = read_review(notes(tmp_path / "n.json", data, [{"id": "m1", "answer": "Zumo"}]), data)
     with pytest.raises(DataError, match="'m1': answer is 'Zumo'"):
         corrected(data.questions(), review)
 
 
 def test_the_command_and_the_scorer_take_peoples_replies(
-    data: EscuchaData, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: QuestionData, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["review", "escucha", str(data.folder), "--out", str(tmp_path / "p.html")]) == 0
     assert "5 questions" in capsys.readouterr().out

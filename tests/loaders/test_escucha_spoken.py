@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from squtr.errors import DataError, UsageError
-from squtr.loaders.escucha.spoken import can_be_spoken, choose_spoken, label_weights, speak_questions
-from squtr.loaders.escucha.windows import RATE, facts
+from squtr.loaders.questions.spoken import can_be_spoken, choose_spoken, label_weights, speak_questions
+from squtr.loaders.questions.windows import RATE, facts
 from squtr.loaders.records import SAMPLE_RATE, Samples
 from squtr.loaders.synthesis import SynthesizerSpec
 

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import AudioError, UsageError
-from squtr.loaders.escucha.windows import RATE, excerpt, facts, windows
+from squtr.loaders.questions.windows import RATE, excerpt, facts, windows
 
 MEASURE = """
 import resource, sys
 from pathlib import Path
-from squtr.loaders.escucha.windows import windows
+from squtr.loaders.questions.windows import windows
 heard = sum(window.samples.size for window in windows(Path(sys.argv[1]), 30.0, 1.0))
 print(heard, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
@@ -42,7 +42,7 @@ def test_windows_hold_every_sample_in_its_place(size: int, seconds: float, overl
     samples = ramp(size)
     with pytest.MonkeyPatch.context() as patch:
         if short_blocks:
-            patch.setattr("squtr.loaders.escucha.windows.BLOCK_S", 0.3)
+            patch.setattr("squtr.loaders.questions.windows.BLOCK_S", 0.3)
         found = list(windows(sound(samples, rate), seconds, overlap))
     step = round(seconds * rate) - round(overlap * rate)
     for number, window in enumerate(found):

@@ -1,0 +1,89 @@
+"""`load_dataset("squtr", "escucha", …)`: the benchmark's configs behind the bare name.
+
+`escucha` (or `escucha_all`) has every question, `escucha_mcqa`, `escucha_aif`, `escucha_comparative`, `escucha_spoken`
+and `escucha_non_normative` a part. The builder in `on_the_fly` hands over to this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from ...errors import unknown_name
+from .data import QuestionData, open_data
+from .manifest import ESCUCHA
+from .question import CONFIGS, Question
+from .rows import AudioBytes, audio_bytes, cells_of, plain_row, question_features, row_groups, weight_of
+
+if TYPE_CHECKING:
+    import datasets
+
+QUESTION_CONFIGS: Mapping[str, str] = {ESCUCHA: "all", **{f"{ESCUCHA}_{config}": config for config in CONFIGS}}
+"""Config of the bare name to config of the benchmark."""
+
+QUESTIONS_PER_BLOCK = 16
+
+Block = tuple[str, int, int]
+"""What one process takes at a time: the config, and a range of positions."""
+
+
+@dataclass
+class QuestionLoading:
+    """One config from `source` (see `data.open_data`). It travels to other processes without what it opened."""
+
+    config: str
+    source: str | None
+    _opened: QuestionData | None = field(default=None, repr=False, compare=False)
+
+    description: ClassVar[str] = "Questions about Spanish speech."
+
+    def __post_init__(self) -> None:
+        if self.config not in QUESTION_CONFIGS:
+            raise unknown_name("config", self.config, QUESTION_CONFIGS)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
+
+    def opened(self) -> QuestionData:
+        """The set, opened once."""
+        if self._opened is None:
+            self._opened = open_data(self.source)
+        return self._opened
+
+    def fingerprint(self) -> str:
+        """What identifies the rows, for the cache."""
+        return self.opened().revision
+
+    def features(self) -> datasets.Features:
+        """The features of every config."""
+        return question_features()
+
+    def _questions(self) -> tuple[Question, ...]:
+        return self.opened().questions(QUESTION_CONFIGS[self.config])
+
+    def blocks(self) -> dict[str, list[Block]]:
+        """The blocks of the one split, in order."""
+        size = len(self._questions())
+        starts = range(0, size, QUESTIONS_PER_BLOCK)
+        return {"test": [(self.config, start, min(size, start + QUESTIONS_PER_BLOCK)) for start in starts]}
+
+    def tables(self, blocks: list[Block]) -> Iterator[tuple[tuple[int, int], pa.Table]]:
+        """The tables of some blocks, each with the number of its block and its number in there."""
+        data, questions, schema = self.opened(), self._questions(), self.features().arrow_schema
+        place = {question.id: position for position, question in enumerate(data.questions())}
+        for number, (_, start, stop) in enumerate(blocks):
+            rows = ((row, weight_of(row)) for row in (_row(data, q, place[q.id]) for q in questions[start:stop]))
+            for index, table in enumerate(row_groups(rows, schema)):
+                yield (number, index), table
+
+
+def _row(data: QuestionData, question: Question, position: int) -> dict[str, Any]:
+    absent = next((audio for audio in question.audios if data.status(audio) != "ok"), None)
+    wanted = question.all_audios if absent is None else (question.question_audio,)
+    sounds: dict[str, AudioBytes] = {
+        audio: audio_bytes(data.audio(audio), audio) for audio in wanted if data.status(audio) == "ok"
+    }
+    return plain_row(question, position, "ok" if absent is None else data.status(absent)) | cells_of(question, sounds)

@@ -1,0 +1,184 @@
+"""Building a set of one's own into a folder that `datasets.load_dataset` and `QuestionData` read.
+
+    README.md  manifest.json
+    questions/<kind>/<one|two>/<written|spoken>/<normative|non_normative>/test-*.parquet
+
+The folders are what the configs are patterns of, so that nothing is stored twice. Every file is written to a temporary
+name and renamed; a build that was stopped continues with the first missing file and ends with the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...errors import RecipeMismatchError
+from ..build import clear_storage_errors
+from ..manifest import MANIFEST_NAME, Shard, file_sha256
+from ..shards import ShardPlan, is_finished, replace_file, shard_name, write_shards
+from ..sources.digests import stream_sha256
+from .balance import balance_of
+from .card import question_card
+from .fields import row_of
+from .manifest import FOLDER, QuestionManifest, read_question_manifest
+from .question import Question
+from .rows import AUDIO, AudioBytes, audio_bytes, cells_of, plain_row, question_features, row_groups, weight_of
+from .statuses import Status, coverage_of
+
+SHARD_BYTES = 400 * 2**20
+"""The most sound of a shard, but for one row that is larger by itself."""
+
+Progress = Callable[[int], None]
+"""Called with the number of questions that were written since the last call."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRecipe:
+    """What decides a built set: its name, the license of its sound and text, its questions, and their sound's files.
+
+    `sounds` is id to path; an id that is missing is an item without its sound, with the status in `statuses`. `spoken`
+    says how questions were spoken ({} if they were not, or came spoken).
+    """
+
+    name: str
+    license: str
+    questions: Sequence[Question]
+    sounds: Mapping[str, Path]
+    statuses: Mapping[str, Status]
+    spoken: Mapping[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a JSON object, with digests in place of questions and sound."""
+        digest = hashlib.sha256()
+        for question in self.questions:
+            digest.update(json.dumps(row_of(question), ensure_ascii=False, sort_keys=True).encode("utf-8") + b"\n")
+        sound = hashlib.sha256()
+        for id_, path in sorted(self.sounds.items()):
+            with path.open("rb") as stream:
+                sound.update(f"{len(id_)}:{id_}={stream_sha256(stream)}\n".encode())
+        return {
+            "name": self.name,
+            "license": self.license,
+            "questions_sha256": digest.hexdigest(),
+            "sounds_sha256": sound.hexdigest(),
+            "missing": {id_: status for id_, status in sorted(self.statuses.items()) if status != "ok"},
+            "spoken": dict(self.spoken),
+        }
+
+
+def part_of(question: Question) -> str:
+    """The folder of a question below `questions`.
+
+    >>> part_of(Question("q", "mcqa", ("a",), "¿Qué?", ("Sí", "No"), "No"))
+    'mcqa/one/written/normative'
+    """
+    return "/".join(
+        (
+            question.kind,
+            "two" if question.comparative else "one",
+            "spoken" if question.spoken else "written",
+            "non_normative" if question.non_normative else "normative",
+        )
+    )
+
+
+def build_questions(recipe: QuestionRecipe, out: Path, *, progress: Progress | None = None) -> QuestionManifest:
+    """Write the set to the folder `out` and return its manifest.
+
+    Long sound is copied as it is, one shard's worth (400 MB) at a time at most. Raises `RecipeMismatchError` if the
+    folder holds anything else, `StorageError` if the disk refuses.
+    """
+    report = progress or (lambda _: None)
+    described = recipe.as_dict()
+    fingerprint = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+    with clear_storage_errors(out):
+        _claim(out, described, fingerprint, recipe)
+        plans: list[ShardPlan] = []
+        for plan, numbered in _pieces(recipe):
+            plans.append(plan)
+            if not is_finished(out / plan.path, plan.rows):
+                write_shards(out, [plan], ([table] for table in row_groups(_rows(recipe, numbered), plan.schema)))
+            report(plan.rows)
+        shards = [
+            Shard(path=p.path, sha256=file_sha256(out / p.path), bytes=(out / p.path).stat().st_size, rows=p.rows)
+            for p in plans
+        ]
+        manifest = _manifest(recipe, described, fingerprint, shards)
+        coverage = coverage_of(recipe.questions, {**recipe.statuses, **dict.fromkeys(recipe.sounds, "ok")})
+        replace_file(out / "README.md", question_card(manifest, coverage).encode("utf-8"))
+        replace_file(out / MANIFEST_NAME, manifest.to_json())
+    return manifest
+
+
+def _pieces(recipe: QuestionRecipe) -> Iterator[tuple[ShardPlan, list[tuple[int, Question]]]]:
+    schema = question_features().arrow_schema
+    parts: dict[str, list[tuple[int, Question]]] = {}
+    for position, question in enumerate(recipe.questions):
+        parts.setdefault(part_of(question), []).append((position, question))
+    for part, numbered in sorted(parts.items()):
+        pieces: list[list[tuple[int, Question]]] = [[]]
+        size = 0
+        for position, question in numbered:
+            weight = sum(recipe.sounds[a].stat().st_size for a in question.all_audios if a in recipe.sounds)
+            if pieces[-1] and size + weight > SHARD_BYTES:
+                pieces.append([])
+                size = 0
+            pieces[-1].append((position, question))
+            size += weight
+        for index, piece in enumerate(pieces):
+            path = f"{FOLDER}/{part}/{shard_name(index, len(pieces))}"
+            yield ShardPlan(path, len(piece), schema, FOLDER, sounds=AUDIO), piece
+
+
+def _rows(recipe: QuestionRecipe, numbered: Sequence[tuple[int, Question]]) -> Iterator[tuple[dict[str, Any], int]]:
+    for position, question in numbered:
+        absent = [audio for audio in question.audios if audio not in recipe.sounds]
+        status: Status = recipe.statuses.get(absent[0], "missing") if absent else "ok"
+        # All or nothing: an item with one of two sounds cannot be asked.
+        wanted = question.all_audios if not absent else (question.question_audio,)
+        sounds: dict[str, AudioBytes] = {
+            audio: audio_bytes(recipe.sounds[audio], audio) for audio in wanted if audio in recipe.sounds
+        }
+        row = plain_row(question, position, status) | cells_of(question, sounds)
+        yield row, weight_of(row)
+
+
+def _manifest(
+    recipe: QuestionRecipe, described: dict[str, Any], fingerprint: str, shards: list[Shard] | None
+) -> QuestionManifest:
+    return QuestionManifest(
+        squtr_version=__version__,
+        recipe_fingerprint=fingerprint,
+        recipe=described,
+        complete=shards is not None,
+        shards=shards or [],
+        license=recipe.license,
+        items=len(recipe.questions),
+        balance=balance_of(recipe.questions),
+    )
+
+
+def _claim(out: Path, described: dict[str, Any], fingerprint: str, recipe: QuestionRecipe) -> None:
+    """Make `out` ours: refuse a folder that holds something else, mark a new one as begun."""
+    if out.exists() and not out.is_dir():
+        raise RecipeMismatchError(f"{out} is a file.", hint="Choose another folder with --out.")
+    if (out / MANIFEST_NAME).exists():
+        held = read_question_manifest(out)
+        if held.recipe_fingerprint != fingerprint:
+            differing = sorted(key for key, value in described.items() if held.recipe.get(key) != value)
+            raise RecipeMismatchError(
+                f"{out} holds another set (other {', '.join(differing)}).",
+                hint="Choose another folder with --out, or remove it.",
+            )
+        return
+    if out.is_dir() and any(out.iterdir()):
+        raise RecipeMismatchError(
+            f"{out} is not empty and was not made by `squtr build escucha`.", hint="Choose another folder with --out."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    replace_file(out / MANIFEST_NAME, _manifest(recipe, described, fingerprint, None).to_json())

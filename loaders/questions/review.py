@@ -1,0 +1,146 @@
+"""One self-contained HTML page on which people answer a set's questions, check its key and correct it.
+
+It needs no network. A file page cannot write to disk, so it saves its notes as a download, which `read_review` reads:
+the replies are scored by the same code as a system's, the corrections give a new table. A reply counts only if it was
+given before the key was shown. The page is in Spanish, as the questions are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...errors import DataError
+from ..pages import MAX_AUDIO_BYTES, TEMPLATES, asset, audio_url, json_data, render, write_page
+from .data import QuestionData
+from .labels import PERCEPTION, REASONING
+from .question import Question, check_question
+
+SCHEMA = "squtr-questions-review/1"
+_PAGE = TEMPLATES / "questions_review"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPage:
+    """What was written: the path, the questions on it, those left out for size, and those without audio."""
+
+    path: Path
+    items: int
+    left_out: int
+    missing: int
+
+
+def write_review(
+    data: QuestionData, out: Path, *, config: str = "all", limit: int = 0, max_bytes: int = MAX_AUDIO_BYTES
+) -> QuestionPage:
+    """Write the page of a config's questions whose audio is there, in order; `limit` is the most of them (0: all)."""
+    able = [question for question in data.questions(config) if data.has(question)]
+    missing = len(data.questions(config)) - len(able)
+    cards: list[dict[str, Any]] = []
+    size = 0
+    for question in able[: limit or None]:
+        spoken = question.spoken and data.status(question.question_audio) == "ok"
+        wanted = question.all_audios if spoken else question.audios
+        clips = [audio.read_bytes() if isinstance(audio, Path) else audio for audio in map(data.audio, wanted)]
+        size += sum(map(len, clips))
+        if size > max_bytes:
+            break
+        cards.append(_card(question, clips))
+    left_out = len(able) - len(cards)
+    page = render(
+        _PAGE,
+        "page.html",
+        lang="es",
+        title=f"Preguntas de {data.name}",
+        style=asset(TEMPLATES / "common", "review.css") + asset(_PAGE, "style.css"),
+        script=asset(_PAGE, "script.js"),
+        cards=cards,
+        left_out=left_out,
+        missing=missing,
+        data=json_data({"schema": SCHEMA, "set": data.manifest_sha256}),
+    )
+    return QuestionPage(write_page(out, page), len(cards), left_out, missing)
+
+
+def _card(question: Question, clips: Sequence[bytes]) -> dict[str, Any]:
+    captions = ["Primera grabación", "Segunda grabación"] if question.comparative else ["Audio"]
+    captions.append("Pregunta hablada")
+    labels = [PERCEPTION[label] for label in question.perception] + [REASONING[label] for label in question.reasoning]
+    return {
+        "question": question,
+        "clips": list(zip(captions, map(audio_url, clips), strict=False)),
+        "checks": json.dumps([dict(verifier) for verifier in question.verifiers], ensure_ascii=False),
+        "labels": ", ".join(labels),
+    }
+
+
+class Note(BaseModel):
+    """What a person noted on one question. `answer` is the option that should be the key, "" if it is right."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    reply: str = ""
+    revealed: bool = False
+    mark: Literal["accept", "reject", ""] = ""
+    answer: str = ""
+    comment: str = ""
+
+
+class Review(BaseModel):
+    """The file that the page saves; `set` is the `manifest_sha256` of the set that the page was made from."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_: Literal["squtr-questions-review/1"] = Field(alias="schema")
+    set: str
+    items: list[Note]
+
+
+def read_review(path: Path, data: QuestionData) -> Review:
+    """The notes in a file that the page saved. Raises `DataError` for another file, another set, an unknown item."""
+    try:
+        review = Review.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.", hint="Save the notes from the page first.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise DataError(
+            f"{path} is no file of notes ({place}: {first['msg']}).", hint="Give the file that the page saved."
+        ) from error
+    if review.set != data.manifest_sha256:
+        raise DataError(
+            f"{path} is about another set than {data.folder}.", hint="Give the set that the page was made from."
+        )
+    known = {question.id for question in data.questions()}
+    for note in review.items:
+        if note.id not in known:
+            raise DataError(f"{path}: there is no item {note.id!r}.", hint="Give the set that the page was made from.")
+    return review
+
+
+def human_replies(review: Review) -> list[dict[str, str]]:
+    """The replies as rows `{"id", "reply"}`, which `squtr score mcqa` and `squtr score aif` read."""
+    return [{"id": note.id, "reply": note.reply} for note in review.items if note.reply.strip()]
+
+
+def corrected(questions: Sequence[Question], review: Review) -> list[Question]:
+    """The questions with their keys corrected and those marked to be discarded left out.
+
+    Raises `DataError` naming the item whose new key is none of its options.
+    """
+    notes = {note.id: note for note in review.items}
+    kept = []
+    for question in questions:
+        note = notes.get(question.id)
+        if note is not None and note.mark == "reject":
+            continue
+        mended = replace(question, answer=note.answer) if note is not None and note.answer else question
+        kept.append(check_question(mended))
+    return kept
