@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, UsageError
-from squtr.harness.answers.accuracy import McqaItem, answer_index, mark, summarize_mcqa, wilson_interval
-from squtr.harness.answers.items import Reply
-from squtr.harness.answers.labels import INTELLIGIBILITY, PERCEPTION, REASONING, ItemLabels, breakdowns_of, canonical
-from squtr.harness.answers.option_text import LETTERS
-from squtr.harness.answers.position import Shown, position_bias
+from squtr.harness.tasks.understanding.answers.accuracy import McqaItem, answer_index, mark, summarize_mcqa, wilson_interval
+from squtr.harness.tasks.understanding.answers.items import Reply
+from squtr.harness.tasks.understanding.answers.labels import INTELLIGIBILITY, PERCEPTION, REASONING, ItemLabels, breakdowns_of, canonical
+from squtr.harness.tasks.understanding.answers.option_text import LETTERS
+from squtr.harness.tasks.understanding.answers.position import Shown, position_bias
 
 WORDS = ("rojo", "verde", "azul", "negro", "blanco")
 
@@ -379,7 +379,7 @@ def test_places_agree_with_loops(rows: list[tuple[int, int, int]]) -> None:
 
 def test_answers_load_neither_torch_nor_datasets() -> None:
     code = """
-import sys, pkgutil, importlib, squtr.harness.answers as package
+import sys, pkgutil, importlib, squtr.harness.tasks.understanding.answers as package
 for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
     importlib.import_module(module.name)
 heavy = {"torch", "datasets", "transformers", "scipy", "py3langid"} & {name.partition(".")[0] for name in sys.modules}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from squtr.harness.answers.accuracy import summarize_mcqa
-from squtr.harness.answers.following import summarize_aif
-from squtr.harness.answers.labels import DURATION_EDGES_S, PERCEPTION, REASONING
-from squtr.harness.answers.verifiers.registry import IFEVAL_NAMES, VERIFIERS
+from squtr.harness.tasks.understanding.answers.accuracy import summarize_mcqa
+from squtr.harness.tasks.understanding.answers.following import summarize_aif
+from squtr.harness.tasks.understanding.answers.labels import DURATION_EDGES_S, PERCEPTION, REASONING
+from squtr.harness.tasks.understanding.answers.verifiers.registry import IFEVAL_NAMES, VERIFIERS
 from squtr.harness.cli import main
 from squtr.harness.score_files import read_aif_items, read_mcqa_items, read_replies
 

@@ -7,10 +7,10 @@ import random
 import pytest
 
 from squtr.errors import DataError
-from squtr.harness.answers.following import AifItem, follow, loose_forms, summarize_aif
-from squtr.harness.answers.items import Reply
-from squtr.harness.answers.labels import ItemLabels
-from squtr.harness.answers.verifiers.registry import Verifier, load_verifier
+from squtr.harness.tasks.understanding.answers.following import AifItem, follow, loose_forms, summarize_aif
+from squtr.harness.tasks.understanding.answers.items import Reply
+from squtr.harness.tasks.understanding.answers.labels import ItemLabels
+from squtr.harness.tasks.understanding.answers.verifiers.registry import Verifier, load_verifier
 
 UPPER, NO_COMMAS, TITLE = load_verifier("uppercase"), load_verifier("no_commas"), load_verifier("title")
 THREE_WORDS = load_verifier("words", {"count": 3, "relation": "at most"})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, UsageError
-from squtr.harness.answers.parsing import Parsed, parse_reply
+from squtr.harness.tasks.understanding.answers.parsing import Parsed, parse_reply
 
 CITIES = ("Madrid", "Barcelona", "Sevilla", "Barcelona y Sevilla")
 YES_NO = ("Sí", "No")

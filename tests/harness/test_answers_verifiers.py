@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, UnknownNameError
-from squtr.harness.answers.verifiers.registry import IFEVAL_NAMES, VERIFIERS, load_verifier
-from squtr.harness.answers.verifiers.text import occurrences, paragraphs, sentences, words
+from squtr.harness.tasks.understanding.answers.verifiers.registry import IFEVAL_NAMES, VERIFIERS, load_verifier
+from squtr.harness.tasks.understanding.answers.verifiers.text import occurrences, paragraphs, sentences, words
 
 PASSES, JUST_FAILS, HOSTILE = "passes", "just fails", "hostile"
 PROMPT = "¿Qué dice el Sr. Núñez?"

@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...errors import DataError, UsageError
-from ..text.base import word_list
+from .....errors import DataError, UsageError
+from ....text.base import word_list
 from .reply_text import plain_characters, skeleton
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

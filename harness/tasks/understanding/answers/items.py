@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...errors import DataError
+from .....errors import DataError
 from .labels import ItemLabels
 
 

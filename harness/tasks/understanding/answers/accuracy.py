@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DataError, UsageError
-from ..metrics.comparison import compare
-from ..metrics.statistics import Floats, Interval, Method, bootstrap_interval, mean_interval
-from ..metrics.summaries import Summary, plain, plain_interval
+from .....errors import DataError, UsageError
+from ....metrics.comparison import compare
+from ....metrics.statistics import Floats, Interval, Method, bootstrap_interval, mean_interval
+from ....metrics.summaries import Summary, plain, plain_interval
 from .items import Reply, cluster_labels, join_replies
 from .labels import DURATION_EDGES_S, ItemLabels, breakdowns_of
 from .option_text import LETTERS, Options

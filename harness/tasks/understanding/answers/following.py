@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DataError
-from ..metrics.statistics import Floats, Method, Statistic, bootstrap_interval
-from ..metrics.summaries import Summary, plain, plain_interval
+from .....errors import DataError
+from ....metrics.statistics import Floats, Method, Statistic, bootstrap_interval
+from ....metrics.summaries import Summary, plain, plain_interval
 from .accuracy import check_edges, wilson_interval
 from .items import Reply, cluster_labels, join_replies
 from .labels import DURATION_EDGES_S, ItemLabels, breakdowns_of

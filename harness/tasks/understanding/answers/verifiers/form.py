@@ -7,7 +7,7 @@ import re
 import unicodedata
 from typing import Any, NoReturn
 
-from ...text.base import word_list
+from .....text.base import word_list
 from . import text as of
 from .arguments import AtLeast, Count, Exactly, Json, Nothing, Phrase, Postscript, Prompt, Sections, TitleCase
 

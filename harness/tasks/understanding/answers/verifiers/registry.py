@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ....errors import DataError, unknown_name
+from ......errors import DataError, unknown_name
 from . import arguments as take
 from . import content, form
 from .text import says_something

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..metrics.robustness import bin_label
+from ....metrics.robustness import bin_label
 from .reply_text import plain_characters, skeleton
 
 DURATION_EDGES_S = (30.0, 60.0, 300.0, 1200.0)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..metrics.statistics import UNDEFINED, Floats, Interval, Method, bootstrap_interval
+from ....metrics.statistics import UNDEFINED, Floats, Interval, Method, bootstrap_interval
 from .option_text import LETTERS
 
 

@@ -7,8 +7,8 @@ import unicodedata
 from functools import lru_cache
 from typing import Any
 
-from ....errors import missing_extra, unknown_name
-from ...text.base import word_list
+from ......errors import missing_extra, unknown_name
+from .....text.base import word_list
 from . import text as of
 from .arguments import (
     Count,

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from ...text.base import word_list
+from .....text.base import word_list
 
 _WORD = re.compile(r"\d+(?:[.,:/]\d+)+|[^\W_]+(?:[-'’·][^\W_]+)*")
 _BEFORE_A_NAME = frozenset(

@@ -1,0 +1,1 @@
+"""Understanding: audio and a question to an option, or to a text that follows instructions."""
