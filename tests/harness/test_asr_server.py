@@ -10,8 +10,8 @@ import pytest
 
 from squtr.errors import ModelError, UnknownNameError, UsageError
 from squtr.harness.components import load_transcriber
-from squtr.harness.components.server_client import NoAnswerError, Patience, ServerClient
-from squtr.harness.components.server_health import GONE_AFTER
+from squtr.harness.components.model_server import OUTAGE_AFTER
+from squtr.harness.components.server_answers import NoAnswerError
 from squtr.harness.components.transcribers.server import ServerTranscriber
 
 from .server_for_tests import HTML_PAGE, Fault, ModelServer, heard, model_server
@@ -24,6 +24,7 @@ CLIPS = [speechlike(0.3 + 0.1 * i, i) for i in range(6)]
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     with model_server() as running:
         yield running
 
@@ -31,8 +32,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 def transcriber(
     server: ModelServer, *, attempts: int = 2, concurrency: int = 1, **options: object
 ) -> ServerTranscriber:
-    client = ServerClient(server.url, patience=Patience(5.0, attempts), concurrency=concurrency, sleep=lambda _: None)
-    return ServerTranscriber("tiny", client=client, **options)
+    options = {"url": server.url, "timeout_s": 5.0, "attempts": attempts, "concurrency": concurrency, **options}
+    return ServerTranscriber("tiny", **options)
 
 
 def test_clips_are_heard_in_order_at_16_khz_with_the_language(server: ModelServer) -> None:
@@ -99,10 +100,13 @@ def test_a_refused_clip_is_a_failed_clip(server: ModelServer) -> None:
 
 
 def test_a_clip_without_an_answer_is_a_failed_clip(server: ModelServer) -> None:
-    for fault in (Fault(status=500, times=4), Fault(status=200, body=HTML_PAGE, times=4), Fault(hang_up=True, times=4)):
+    for fault in (Fault(status=500, times=4), Fault(hang_up=True, times=4)):
         server.fault = fault
         found = transcriber(server).transcribe(CLIPS, language="en")
         assert ["no usable answer in 2 attempts" in t.error for t in found] == [True, True, *[False] * 4]
+    server.fault = Fault(status=200, body=HTML_PAGE, times=2)
+    found = transcriber(server).transcribe(CLIPS, language="en")
+    assert ["an HTML page instead of JSON" in t.error for t in found] == [True, True, *[False] * 4]
 
 
 @pytest.mark.parametrize("body", [b'{"error": "no"}', b"[]", b'{"text": null}', b'{"text": 7}', b'"text"'])
@@ -120,17 +124,17 @@ def test_a_server_that_is_gone_stops_the_run(server: ModelServer, fault: Fault) 
     server.fault = fault
     assert [bool(t.error) for t in backend.transcribe(CLIPS[:3], language="en")] == [True] * 3
     with pytest.raises(
-        ModelError, match=f"{GONE_AFTER} clips in a row had no answer .*run again: what was done is kept"
+        ModelError, match=f"{OUTAGE_AFTER} clips in a row had no answer .*run again: what was done is kept"
     ):
         backend.transcribe(CLIPS, language="en")
-    assert len(server.calls) == 1 + GONE_AFTER
+    assert len(server.calls) == 1 + OUTAGE_AFTER
     server.fault = None
     assert [t.error for t in backend.transcribe(CLIPS, language="en")] == [""] * 6
 
 
 def test_failures_that_are_not_in_a_row_do_not_stop_the_run(server: ModelServer) -> None:
     backend = transcriber(server, attempts=1)
-    for _ in range(2 * GONE_AFTER):
+    for _ in range(2 * OUTAGE_AFTER):
         server.fault = Fault(status=500, times=1)
         assert [bool(t.error) for t in backend.transcribe(CLIPS[:2], language="en")] == [True, False]
 
@@ -139,7 +143,7 @@ def test_a_server_that_refuses_everything_stops_the_run(server: ModelServer) -> 
     server.fault = Fault(status=400, body=b'{"error": {"message": "unknown response_format"}}')
     with pytest.raises(ModelError, match=r"refuses every clip.*unknown response_format"):
         transcriber(server).transcribe(CLIPS, language="en")
-    assert len(server.calls) == GONE_AFTER
+    assert len(server.calls) == OUTAGE_AFTER
 
 
 def test_an_unknown_model_and_a_wrong_key_stop_at_once(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, UsageError
-from squtr.harness.components import audio_models
+from squtr.harness.components.encoders import audio_models
 from squtr.harness.components.encoders.chat_template import ChatTemplateEncoder
 from squtr.harness.protocols import AudioTextEncoder
 

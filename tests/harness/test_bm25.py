@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, UnknownNameError, UsageError
-from squtr.harness.components import bm25, postings, sparse_search
+from squtr.harness.components.retrievers import bm25, postings, sparse_search
 from squtr.harness.components.retrievers.bm25 import BM25Retriever
 from squtr.harness.components.retrievers.lexical_tokens import tokenizer_for
 from squtr.harness.protocols import Retriever

@@ -18,8 +18,8 @@ import pytest
 from numpy.typing import NDArray
 
 from squtr.errors import DataError, IntegrityError, ModelError, StorageError
-from squtr.harness.components import corpus_vectors
 from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+from squtr.harness.components.retrievers import corpus_vectors
 from squtr.harness.components.retrievers.corpus_vectors import CorpusVectors
 from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.harness.protocols import Preparable, Retriever
@@ -237,7 +237,7 @@ def test_progress_counts_every_document(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from squtr.harness.components import corpus_vectors
+from squtr.harness.components.retrievers import corpus_vectors
 from tests.harness.test_corpus_vectors import Neighbors, corpus
 
 class Slow(Neighbors):

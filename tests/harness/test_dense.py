@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from squtr.errors import DataError, ModelError, UsageError
-from squtr.harness.components import corpus_vectors, dense, vector_products
+from squtr.harness.components.retrievers import corpus_vectors, dense, vector_products
 from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.harness.protocols import ComponentSpec, Hit, Retriever
 from squtr.loaders.records import Document

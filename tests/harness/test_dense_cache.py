@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from squtr.errors import IntegrityError, StorageError, UsageError
-from squtr.harness.components import corpus_vectors
 from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache, EmbeddingCache, text_key
+from squtr.harness.components.retrievers import corpus_vectors
 from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.loaders.records import Document
 

@@ -15,10 +15,10 @@ from squtr.errors import ModelError, UsageError
 from squtr.harness.components import load_retriever
 from squtr.harness.components.encoders.server import ServerEncoder, _tokens
 from squtr.harness.components.retrievers.dense import ServerDenseRetriever
-from squtr.harness.components.server_client import NoAnswerError, Patience, ServerClient
+from squtr.harness.components.server_answers import NoAnswerError
 from squtr.loaders.records import Document
 
-from .server_for_tests import HTML_PAGE, Fault, ModelServer, embedding, model_server
+from .server_for_tests import Fault, ModelServer, embedding, model_server
 
 KEY = "sk-secret-0123456789"
 TEXTS = ["a", "what is a bond", "什么是债券", "", "a", "longer " * 20]
@@ -27,16 +27,13 @@ TEXTS = ["a", "what is a bond", "什么是债券", "", "a", "longer " * 20]
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     with model_server() as running:
         yield running
 
 
-def client_of(server: ModelServer, attempts: int = 2) -> ServerClient:
-    return ServerClient(server.url, patience=Patience(5.0, attempts), concurrency=2, sleep=lambda _: None)
-
-
 def encoder(server: ModelServer, model: str = "tiny", **options: Any) -> ServerEncoder:
-    return ServerEncoder(model, client=client_of(server), **options)
+    return ServerEncoder(model, **{"url": server.url, "timeout_s": 5.0, "attempts": 2, "concurrency": 2, **options})
 
 
 def expected(texts: list[str], width: int = 8) -> np.ndarray:
@@ -159,7 +156,7 @@ def test_a_transient_fault_is_survived_and_a_lasting_one_is_named(server: ModelS
     for fault in (
         Fault(status=429, headers={"Retry-After": "1"}),
         Fault(status=500),
-        Fault(status=200, body=HTML_PAGE),
+        Fault(hang_up=True),
     ):
         fault.times = 1
         server.fault = fault
@@ -202,7 +199,7 @@ def test_the_spec_says_what_decides_and_no_key(server: ModelServer, monkeypatch:
 def test_wrong_options(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         ServerEncoder("tiny", **options)
-    with pytest.raises(UsageError, match="no encoder model"):
+    with pytest.raises(UsageError, match="no model is named"):
         ServerEncoder("")
 
 

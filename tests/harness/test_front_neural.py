@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from squtr.errors import AudioError, MissingExtraError, ModelError, UnknownNameError, UsageError
-from squtr.harness.components import front_native, load_front_end
+from squtr.harness.components import load_front_end
+from squtr.harness.components.front_ends import native as front_native
 from squtr.harness.components.front_ends.neural import BUNDLED, NeuralFrontEnd
 from squtr.loaders.records import Samples
 

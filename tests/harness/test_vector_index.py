@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from squtr.errors import DataError, ModelError, UsageError
-from squtr.harness.components import vector_index, vector_products
+from squtr.harness.components.retrievers import vector_index, vector_products
 from squtr.harness.components.retrievers.stored_vectors import HeldBlock, Storage, VectorBlock, restored, stored
 from squtr.harness.components.retrievers.vector_index import VectorIndex, _bound
 from squtr.harness.components.retrievers.vector_products import NumpyProducts, Products, TorchProducts, best_products

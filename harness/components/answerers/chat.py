@@ -22,8 +22,8 @@ from ..transcribers.torch_models import AutoBatch, TorchRuntime, imported_transf
 from ..weights import FoundWeights, find_weights
 from .common import (
     MAX_NEW_TOKENS,
-    LongAudio,
     AudioLimit,
+    LongAudio,
     Written,
     answer_batches,
     end_tokens,

@@ -1,4 +1,4 @@
-"""Answers by a server with OpenAI's chat protocol; sound goes as `input_audio` parts.
+"""Answers by a server with OpenAI's chat protocol; audio goes as `input_audio` parts.
 
 https://platform.openai.com/docs/guides/audio
 """
@@ -6,37 +6,20 @@ https://platform.openai.com/docs/guides/audio
 from __future__ import annotations
 
 import base64
-import io
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import soundfile
-
-from ....errors import UsageError
-from ....loaders.audio import to_pcm16
+from ....errors import ModelError
 from ....loaders.records import Samples
-from ...protocols import AnswerRequest, ComponentSpec, Reply, Setting
-from ..chat_client import chat
-from ..server_client import (
-    DEFAULT_KEY_VARIABLE,
-    DEFAULT_URL,
-    ContentRefusedError,
-    NoAnswerError,
-    Patience,
-    ServerClient,
-)
-from ..server_health import Health
+from ...protocols import AnswerRequest, ComponentSpec, Reply
+from ..server_component import ServerComponent, audio_file
 from ..transcribers.common import SAMPLE_RATE, primary_code, require_positive
-from .common import MAX_NEW_TOKENS, LongAudio, AudioLimit, in_pieces, request_fault
-
-_FULL_SCALE = 32767 / 32768
-_OWN_FIELDS = frozenset({"messages", "model", "temperature"})
+from .common import MAX_NEW_TOKENS, AudioLimit, LongAudio, in_pieces, request_fault
 
 
-class ServerAnswerer:
+class ServerAnswerer(ServerComponent):
     """A model behind a URL.
 
     `model` is the server's id of it, `url` the base (`http://host:8000/v1`). A request is one user message: each clip,
@@ -45,48 +28,32 @@ class ServerAnswerer:
     `temperature` None sends none; `max_new_tokens` is sent under the name `length_field`; `extra` are further fields of
     the body, such as `modalities`. `languages` are the codes that the model knows, () for any.
 
-    `max_seconds`, `total_seconds` and `long_audio` are those of `chat`; without `max_seconds` clips are sent whole.
-    `revision` and `key_variable` are those of the transcriber `server`. `concurrency` requests are under way at once;
-    `timeout_s` and `attempts` are the patience with each.
+    `max_seconds`, `total_seconds` and `long_audio` are those of `chat`; without `max_seconds` clips are sent whole. The
+    other options are those of `ServerComponent`.
     """
 
     def __init__(
         self,
         model: str,
         *,
-        url: str = DEFAULT_URL,
-        revision: str = "",
         system_prompt: str = "",
         temperature: float | None = 0.0,
         max_new_tokens: int = MAX_NEW_TOKENS,
         length_field: str = "max_tokens",
-        extra: Mapping[str, Any] | None = None,
         languages: Sequence[str] = (),
         long_audio: LongAudio = "truncate",
         max_seconds: float | None = None,
         total_seconds: float | None = None,
-        key_variable: str = DEFAULT_KEY_VARIABLE,
-        concurrency: int = 4,
         timeout_s: float = 300.0,
-        attempts: int = 5,
-        client: ServerClient | None = None,
+        **server: Any,
     ) -> None:
         require_positive(max_new_tokens=max_new_tokens)
-        taken = sorted((_OWN_FIELDS | {length_field}) & set(extra or {}))
-        if taken:
-            raise UsageError(f"extra holds {', '.join(taken)}.", hint="Give these by their own options.")
+        self.own_fields = frozenset({"messages", "model", "temperature", length_field})
+        super().__init__(model, timeout_s=timeout_s, **server)
         self._limit = AudioLimit(max_seconds, total_seconds, long_audio)
-        self._model, self._revision = model, revision
         self._system_prompt, self._temperature = system_prompt, temperature
         self._max_new_tokens, self._length_field = max_new_tokens, length_field
-        self._extra = dict(extra or {})
         self._languages = tuple(primary_code(language) for language in languages)
-        self._client = client or ServerClient(
-            url, key_variable=key_variable, patience=Patience(timeout_s, attempts), concurrency=concurrency
-        )
-        self._health = Health(
-            self._client.url, what="request", check="Check the model's name, and whether it takes sound."
-        )
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -94,25 +61,17 @@ class ServerAnswerer:
 
         Raises `NoAnswerError` if there is no server, `ModelError` if it refuses the key.
         """
-        extra: dict[str, Setting] = dict(self._extra)
-        return ComponentSpec(
-            "answerer",
-            "chat-server",
-            self._model.rsplit("/", maxsplit=1)[-1],
-            self._model,
-            self._revision or self._client.model_revision(self._model),
-            {
-                "audio": "wav, 16 bit",
-                "extra": extra,
-                "length_field": self._length_field,
-                "max_new_tokens": self._max_new_tokens,
-                "sample_rate": SAMPLE_RATE,
-                "system_prompt": self._system_prompt,
-                "temperature": self._temperature,
-                **self._limit.settings(),
-                **({} if self._revision else {"url": self._client.url}),
-            },
-        )
+        settings = {
+            "audio": "wav, 16 bit",
+            "length_field": self._length_field,
+            "max_new_tokens": self._max_new_tokens,
+            "sample_rate": SAMPLE_RATE,
+            "system_prompt": self._system_prompt,
+            "temperature": self._temperature,
+            **self._limit.settings(),
+            **self._server_settings,
+        }
+        return ComponentSpec("answerer", "chat-server", self._name, self._model, self._revision, settings)
 
     @property
     def sample_rate(self) -> int:
@@ -126,29 +85,25 @@ class ServerAnswerer:
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
         """One reply per request, in order; [] for no requests.
 
-        A request with a clip that cannot be heard, that the server refuses (400, 413, 415, 422), or that has no answer
-        after all attempts has `error`. Raises `ModelError` where no request can succeed: a refused key, an unknown
-        model, several requests in a row without an answer, or a server that refuses the first ones all.
+        A request with an unusable clip, that the server refuses (400, 413, 415, 422), or that has no answer after all
+        attempts has `error`. Raises `ModelError` where no request can succeed (`ModelServer.each_or_error`).
         """
         replies = [Reply("", error=request_fault(request)) for request in requests]
         usable = [i for i, reply in enumerate(replies) if not reply.error]
-        if usable:
-            for i, reply in zip(usable, self._client.each([requests[i] for i in usable], self._asked), strict=True):
-                replies[i] = reply
+        found = self._server.each_or_error(
+            [requests[i] for i in usable],
+            self._reply,
+            what="request",
+            check="Check the model's name, and whether it takes audio.",
+        )
+        for i, reply in zip(usable, found, strict=True):
+            replies[i] = Reply("", error=reply.message) if isinstance(reply, ModelError) else reply
         return replies
 
-    def _asked(self, request: AnswerRequest) -> Reply:
+    def _reply(self, request: AnswerRequest) -> Reply:
         pieces, cut = in_pieces(request, self._limit, SAMPLE_RATE)
         started = time.perf_counter()
-        try:
-            reply = chat(self._client, self._body(request, [(piece.name, piece.samples) for piece in pieces]))
-        except ContentRefusedError as error:
-            self._health.refused(error)
-            return Reply("", error=error.message)
-        except NoAnswerError as error:
-            self._health.silent(error)
-            return Reply("", error=error.message)
-        self._health.answered()
+        reply = self._server.chat(self._body(request, [(piece.name, piece.samples) for piece in pieces]))
         seconds = time.perf_counter() - started
         return Reply(reply.text.strip(), truncated=reply.truncated, audio_truncated=cut, seconds=seconds)
 
@@ -159,7 +114,7 @@ class ServerAnswerer:
             for name, samples in pieces:
                 if name:
                     content.append({"type": "text", "text": name})
-                data = base64.b64encode(_wav(samples)).decode("ascii")
+                data = base64.b64encode(audio_file(samples, "wav", SAMPLE_RATE)).decode("ascii")
                 content.append({"type": "input_audio", "input_audio": {"data": data, "format": "wav"}})
             content.append({"type": "text", "text": request.prompt})
         messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
@@ -169,13 +124,3 @@ class ServerAnswerer:
         if self._temperature is not None:
             body["temperature"] = self._temperature
         return body | self._extra
-
-
-def _wav(samples: Samples) -> bytes:
-    sound = samples.astype(np.float32, copy=False)
-    peak = float(np.abs(sound).max())
-    if peak > _FULL_SCALE:
-        sound = sound * np.float32(_FULL_SCALE / peak)
-    buffer = io.BytesIO()
-    soundfile.write(buffer, to_pcm16(sound, "the clip"), SAMPLE_RATE, format="WAV", subtype="PCM_16")
-    return buffer.getvalue()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -16,62 +16,47 @@ from numpy.typing import NDArray
 
 from ....errors import ModelError, UsageError
 from ...protocols import ComponentSpec
-from ..server_client import DEFAULT_KEY_VARIABLE, DEFAULT_URL, ContentRefusedError, Patience, ServerClient
+from ..server_answers import ContentRefusedError
+from ..server_component import ServerComponent
 from .prompts import published_prompts
 from .sentence_transformers import Role
 
 EncodingFormat = Literal["float", "base64"]
-_OWN_FIELDS = frozenset({"dimensions", "encoding_format", "input", "model"})
 _SHOWN = 80
 
 
-class ServerEncoder:
+class ServerEncoder(ServerComponent):
     """A text encoder behind a URL.
 
     `model` is the server's id of it, `url` the base (`http://host:8000/v1`). A prompt that is None is the published one
-    of a known model (`encoder_prompts.PUBLISHED`), else ""; the spec records both. `dimensions` asks for shorter
-    vectors from a model that has them, `extra` are further fields of the request. `key_variable` names the environment
-    variable with the key, which is sent as `ServerClient` says and kept nowhere.
+    of a known model (`prompts.PUBLISHED`), else ""; the spec records both. `dimensions` asks for shorter vectors from a
+    model that has them, `extra` are further fields of the request.
 
     A request holds at most `batch_size` texts and about `token_budget` tokens, estimated from characters.
-    `encoding_format` "base64" saves two thirds of what is sent back. `concurrency` requests are under way at once;
-    `timeout_s` and `attempts` are the patience with each. None of these is part of the spec.
-
-    `revision` is what to call the model's version. "" asks the server's `/models`, and then the URL is a part of the
-    spec. With a `revision` it is not: a corpus that was embedded on one host is known on another.
+    `encoding_format` "base64" saves two thirds of what is sent back. None of these is part of the spec. The other
+    options are those of `ServerComponent`.
     """
+
+    own_fields = frozenset({"dimensions", "encoding_format", "input", "model"})
 
     def __init__(
         self,
         model: str,
         *,
-        url: str = DEFAULT_URL,
-        revision: str = "",
         query_prompt: str | None = None,
         document_prompt: str | None = None,
         dimensions: int | None = None,
         encoding_format: EncodingFormat = "float",
-        extra: Mapping[str, Any] | None = None,
-        key_variable: str = DEFAULT_KEY_VARIABLE,
         batch_size: int = 32,
         token_budget: int = 16_384,
-        concurrency: int = 4,
-        timeout_s: float = 120.0,
-        attempts: int = 5,
-        client: ServerClient | None = None,
+        **server: Any,
     ) -> None:
-        if not model:
-            raise UsageError("no encoder model is named.", hint="Write for example dense-server:BAAI/bge-m3.")
         for name, value in (("batch_size", batch_size), ("token_budget", token_budget), ("dimensions", dimensions)):
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}.")
         if encoding_format not in ("float", "base64"):
             raise UsageError(f"unknown encoding_format {encoding_format!r}.", hint="Known: float, base64.")
-        taken = sorted(_OWN_FIELDS & set(extra or {}))
-        if taken:
-            raise UsageError(f"extra holds {', '.join(taken)}.", hint="Give these by their own options.")
-        self._model = model
-        self._revision = revision
+        super().__init__(model, **server)
         published = published_prompts(model)
         self._published = published
         self._prompts = {
@@ -80,12 +65,8 @@ class ServerEncoder:
         }
         self._dimensions = dimensions
         self._encoding_format: EncodingFormat = encoding_format
-        self._extra = dict(extra or {})
         self._batch_size = batch_size
         self._token_budget = token_budget
-        self._client = client or ServerClient(
-            url, key_variable=key_variable, patience=Patience(timeout_s, attempts), concurrency=concurrency
-        )
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -93,20 +74,13 @@ class ServerEncoder:
 
         Raises `NoAnswerError` if there is no server, `ModelError` if it refuses the key.
         """
-        return ComponentSpec(
-            "encoder",
-            "server",
-            self._model.rsplit("/", maxsplit=1)[-1],
-            self._model,
-            self._revision or self._client.model_revision(self._model),
-            {
-                "dimensions": self._dimensions,
-                "document_prompt": self._prompts["document"],
-                "extra": self._extra,
-                "query_prompt": self._prompts["query"],
-                **({} if self._revision else {"url": self._client.url}),
-            },
-        )
+        settings = {
+            "dimensions": self._dimensions,
+            "document_prompt": self._prompts["document"],
+            "query_prompt": self._prompts["query"],
+            **self._server_settings,
+        }
+        return ComponentSpec("encoder", "server", self._name, self._model, self._revision, settings)
 
     def supports(self, language: str) -> bool:
         """Whether the model was made for this language; True for a model that is not known here."""
@@ -125,7 +99,7 @@ class ServerEncoder:
         distinct = list(dict.fromkeys(texts))
         vectors = np.empty((len(distinct), self._width), dtype=np.float32)
         batches = list(self._batches([len(prompt) + len(text) for text in distinct], distinct))
-        encoded = self._client.each(batches, lambda batch: self._encoded([prompt + distinct[i] or " " for i in batch]))
+        encoded = self._server.each(batches, lambda batch: self._encoded([prompt + distinct[i] or " " for i in batch]))
         for batch, rows in zip(batches, encoded, strict=True):
             vectors[batch] = rows
         if len(distinct) == len(texts):
@@ -179,13 +153,10 @@ class ServerEncoder:
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": self._encoding_format}
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions
-        answer = self._client.post_json("embeddings", body | self._extra)
+        answer = self._server.post("embeddings", body | self._extra)
         items = answer.get("data") if isinstance(answer, dict) else None
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise ModelError(
-                f"{self._client.url}/embeddings answered with status 200, but without embeddings.",
-                hint="Check that the URL is that of a server with OpenAI's protocol.",
-            )
+            raise self._server.without("embeddings", "embeddings")
         if len(items) != len(texts):
             raise self._wrong(texts[0], f"gave {len(items)} vectors for {len(texts)} texts", more=len(texts) - 1)
         places = [item.get("index", i) for i, item in enumerate(items)]
@@ -215,7 +186,7 @@ class ServerEncoder:
     def _wrong(self, text: str, what: str, *, more: int = 0) -> ModelError:
         others = f" and {more} more" if more else ""
         return ModelError(
-            f"{self._model} at {self._client.url} {what}, for the text {text[:_SHOWN]!r}{others}.",
+            f"{self._model} at {self._server.url} {what}, for the text {text[:_SHOWN]!r}{others}.",
             hint="Look into the server's log, and check its model and options.",
         )
 

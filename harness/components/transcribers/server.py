@@ -5,96 +5,54 @@ https://platform.openai.com/docs/api-reference/audio/createTranscription
 
 from __future__ import annotations
 
-import io
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
-import numpy as np
-import soundfile
-
-from ....errors import UsageError
-from ....loaders.audio import encode_flac, to_pcm16
+from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
-from ...protocols import ComponentSpec, Setting, Transcript
-from ..server_client import (
-    DEFAULT_KEY_VARIABLE,
-    DEFAULT_URL,
-    ContentRefusedError,
-    Field,
-    NoAnswerError,
-    Patience,
-    ServerClient,
-    Upload,
-)
-from ..server_health import Health
+from ...protocols import ComponentSpec, Transcript
+from ..server_component import AudioFormat, ServerComponent, audio_file
 from .common import LOOP_SETTINGS, SAMPLE_RATE, clip_fault, is_loop, primary_code, require_language
 
-AudioFormat = Literal["flac", "wav"]
 ResponseFormat = Literal["json", "text", "verbose_json"]
 
-_FULL_SCALE = 32767 / 32768
-_OWN_FIELDS = frozenset({"file", "language", "model", "prompt", "response_format", "temperature"})
 
-
-class ServerTranscriber:
-    """A recognizer behind a URL.
+class ServerTranscriber(ServerComponent):
+    """A transcriber behind a URL.
 
     `model` is the server's id of it, `url` the base (`http://host:8000/v1`). `prompt` and `temperature` (None sends
     none) are the protocol's, `extra` further form fields. The language is always sent. `languages` are the codes that
-    the model knows, () for any. `key_variable` names the environment variable with the key, which is sent as
-    `ServerClient` says and kept nowhere.
+    the model knows, () for any. The other options are those of `ServerComponent`.
 
-    A clip is uploaded as 16-bit mono sound at 16 kHz (`audio_format`); one that would clip is scaled, as a whole, to
-    fit. `concurrency` clips are under way at once; `timeout_s` and `attempts` are the patience with each.
-
-    `revision` is what to call the model's version. "" asks the server's `/models`, and then the URL is a part of the
-    spec, as another server may serve something else by the same name. With a `revision` it is not: a run can continue
-    on another host.
+    A clip is uploaded as 16-bit mono audio at 16 kHz (`audio_format`); one that would clip is scaled, as a whole, to
+    fit.
     """
+
+    own_fields = frozenset({"file", "language", "model", "prompt", "response_format", "temperature"})
 
     def __init__(
         self,
         model: str,
         *,
-        url: str = DEFAULT_URL,
-        revision: str = "",
         prompt: str = "",
         temperature: float | None = 0.0,
         response_format: ResponseFormat = "json",
         audio_format: AudioFormat = "flac",
-        extra: Mapping[str, Field] | None = None,
         languages: Sequence[str] = (),
-        key_variable: str = DEFAULT_KEY_VARIABLE,
-        concurrency: int = 4,
-        timeout_s: float = 120.0,
-        attempts: int = 5,
-        client: ServerClient | None = None,
+        **server: Any,
     ) -> None:
         if response_format not in ("json", "text", "verbose_json"):
             raise UsageError(f"unknown response_format {response_format!r}.", hint="Known: json, text, verbose_json.")
         if audio_format not in ("flac", "wav"):
             raise UsageError(f"unknown audio_format {audio_format!r}.", hint="Known: flac, wav.")
-        taken = sorted(_OWN_FIELDS & set(extra or {}))
-        if taken:
-            raise UsageError(f"extra holds {', '.join(taken)}.", hint="Give these by their own options.")
-        self._model = model
-        self._revision = revision
+        super().__init__(model, **server)
         self._temperature = temperature
         self._prompt = prompt
         self._response_format = response_format
         self._audio_format: AudioFormat = audio_format
-        self._extra = dict(extra or {})
         self._languages = tuple(primary_code(language) for language in languages)
-        self._client = client or ServerClient(
-            url, key_variable=key_variable, patience=Patience(timeout_s, attempts), concurrency=concurrency
-        )
-        self._health = Health(
-            self._client.url,
-            what="clip",
-            check="Check the model's name and the options (response_format, extra, language).",
-        )
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -102,24 +60,16 @@ class ServerTranscriber:
 
         Raises `NoAnswerError` if there is no server, `ModelError` if it refuses the key.
         """
-        extra: dict[str, Setting] = dict(self._extra)
-        return ComponentSpec(
-            "transcriber",
-            "server",
-            self._model.rsplit("/", maxsplit=1)[-1],
-            self._model,
-            self._revision or self._client.model_revision(self._model),
-            {
-                "audio": f"{self._audio_format}, 16 bit",
-                "extra": extra,
-                "prompt": self._prompt,
-                "response_format": self._response_format,
-                "sample_rate": SAMPLE_RATE,
-                "temperature": self._temperature,
-                **({} if self._revision else {"url": self._client.url}),
-                **LOOP_SETTINGS,
-            },
-        )
+        settings = {
+            "audio": f"{self._audio_format}, 16 bit",
+            "prompt": self._prompt,
+            "response_format": self._response_format,
+            "sample_rate": SAMPLE_RATE,
+            "temperature": self._temperature,
+            **self._server_settings,
+            **LOOP_SETTINGS,
+        }
+        return ComponentSpec("transcriber", "server", self._name, self._model, self._revision, settings)
 
     @property
     def sample_rate(self) -> int:
@@ -133,11 +83,9 @@ class ServerTranscriber:
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
         """One transcript per clip ((T,) float32 at 16 kHz), in order; [] for no clips.
 
-        A clip that cannot be heard, that the server refuses (400, 413, 415, 422), or that has no answer after all
-        attempts has `error`. The time of the call is shared equally.
-
-        Raises `ModelError` where no clip can succeed: a refused key, an unknown model, `GONE_AFTER` clips in a row
-        without an answer, or a server that refuses the first `GONE_AFTER` clips that it is given.
+        A clip that cannot be transcribed, that the server refuses (400, 413, 415, 422), or that has no answer after all
+        attempts has `error`. The time of the call is shared equally. Raises `ModelError` where no clip can succeed
+        (`ModelServer.each_or_error`).
         """
         code = require_language(language, self._languages, self._model) if self._languages else primary_code(language)
         results = [Transcript("", error=clip_fault(clip)) for clip in clips]
@@ -145,46 +93,31 @@ class ServerTranscriber:
         if not usable:
             return results
         started = time.perf_counter()
-        heard = self._client.each([clips[i] for i in usable], lambda clip: self._heard(clip, code))
+        found = self._server.each_or_error(
+            [clips[i] for i in usable],
+            lambda clip: self._text(clip, code),
+            what="clip",
+            check="Check the model's name and the options (response_format, extra, language).",
+        )
         seconds = (time.perf_counter() - started) / len(usable)
-        for i, (text, error) in zip(usable, heard, strict=True):
-            results[i] = Transcript(text, error=error, loop=is_loop(text), seconds=seconds)
+        for i, text in zip(usable, found, strict=True):
+            if isinstance(text, ModelError):
+                results[i] = Transcript("", error=text.message, seconds=seconds)
+            else:
+                results[i] = Transcript(text, loop=is_loop(text), seconds=seconds)
         return results
 
-    def _heard(self, clip: Samples, code: str) -> tuple[str, str]:
-        """(text, error) of one clip."""
-        fields: dict[str, Field] = {"model": self._model, "language": code, "response_format": self._response_format}
+    def _text(self, clip: Samples, code: str) -> str:
+        fields: dict[str, Any] = {"model": self._model, "language": code, "response_format": self._response_format}
         if self._prompt:
             fields["prompt"] = self._prompt
         if self._temperature is not None:
             fields["temperature"] = self._temperature
         as_text = self._response_format == "text"
-        try:
-            answer = self._client.post_form(
-                "audio/transcriptions", fields | self._extra, self._upload(clip), as_text=as_text
-            )
-            text = answer if as_text else answer.get("text") if isinstance(answer, dict) else None
-            if not isinstance(text, str):
-                raise NoAnswerError(
-                    f"{self._client.url}/audio/transcriptions answered with status 200, but without a text.",
-                    hint="Check that the URL is that of a server with OpenAI's protocol.",
-                )
-        except ContentRefusedError as error:
-            self._health.refused(error)
-            return "", error.message
-        except NoAnswerError as error:
-            self._health.silent(error)
-            return "", error.message
-        self._health.answered()
-        return text.strip(), ""
-
-    def _upload(self, clip: Samples) -> Upload:
-        sound = clip.astype(np.float32, copy=False)
-        peak = float(np.abs(sound).max())
-        if peak > _FULL_SCALE:
-            sound = sound * np.float32(_FULL_SCALE / peak)
-        if self._audio_format == "flac":
-            return Upload("clip.flac", encode_flac(sound, "the clip", SAMPLE_RATE), "audio/flac")
-        buffer = io.BytesIO()
-        soundfile.write(buffer, to_pcm16(sound, "the clip"), SAMPLE_RATE, format="WAV", subtype="PCM_16")
-        return Upload("clip.wav", buffer.getvalue(), "audio/wav")
+        content = audio_file(clip, self._audio_format, SAMPLE_RATE)
+        upload = (f"clip.{self._audio_format}", content, f"audio/{self._audio_format}")
+        answer = self._server.post("audio/transcriptions", fields | self._extra, file=upload, as_text=as_text)
+        text = answer if as_text else answer.get("text") if isinstance(answer, dict) else None
+        if not isinstance(text, str):
+            raise self._server.without("a text", "audio/transcriptions")
+        return text.strip()

@@ -1,0 +1,349 @@
+"""A server that speaks OpenAI's protocol, through the `openai` package: its retries, time-outs and connections.
+
+Such servers are OpenAI, vLLM, SGLang, llama.cpp, text-embeddings-inference, speaches, …
+https://platform.openai.com/docs/api-reference
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from ...errors import ModelError, UsageError, missing_extra
+from .server_answers import (
+    SHOWN,
+    ContentRefusedError,
+    NoAnswerError,
+    NotFoundError,
+    error_text,
+    read_json,
+    read_text,
+    refusal,
+)
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+Upload = tuple[str, bytes, str]
+"""A file in a form: name, content, media type."""
+
+DEFAULT_URL = "https://api.openai.com/v1"
+DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
+OUTAGE_AFTER = 5
+"""So many requests in a row without an answer are an outage; a server that refuses the first ones refuses all."""
+_RETRIED = frozenset({408, 409, 425, 429})  # and from 500 on: what `openai` tries again, and 425
+_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """The text of the first choice, and whether the length cap cut it."""
+
+    text: str
+    truncated: bool
+
+
+class ModelServer:
+    """A server at `url` (its base, `http://host:8000/v1`).
+
+    The key is read from the environment variable `key_variable` with each request ("" for none) and is kept nowhere.
+    A server without a key gets none. A key never travels in the clear to another machine: over plain http it is sent to
+    this machine only, or, if the variable is not the usual one and so was chosen for that server, within a private
+    network. Redirects are not followed, for they would carry the key elsewhere.
+
+    A request may take `timeout_s` and is tried `attempts` times, with the backoff of `openai`, which honors
+    `Retry-After`. `concurrency` is the largest number of requests at once. Raises `UsageError` for values that make no
+    sense, and for a URL that is none, or holds a password or a query.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        key_variable: str = DEFAULT_KEY_VARIABLE,
+        concurrency: int = 4,
+        timeout_s: float = 120.0,
+        attempts: int = 5,
+    ) -> None:
+        self.url = checked_url(url)
+        if attempts < 1 or not timeout_s > 0:
+            raise UsageError(
+                f"a server cannot be given {attempts} attempts of {timeout_s:g} s.",
+                hint="Give attempts of at least 1 and timeout_s above 0.",
+            )
+        if concurrency < 1:
+            raise UsageError(f"a server needs a concurrency of at least 1, not {concurrency}.")
+        self._key_variable = key_variable
+        self._concurrency, self._timeout_s, self._attempts = concurrency, timeout_s, attempts
+        self._lock = threading.Lock()
+        self._unanswered = self._refused = 0
+        self._answered = False
+
+    def __repr__(self) -> str:
+        return f"ModelServer({self.url!r})"
+
+    def post(self, path: str, body: Mapping[str, Any], *, file: Upload | None = None, as_text: bool = False) -> Any:
+        """The JSON (with `as_text` the text) that the server answers to `body`, or to a form with a `file`.
+
+        Raises `ContentRefusedError`, `NoAnswerError`, and `ModelError` where every request would fail (401, 403, 404,
+        a redirect).
+        """
+        content = self._answer("POST", path, body, file)
+        return read_text(content, f"{self.url}/{path}") if as_text else read_json(content, f"{self.url}/{path}")
+
+    def chat(self, body: Mapping[str, Any]) -> ChatReply:
+        """What the server answers to a chat. Raises as `post`, and `NoAnswerError` for an answer without a text."""
+        answer = self.post("chat/completions", body)
+        choices = answer.get("choices") if isinstance(answer, dict) else None
+        first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        message = first.get("message")
+        message = message if isinstance(message, dict) else {}
+        content = message.get("content")
+        if isinstance(content, list):  # some servers answer in parts, like the parts of a request
+            content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+        if content is None and message.get("refusal"):
+            content = str(message["refusal"])
+        if content is None and first.get("finish_reason") == "length":
+            # The cap was reached within a reasoning that the server keeps to itself.
+            content = ""
+        if not isinstance(content, str):
+            raise self.without("a text", "chat/completions")
+        return ChatReply(content, first.get("finish_reason") == "length")
+
+    def without(self, what: str, path: str) -> NoAnswerError:
+        """The error for an answer that lacks what it is for."""
+        return NoAnswerError(
+            f"{self.url}/{path} answered with status 200, but without {what}.",
+            hint="Check that the URL is that of a server with OpenAI's protocol.",
+        )
+
+    def model_revision(self, model: str) -> str:
+        """What the server's list of models says of `model`: where its weights come from, and since when; "" if nothing.
+
+        A server without such a list, or without that model in it, says nothing. A time within the last day is left
+        out: many servers write the present. Raises `NoAnswerError` if there is no server, `ModelError` for a refused
+        key.
+        """
+        try:
+            listed = read_json(self._answer("GET", "models"), f"{self.url}/models")
+        except NotFoundError:
+            return ""
+        rows = listed.get("data") if isinstance(listed, dict) else None
+        rows = rows if isinstance(rows, list) else []
+        row = next((row for row in rows if isinstance(row, dict) and row.get("id") == model), {})
+        root, created = row.get("root"), row.get("created")
+        parts = [f"root:{root}"] if isinstance(root, str) and root and root != model else []
+        if isinstance(created, int | float) and 0 < created < time.time() - _DAY_S:
+            parts.append(f"created:{int(created)}")
+        return " ".join(parts)
+
+    def each(self, items: Iterable[Item], request: Callable[[Item], Answer]) -> list[Answer]:
+        """`request(item)` for every item, in order, `concurrency` at once. After an exception no more is requested."""
+        stopped = threading.Event()
+        failures: list[Exception] = []
+
+        def guarded(item: Item) -> Answer:
+            if stopped.is_set():
+                raise CancelledError
+            try:
+                return request(item)
+            except Exception as error:
+                failures.append(error)
+                stopped.set()
+                raise
+
+        pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="squtr-server")
+        try:
+            futures = [pool.submit(guarded, item) for item in items]
+            wait(futures, return_when=FIRST_EXCEPTION)
+            if failures:
+                raise failures[0]
+            return [future.result() for future in futures]
+        finally:
+            stopped.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def each_or_error(
+        self, items: Iterable[Item], request: Callable[[Item], Answer], *, what: str, check: str
+    ) -> list[Answer | ModelError]:
+        """As `each`; an item whose request is refused for its content, or not answered, gives the error.
+
+        `what` is an item in messages ("clip"), `check` what to look at if the server refuses all. Raises `ModelError`
+        where no request can succeed: a refused key, an unknown model, `OUTAGE_AFTER` items in a row without an answer,
+        or a server that refuses the first `OUTAGE_AFTER` items.
+        """
+
+        def one(item: Item) -> Answer | ModelError:
+            try:
+                answer = request(item)
+            except (ContentRefusedError, NoAnswerError) as error:
+                self._count_failure(error, what, check)
+                return error
+            with self._lock:
+                self._unanswered, self._answered = 0, True
+            return answer
+
+        return self.each(items, one)
+
+    def _count_failure(self, error: ModelError, what: str, check: str) -> None:
+        with self._lock:
+            if isinstance(error, NoAnswerError):
+                self._unanswered += 1
+                if self._unanswered >= OUTAGE_AFTER:
+                    self._unanswered = 0
+                    raise ModelError(
+                        f"{OUTAGE_AFTER} {what}s in a row had no answer from {self.url}, the last because "
+                        f"{error.message}",
+                        hint="Start the server again and run again: what was done is kept.",
+                    ) from error
+                return
+            self._unanswered = 0
+            self._refused += 1
+            if not self._answered and self._refused >= OUTAGE_AFTER:
+                self._refused = 0
+                raise ModelError(
+                    f"the server refuses every {what}, the first {OUTAGE_AFTER} of them: {error.message}", hint=check
+                ) from error
+
+    def _answer(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, file: Upload | None = None
+    ) -> bytes:
+        """The bytes of the answer with status 200."""
+        client = self._client
+        import httpx2
+        import openai
+
+        key, note = self._key()
+        where = f"{self.url}/{path}"
+        headers: dict[str, Any] = {"Authorization": f"Bearer {key}" if key else openai.omit}
+        try:
+            if method == "GET":
+                response = client.get(f"/{path}", cast_to=httpx2.Response, options={"headers": headers})
+            elif file is None:
+                response = client.post(f"/{path}", cast_to=httpx2.Response, body=body, options={"headers": headers})
+            else:
+                headers["Content-Type"] = "multipart/form-data"
+                # `openai` writes a list as a field `name[]` that occurs several times.
+                form = {n.removesuffix("[]") if isinstance(v, list | tuple) else n: v for n, v in (body or {}).items()}
+                options: Any = {"headers": headers}
+                response = client.post(
+                    f"/{path}", cast_to=httpx2.Response, body=form, files={"file": file}, options=options
+                )
+        except openai.APITimeoutError:
+            raise self._unusable(where, f"it took longer than {self._timeout_s:g} s") from None
+        except openai.APIConnectionError as error:
+            cause = error.__cause__ or error
+            said = " ".join(str(cause).split()).rstrip(".") or type(cause).__name__
+            raise self._unusable(where, f"no connection ({_without(said, key)[:SHOWN]})") from None
+        except openai.APIStatusError as error:
+            status, detail = error.status_code, _without(error_text(error.response.content), key)
+            if status in _RETRIED or status >= 500:
+                raise self._unusable(where, f"status {status}{detail}") from None
+            raise refusal(where, status, detail, note) from None
+        return response.content
+
+    def _unusable(self, where: str, reason: str) -> NoAnswerError:
+        return NoAnswerError(
+            f"{where} gave no usable answer in {self._attempts} attempts: {reason}.",
+            hint="Check that the server runs and that the URL is its base (http://HOST:PORT/v1); then run again.",
+        )
+
+    def _key(self) -> tuple[str, str]:
+        """The key, "" for none, and what to say about it when it is refused."""
+        variable = self._key_variable
+        if not variable:
+            return "", "No key was sent: give key_variable."
+        key = os.environ.get(variable, "").strip()
+        if not key:
+            return "", f"No key was sent: {variable} is not set."
+        if not (key.isascii() and key.isprintable()):
+            raise UsageError(f"the key in {variable} holds characters that no header may have.")
+        parts = urlsplit(self.url)
+        host = parts.hostname or ""
+        if parts.scheme == "https" or _is_loopback(host):
+            return key, f"Check the key in {variable}."
+        if variable == DEFAULT_KEY_VARIABLE:
+            return "", f"The key in {variable} was not sent over plain http: use https, or name its own key_variable."
+        if _is_private(host):
+            return key, f"Check the key in {variable}."
+        raise UsageError(f"the key in {variable} would travel in the clear to {self.url}.", hint="Use https.")
+
+    @cached_property
+    def _client(self) -> OpenAI:
+        try:
+            import openai
+        except ImportError as error:
+            raise missing_extra("openai", "openai") from error
+        import httpx2
+
+        transport = httpx2.Client(
+            timeout=self._timeout_s,
+            limits=httpx2.Limits(max_connections=self._concurrency, max_keepalive_connections=self._concurrency),
+            follow_redirects=False,
+            # A proxy has no business between a machine and itself.
+            trust_env=not _is_loopback(urlsplit(self.url).hostname or ""),
+        )
+        weakref.finalize(self, transport.close)
+        # The key is given with each request, and none here, so that the package looks for none itself.
+        return openai.OpenAI(
+            api_key="unused",
+            admin_api_key="",
+            base_url=self.url,
+            timeout=self._timeout_s,
+            max_retries=self._attempts - 1,
+            http_client=transport,
+        )
+
+
+def checked_url(url: str) -> str:
+    """`url` without a slash at its end. Raises `UsageError` for one that is none, or holds a password or a query.
+
+    >>> checked_url("http://localhost:8000/v1/")
+    'http://localhost:8000/v1'
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:  # a port that is no number
+        usable = False
+    if not usable:
+        shown = "" if any(sign in url for sign in "@?#") else f" {url!r}"
+        raise UsageError(
+            f"the server's URL{shown} is none.", hint="Write its base, for example http://localhost:8000/v1."
+        )
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise UsageError(
+            f"the URL of the server at {parts.hostname} holds more than scheme, host, port and path.",
+            hint="Put a key into an environment variable and name it with key_variable.",
+        )
+    return url.rstrip("/")
+
+
+def _without(text: str, key: str) -> str:
+    return text.replace(key, "[key]") if key else text
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_private(host: str) -> bool:
+    """An address of a private network, or a name that the Internet does not resolve."""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".internal", ".lan"))
