@@ -22,7 +22,7 @@ from .conditions import parse_condition
 from .engines import BlockEngine, ThreadEngine
 from .evaluation_file import EVALUATION_NAME, evaluation_file
 from .manifest import MANIFEST_NAME, Manifest, Shard, file_sha256, read_manifest
-from .recipe import Kitchen
+from .recipe import OpenedRecipe
 from .records import Query
 from .rows import (
     ROWS_PER_TABLE,
@@ -45,20 +45,20 @@ Progress = Callable[[int], None]
 """Called with the number of clips that were finished since the last call."""
 
 
-def count_clips(kitchen: Kitchen) -> int:
+def count_clips(opened: OpenedRecipe) -> int:
     """How many clips a build makes, for a progress bar."""
-    return sum(len(kitchen.queries(s)) for s, _ in kitchen.recipe.subsets) * len(kitchen.recipe.conditions)
+    return sum(len(opened.queries(s)) for s, _ in opened.recipe.subsets) * len(opened.recipe.conditions)
 
 
 def build(
-    kitchen: Kitchen,
+    opened: OpenedRecipe,
     out: Path,
     *,
     workers: int = 0,
     progress: Progress | None = None,
     engine: BlockEngine | None = None,
 ) -> Manifest:
-    """Write the data set of `kitchen.recipe` to the folder `out` and return its manifest.
+    """Write the data set of `opened.recipe` to the folder `out` and return its manifest.
 
     `workers` is the number of threads (0: one per core), `engine` what renders blocks of queries (None: these threads);
     both change the speed only, never a byte. What an earlier, stopped build of the same recipe finished is kept. Raises
@@ -68,15 +68,15 @@ def build(
     report = progress or (lambda _: None)
     render_blocks = engine or ThreadEngine(workers)
     with clear_storage_errors(out):
-        _claim(kitchen, out)
+        _claim(opened, out)
         plans: list[ShardPlan] = []
-        for group in _groups(kitchen):
+        for group in _groups(opened):
             plans += group.plans
             missing = [plan for plan in group.plans if not is_finished(out / plan.path, plan.rows)]
             report(sum(plan.rows for plan in group.plans if plan.condition and plan not in missing))
             if missing:
                 write_shards(out, missing, group.tables(missing, render_blocks, report))
-        manifest = _manifest(kitchen, complete=True, shards=[_shard(out, plan) for plan in plans])
+        manifest = _manifest(opened, complete=True, shards=[_shard(out, plan) for plan in plans])
         replace_file(out / "README.md", dataset_card(manifest, out).encode("utf-8"))
         replace_file(out / EVALUATION_NAME, evaluation_file(manifest).encode("utf-8"))
         replace_file(out / MANIFEST_NAME, manifest.to_json())
@@ -88,24 +88,24 @@ def _shard(out: Path, plan: ShardPlan) -> Shard:
     return Shard(path=plan.path, sha256=file_sha256(path), bytes=path.stat().st_size, rows=plan.rows)
 
 
-def _manifest(kitchen: Kitchen, *, complete: bool, shards: list[Shard]) -> Manifest:
+def _manifest(opened: OpenedRecipe, *, complete: bool, shards: list[Shard]) -> Manifest:
     return Manifest(
         squtr_version=__version__,
-        recipe_fingerprint=kitchen.recipe.fingerprint,
-        recipe=kitchen.recipe.as_dict(),
+        recipe_fingerprint=opened.recipe.fingerprint,
+        recipe=opened.recipe.as_dict(),
         complete=complete,
         shards=shards,
     )
 
 
-def _claim(kitchen: Kitchen, out: Path) -> None:
+def _claim(opened: OpenedRecipe, out: Path) -> None:
     """Make `out` ours: refuse a folder that holds something else, mark a new one as begun."""
     if out.exists() and not out.is_dir():
         raise RecipeMismatchError(f"{out} is a file.", hint="Choose another folder with --out.")
     if (out / MANIFEST_NAME).exists():
         held = read_manifest(out)
-        if held.recipe_fingerprint != kitchen.recipe.fingerprint:
-            ours = kitchen.recipe.as_dict()
+        if held.recipe_fingerprint != opened.recipe.fingerprint:
+            ours = opened.recipe.as_dict()
             differing = sorted(key for key in ours if held.recipe.get(key) != ours[key])
             shown = ", ".join(f"{key} {held.recipe.get(key)!r} there, {ours[key]!r} here" for key in differing[:3])
             raise RecipeMismatchError(
@@ -117,7 +117,7 @@ def _claim(kitchen: Kitchen, out: Path) -> None:
             f"{out} is not empty and was not made by `squtr build`.", hint="Choose another folder with --out."
         )
     out.mkdir(parents=True, exist_ok=True)
-    replace_file(out / MANIFEST_NAME, _manifest(kitchen, complete=False, shards=[]).to_json())
+    replace_file(out / MANIFEST_NAME, _manifest(opened, complete=False, shards=[]).to_json())
 
 
 class _Group(Protocol):
@@ -131,37 +131,37 @@ class _Group(Protocol):
     ) -> Iterator[Sequence[pa.Table]]: ...
 
 
-def _groups(kitchen: Kitchen) -> Iterator[_Group]:
-    for subset, _ in kitchen.recipe.subsets:
+def _groups(opened: OpenedRecipe) -> Iterator[_Group]:
+    for subset, _ in opened.recipe.subsets:
         # Recordings alone have neither corpus nor judgments: a file without rows would break `load_dataset`.
-        yield from _CorpusGroup.all_of(kitchen, subset)
-        qrels = _QrelsGroup(kitchen, subset)
+        yield from _CorpusGroup.all_of(opened, subset)
+        qrels = _QrelsGroup(opened, subset)
         if qrels.plans[0].rows:
             yield qrels
-    for subset, language in kitchen.recipe.subsets:
-        pieces = list(batches(kitchen.queries(subset), QUERIES_PER_SHARD))
+    for subset, language in opened.recipe.subsets:
+        pieces = list(batches(opened.queries(subset), QUERIES_PER_SHARD))
         for index, piece in enumerate(pieces):
-            yield _QueryGroup(kitchen, f"queries/{language}/{subset}", piece, shard_name(index, len(pieces)))
+            yield _QueryGroup(opened, f"queries/{language}/{subset}", piece, shard_name(index, len(pieces)))
 
 
 class _CorpusGroup:
     """One shard of a corpus, streamed: only a table's documents are held."""
 
-    def __init__(self, kitchen: Kitchen, subset: str, index: int, total: int) -> None:
-        self._kitchen, self._subset = kitchen, subset
+    def __init__(self, opened: OpenedRecipe, subset: str, index: int, total: int) -> None:
+        self._opened, self._subset = opened, subset
         self._start = index * DOCUMENTS_PER_SHARD
         rows = min(DOCUMENTS_PER_SHARD, total - self._start)
         name = shard_name(index, -(-total // DOCUMENTS_PER_SHARD))
         self.plans = [ShardPlan(f"corpus/{subset}/{name}", rows, corpus_features().arrow_schema)]
 
     @classmethod
-    def all_of(cls, kitchen: Kitchen, subset: str) -> list[_CorpusGroup]:
-        total = sum(1 for _ in kitchen.source.documents(subset))
-        return [cls(kitchen, subset, index, total) for index in range(-(-total // DOCUMENTS_PER_SHARD))]
+    def all_of(cls, opened: OpenedRecipe, subset: str) -> list[_CorpusGroup]:
+        total = sum(1 for _ in opened.source.documents(subset))
+        return [cls(opened, subset, index, total) for index in range(-(-total // DOCUMENTS_PER_SHARD))]
 
     def tables(self, missing: Sequence[ShardPlan], _: BlockEngine, __: Progress) -> Iterator[Sequence[pa.Table]]:
         (plan,) = missing
-        documents = islice(self._kitchen.source.documents(self._subset), self._start, self._start + plan.rows)
+        documents = islice(self._opened.source.documents(self._subset), self._start, self._start + plan.rows)
         for batch in batches(documents, DOCUMENTS_PER_TABLE):
             yield [corpus_table(batch, plan.schema)]
 
@@ -169,9 +169,9 @@ class _CorpusGroup:
 class _QrelsGroup:
     """The judgments of the queries that the recipe takes."""
 
-    def __init__(self, kitchen: Kitchen, subset: str) -> None:
-        kept = {query.id for query in kitchen.queries(subset)}
-        self._qrels = [qrel for qrel in kitchen.source.qrels(subset) if qrel.query_id in kept]
+    def __init__(self, opened: OpenedRecipe, subset: str) -> None:
+        kept = {query.id for query in opened.queries(subset)}
+        self._qrels = [qrel for qrel in opened.source.qrels(subset) if qrel.query_id in kept]
         path = f"qrels/{subset}/{shard_name(0, 1)}"
         self.plans = [ShardPlan(path, len(self._qrels), qrels_features().arrow_schema)]
 
@@ -182,12 +182,12 @@ class _QrelsGroup:
 class _QueryGroup:
     """The same queries under every condition: a query's speech is decoded, and its room convolved, once for all."""
 
-    def __init__(self, kitchen: Kitchen, folder: str, queries: list[Query], name: str) -> None:
-        self._kitchen, self._queries = kitchen, queries
+    def __init__(self, opened: OpenedRecipe, folder: str, queries: list[Query], name: str) -> None:
+        self._opened, self._queries = opened, queries
         schema = query_features().arrow_schema
         self.plans = [
             ShardPlan(f"{folder}/{condition}/{name}", len(queries), schema, condition)
-            for condition in kitchen.recipe.conditions
+            for condition in opened.recipe.conditions
         ]
 
     def tables(
@@ -195,7 +195,7 @@ class _QueryGroup:
     ) -> Iterator[Sequence[pa.Table]]:
         conditions = [parse_condition(plan.condition) for plan in missing]
         blocks = list(batches(self._queries, ROWS_PER_TABLE))
-        for tables in engine(self._kitchen, conditions, blocks):
+        for tables in engine(self._opened, conditions, blocks):
             yield tables
             report(sum(table.num_rows for table in tables))
 

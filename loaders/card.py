@@ -123,7 +123,7 @@ def _configs(manifest: Manifest) -> list[str]:
 
 def _license(recipe: dict[str, Any]) -> list[str]:
     """The `license:` of the metadata: the strictest of what the clips were made from."""
-    parts = [recipe["license"], *(recipe[f"{part}_license"] for part in ("noise", "rooms") if recipe[part])]
+    parts = [recipe["license"], *(recipe[f"{part}_license"] for part in ("noise", "rirs") if recipe[part])]
     merged = merge_licenses(parts)
     if merged != OTHER:
         return [f"license: {merged}"]
@@ -143,8 +143,8 @@ def _licenses(recipe: dict[str, Any]) -> list[str]:
     lines = [f"| source `{recipe['source']}` | {recipe['license']} |"]
     if recipe["noise"]:
         lines.append(f"| noise `{recipe['noise']}` | {recipe['noise_license']} |")
-    if recipe["rooms"]:
-        lines.append(f"| rooms `{recipe['rooms']}` | {recipe['rooms_license']} |")
+    if recipe["rirs"]:
+        lines.append(f"| RIRs `{recipe['rirs']}` | {recipe['rirs_license']} |")
     return lines
 
 

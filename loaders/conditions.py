@@ -1,4 +1,4 @@
-"""Conditions (what the air did to the query) and config names.
+"""Acoustic conditions and config names.
 
 A condition is `clean`, `low_noise` (20 dB), `medium_noise` (10 dB), `high_noise` (0 dB), `reverb`, `reverb_` before one
 of the noises, or any level as `snr_<dB>` and `reverb_snr_<dB>`. A config is `<language>_<condition>` or

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..errors import unknown_name
 from .conditions import Condition
-from .recipe import Kitchen
+from .recipe import OpenedRecipe
 from .records import Query, SpokenQuery
 from .rows import ROWS_PER_TABLE, batches, in_order, query_features, query_table, render_query
 
@@ -22,7 +22,7 @@ class BlockEngine(Protocol):
     """Renders blocks of queries under several conditions."""
 
     def __call__(
-        self, kitchen: Kitchen, conditions: Sequence[Condition], blocks: Sequence[Sequence[Query]]
+        self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Query]]
     ) -> Iterator[list[pa.Table]]:
         """Per block, in order, one table per condition. A block has at most `ROWS_PER_TABLE` queries."""
         ...
@@ -40,12 +40,12 @@ class ThreadEngine:
         self._workers = workers or os.cpu_count() or 1
 
     def __call__(
-        self, kitchen: Kitchen, conditions: Sequence[Condition], blocks: Sequence[Sequence[Query]]
+        self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Query]]
     ) -> Iterator[list[pa.Table]]:
         """Render; queries run ahead across blocks, so that no thread waits at a block's end."""
         schema = query_features().arrow_schema
         queries = (query for block in blocks for query in block)
-        rows = in_order(lambda query: render_query(kitchen, conditions, query), queries, workers=self._workers)
+        rows = in_order(lambda query: render_query(opened, conditions, query), queries, workers=self._workers)
         for batch in batches(rows, ROWS_PER_TABLE):
             yield block_tables(batch, schema)
 

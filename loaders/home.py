@@ -12,17 +12,6 @@ def squtr_home() -> Path:
     return Path(configured).expanduser() if configured else Path.home() / ".cache" / "squtr"
 
 
-def default_dataset_folder() -> Path:
-    """Where `squtr build` writes without `--out`, and where the bare name "squtr" looks."""
-    return squtr_home() / "squtr"
-
-
-def rir_mega_folder() -> Path:
-    """Where `squtr build rir_mega` writes without `--out`, and where the bare name's config `rir_mega` looks."""
-    return squtr_home() / "rir_mega"
-
-
-def escucha_folder() -> Path:
-    """Where `squtr fetch escucha` and `squtr build escucha` write without `--out`, and where the bare name's config
-    `escucha` looks."""
-    return squtr_home() / "escucha"
+def data_folder(name: str = "squtr") -> Path:
+    """Where data of this name is built or fetched to, and read from by the bare name, unless a folder is named."""
+    return squtr_home() / name

@@ -21,10 +21,10 @@ from .card import config_patterns
 from .conditions import STANDARD_CONDITIONS, QueryConfig, TableConfig, config_names, parse_config
 from .questions.bare_name import QUESTION_CONFIGS, QuestionLoading
 from .questions.data import find_set
-from .questions.manifest import ESCUCHA
-from .home import default_dataset_folder, escucha_folder, rir_mega_folder
+from .questions.manifest import QUESTIONS
+from .home import data_folder
 from .manifest import MANIFEST_NAME, Manifest, read_manifest
-from .recipe import Kitchen, open_kitchen
+from .recipe import OpenedRecipe, open_recipe
 from .records import Source
 from .rir_mega.bare_name import BARE_CONFIGS, PairLoading
 from .rir_mega.manifest import RIR_MEGA
@@ -51,11 +51,11 @@ FIRST_BLOCKS = (2, 6, 24)
 them a noise and a room may have to be made or read."""
 
 
-_OPENED, _KITCHEN, _LOADING = "_opened", "_kitchen", "_loading"
-SHARED_OPTIONS = ("noise", "rooms", "channel", "seed", "level")
+_SOURCE, _RECIPE, _LOADING = "_opened_source", "_opened_recipe", "_loading"
+SHARED_OPTIONS = ("noise", "rirs", "channel", "seed", "level")
 PAIR_OPTIONS = (
-    "pairs", "rooms_per_utterance", "languages", "noise_snr", "early_only", "stratify", "rt60_bins", "drr_bins",
-    "known_rooms_only",
+    "pairs", "rirs_per_utterance", "languages", "noise_snr", "early_only", "stratify", "rt60_bins", "drr_bins",
+    "known_rirs_only",
 )  # fmt: skip
 """Options that the configs of `rir_mega` alone take."""
 PUBLISHED = "release"
@@ -67,31 +67,31 @@ class SqutrConfig(datasets.BuilderConfig):
     """Options of `load_dataset("squtr", config, …)`; every one enters the cache key.
 
     `source`: a source's name or folder; None reads what `squtr build` put into `$SQUTR_HOME`, else the published
-    release on the Hub, with its own noisy recordings. `noise`, `rooms`: bank names or folders; `channel` (from 0) for
+    release on the Hub, with its own noisy recordings. `noise`, `rirs`: bank names or folders; `channel` (from 0) for
     recordings with several channels; `seed`; `level`: "whole" or "active"; `limit`: queries per subset, 0 for all.
-    Where one of `noise`, `rooms`, `channel` and `level` is given, or a condition was not published, the release's clean
+    Where one of `noise`, `rirs`, `channel` and `level` is given, or a condition was not published, the release's clean
     speech is mixed.
 
-    The configs of `rir_mega` take `source`, `noise`, `rooms`, `channel`, `seed`, `level` and the options from `pairs`
-    on, which are those of `rir_mega.recipe.open_pair_kitchen`. Those of `escucha` take `source` alone.
+    The configs of `rir_mega` take `source`, `noise`, `rirs`, `channel`, `seed`, `level` and the options from `pairs`
+    on, which are those of `rir_mega.recipe.open_pairs`. Those of `questions` take `source` alone.
     """
 
     source: str | None = None
     noise: str = "synthetic"
-    rooms: str = "simulated"
+    rirs: str = "simulated"
     channel: int | None = None
     seed: int = 0
     level: str = "whole"
     limit: int = 0
     pairs: int = 0
-    rooms_per_utterance: int = 1
+    rirs_per_utterance: int = 1
     languages: tuple[str, ...] | None = None
     noise_snr: float | None = None
     early_only: bool = False
     stratify: str = "rt60"
     rt60_bins: int = RT60_BINS
     drr_bins: int = DRR_BINS
-    known_rooms_only: bool = False
+    known_rirs_only: bool = False
 
     def create_config_id(self, config_kwargs: dict[str, Any], custom_features: datasets.Features | None = None) -> str:
         """The cache key: the config's name and the fingerprint of everything that decides its bytes."""
@@ -100,12 +100,12 @@ class SqutrConfig(datasets.BuilderConfig):
         return f"{self.name}-{self.fingerprint()}"
 
     def loading(self) -> PairLoading | QuestionLoading | None:
-        """How this config of `rir_mega` or `escucha` is loaded; None for a config of SQuTR. Raises `UsageError` for an
+        """How this config of `rir_mega` or `questions` is loaded; None for a config of SQuTR. Raises `UsageError` for an
         option of another benchmark."""
         if self.name in QUESTION_CONFIGS:
             return self._questions()
         if self.name not in BARE_CONFIGS:
-            for benchmark, configs in ((RIR_MEGA, BARE_CONFIGS), (ESCUCHA, QUESTION_CONFIGS)):
+            for benchmark, configs in ((RIR_MEGA, BARE_CONFIGS), (QUESTIONS, QUESTION_CONFIGS)):
                 if self.name.startswith(f"{benchmark}_"):
                     raise unknown_name("config", self.name, configs)
             for option in PAIR_OPTIONS:
@@ -138,73 +138,73 @@ class SqutrConfig(datasets.BuilderConfig):
             return read_default_manifest().recipe_fingerprint
         config = self.parsed()
         if isinstance(config, TableConfig):
-            return f"{self.opened().version}-{self.limit}-{self.seed}"
+            return f"{self.opened_source().version}-{self.limit}-{self.seed}"
         release = self.published_sound(config)
-        return self.kitchen(config).recipe.fingerprint if release is None else f"release-{release.revision}"
+        return self.opened(config).recipe.fingerprint if release is None else f"release-{release.revision}"
 
     def reads_built(self) -> bool:
         """Whether no source is named and `squtr build` made the default data set."""
-        return self.source is None and (default_dataset_folder() / MANIFEST_NAME).exists()
+        return self.source is None and (data_folder() / MANIFEST_NAME).exists()
 
     def published_sound(self, config: QueryConfig) -> ReleaseData | None:
         """The release's own recordings, if no source is named and nothing asks for another mixture."""
-        options = (self.noise, self.rooms, self.channel, self.level)
-        source = self.opened()
+        options = (self.noise, self.rirs, self.channel, self.level)
+        source = self.opened_source()
         if self.source is not None or options != _OWN_MIXTURE or not isinstance(source, ReleaseSource):
             return None
         release = ReleaseData(source, subsets=config.subsets, limit=self.limit, seed=self.seed)
         return release if config.condition.name in release.conditions else None
 
-    def opened(self) -> Source:
+    def opened_source(self) -> Source:
         """The source, opened once: a large one takes seconds."""
-        kept: Source | None = self.__dict__.get(_OPENED)
+        kept: Source | None = self.__dict__.get(_SOURCE)
         if kept is None:
-            kept = self.__dict__[_OPENED] = load_source(self.source or PUBLISHED)
+            kept = self.__dict__[_SOURCE] = load_source(self.source or PUBLISHED)
         return kept
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the opened source and banks: every process opens its own."""
-        return {key: value for key, value in self.__dict__.items() if key not in {_OPENED, _KITCHEN, _LOADING}}
+        return {key: value for key, value in self.__dict__.items() if key not in {_SOURCE, _RECIPE, _LOADING}}
 
     def parsed(self) -> QueryConfig | TableConfig:
         """The parsed config name. Raises `UnknownNameError` that suggests the nearest."""
         if self.reads_built():
             return parse_config(self.name, read_default_manifest().subsets)
         try:
-            subsets = dict(self.opened().subsets)
+            subsets = dict(self.opened_source().subsets)
         except DataError as error:
             if self.source is not None:
                 raise
             raise DataError(
-                f"no data set was built into {default_dataset_folder()}, and of the published release {error.message}",
+                f"no data set was built into {data_folder()}, and of the published release {error.message}",
                 hint=f'{error.hint} Or run `squtr build` (without --out), or name a source: load_dataset("squtr", '
                 f'"{self.name}", source="mini") for the embedded collection. Known sources: {", ".join(SOURCES)}.',
             ) from error
         return parse_config(self.name, subsets)
 
-    def kitchen(self, config: QueryConfig | TableConfig) -> Kitchen:
+    def opened(self, config: QueryConfig | TableConfig) -> OpenedRecipe:
         """The opened recipe of this config; kept: a stream asks for every block, and banks keep what they made."""
-        kept: Kitchen | None = self.__dict__.get(_KITCHEN)
+        kept: OpenedRecipe | None = self.__dict__.get(_RECIPE)
         if kept is not None:
             return kept
         spoken = isinstance(config, QueryConfig)
-        kitchen = self.__dict__[_KITCHEN] = open_kitchen(
-            self.opened(),
+        opened = self.__dict__[_RECIPE] = open_recipe(
+            self.opened_source(),
             conditions=[config.condition.name] if isinstance(config, QueryConfig) else ["clean"],
             subsets=config.subsets if isinstance(config, QueryConfig) else [config.subset],
             noise=self.noise,
-            rooms=self.rooms,
+            rirs=self.rirs,
             channel=self.channel if spoken else None,
             seed=self.seed,
             level=self.level,
             limit=self.limit,
         )
-        return kitchen
+        return opened
 
 
 def read_default_manifest() -> Manifest:
     """The manifest of the data set in `$SQUTR_HOME`. Raises `DataError` if its build is not finished."""
-    folder = default_dataset_folder()
+    folder = data_folder()
     manifest = read_manifest(folder)
     if not manifest.complete:
         raise DataError(f"the build in {folder} is not finished.", hint="Run the same `squtr build` again.")
@@ -222,19 +222,19 @@ def _block_bounds(size: int) -> Iterator[tuple[int, int]]:
 
 class _KnownConfigs:
     """What `datasets.get_dataset_config_names("squtr")` lists: the configs of what was built into `$SQUTR_HOME`; where
-    nothing was, the standard ones of the embedded collection and those of rir_mega and escucha. Others load as well."""
+    nothing was, the standard ones of the embedded collection and those of rir_mega and of questions. Others load as well."""
 
     def __get__(self, builder: object, owner: type) -> dict[str, SqutrConfig]:
-        squtr, rir_mega = ((f / MANIFEST_NAME).exists() for f in (default_dataset_folder(), rir_mega_folder()))
-        escucha = find_set(escucha_folder())
+        squtr, rir_mega = ((f / MANIFEST_NAME).exists() for f in (data_folder(), data_folder("rir_mega")))
+        questions = find_set(data_folder("questions"))
         names: list[str] = []
         if squtr:
-            names += config_patterns(read_manifest(default_dataset_folder()))
-        elif not (rir_mega or escucha):
+            names += config_patterns(read_manifest(data_folder()))
+        elif not (rir_mega or questions):
             names += config_names(dict(load_source("mini").subsets), STANDARD_CONDITIONS)
-        if rir_mega or not (squtr or escucha):
+        if rir_mega or not (squtr or questions):
             names += BARE_CONFIGS
-        if escucha or not (squtr or rir_mega):
+        if questions or not (squtr or rir_mega):
             names += QUESTION_CONFIGS
         # Without a source: naming one stays with the user.
         return {name: SqutrConfig(name) for name in names}
@@ -288,7 +288,7 @@ class Squtr(datasets.ArrowBasedBuilder):
         parse_config(self.config.name, manifest.subsets)
         patterns = config_patterns(manifest)
         if self.config.name not in patterns:
-            raise unknown_name(f"config of the data set in {default_dataset_folder()}:", self.config.name, patterns)
+            raise unknown_name(f"config of the data set in {data_folder()}:", self.config.name, patterns)
         folders = [pattern.removesuffix("*.parquet") for pattern in patterns[self.config.name]]
         return [s.path for folder in folders for s in manifest.shards if s.path.startswith(folder)]
 
@@ -298,11 +298,11 @@ class Squtr(datasets.ArrowBasedBuilder):
             return [(config.subset, 0, 0)]
         if self.config.published_sound(config) is not None:
             return [(subset, 0, 0) for subset in config.subsets]
-        kitchen = self.config.kitchen(config)
+        opened = self.config.opened(config)
         return [
             (subset, start, stop)
             for subset in config.subsets
-            for start, stop in _block_bounds(len(kitchen.queries(subset)))
+            for start, stop in _block_bounds(len(opened.queries(subset)))
         ]
 
     def _generate_tables(self, blocks: list[Any]) -> Iterator[tuple[Key, pa.Table]]:
@@ -317,13 +317,13 @@ class Squtr(datasets.ArrowBasedBuilder):
         schema = self.info.features.arrow_schema
         if self.config.reads_built():
             for number, path in enumerate(blocks):
-                with pq.ParquetFile(default_dataset_folder() / path) as file:
+                with pq.ParquetFile(data_folder() / path) as file:
                     for index, batch in enumerate(file.iter_batches(ROWS_PER_TABLE)):
                         yield (number, index), pa.Table.from_batches([batch]).cast(schema)
             return
         config = self.config.parsed()
         if isinstance(config, TableConfig):
-            yield from self._table_rows(self.config.kitchen(config), config, schema)
+            yield from self._table_rows(self.config.opened(config), config, schema)
             return
         release = self.config.published_sound(config)
         if release is not None:
@@ -332,25 +332,25 @@ class Squtr(datasets.ArrowBasedBuilder):
                 for index, batch in enumerate(batches(published, ROWS_PER_TABLE)):
                     yield (number, index), query_table(batch, schema)
             return
-        kitchen = self.config.kitchen(config)
-        pieces = [kitchen.queries(subset)[start:stop] for subset, start, stop in blocks]
+        opened = self.config.opened(config)
+        pieces = [opened.queries(subset)[start:stop] for subset, start, stop in blocks]
         # One run over all blocks, so that no thread waits at a block's end.
-        rows = render_rows(kitchen, config.condition, chain.from_iterable(pieces), workers=os.cpu_count() or 1)
+        rows = render_rows(opened, config.condition, chain.from_iterable(pieces), workers=os.cpu_count() or 1)
         for number, piece in enumerate(pieces):
             yield (number, 0), query_table(list(islice(rows, len(piece))), schema)
 
     def _table_rows(
-        self, kitchen: Kitchen, config: TableConfig, schema: pa.Schema
+        self, opened: OpenedRecipe, config: TableConfig, schema: pa.Schema
     ) -> Iterator[tuple[tuple[int, int], pa.Table]]:
         if config.kind == "corpus":
             index = -1
-            for index, documents in enumerate(batches(kitchen.source.documents(config.subset), 5_000)):
+            for index, documents in enumerate(batches(opened.source.documents(config.subset), 5_000)):
                 yield (0, index), corpus_table(documents, schema)
             if index < 0:
                 raise DataError(f"{config.subset!r} has no documents.", hint="Recordings alone serve recognition only.")
             return
-        kept = {query.id for query in kitchen.queries(config.subset)}
-        qrels = [qrel for qrel in kitchen.source.qrels(config.subset) if qrel.query_id in kept]
+        kept = {query.id for query in opened.queries(config.subset)}
+        qrels = [qrel for qrel in opened.source.qrels(config.subset) if qrel.query_id in kept]
         if not qrels:
             raise DataError(f"{config.subset!r} has no judgments.", hint="Recordings alone serve recognition only.")
         yield (0, 0), qrels_table(qrels, schema)

@@ -18,8 +18,8 @@ from .audio import check_samples, decode_audio, encode_flac, resample, to_pcm16
 from .mixing import Level, level_noise, level_speech, limit_peak, mean_square, mix, noise_segment, remove_dc
 from .records import SAMPLE_RATE, Query, Samples
 from .render import draw_offset
-from .reverb import prepare_room, reverberate
-from .room_measures import RoomMeasures, measure_room
+from .reverb import prepare_rir, reverberate
+from .rir_measures import RirMeasures, measure_rir
 
 FORMATS = (".wav", ".flac")
 """Suffixes of files that are written: 16-bit PCM, one channel."""
@@ -66,7 +66,7 @@ class Reverberated:
     samples: Samples
     rate: int
     gain_db: float
-    measures: RoomMeasures
+    measures: RirMeasures
 
 
 def read_sound(path: Path, kind: str, *, rate: int = SAMPLE_RATE, channel: int | None = None) -> Sound:
@@ -147,11 +147,11 @@ def reverberate_sound(speech: Sound, rir: Sound, *, keep_tail: bool = True) -> R
     """
     if speech.rate != rir.rate:
         raise UsageError(f"the speech has {speech.rate} Hz, the room {rir.rate} Hz.", hint="Read both at one rate.")
-    room = prepare_room(rir.samples, str(rir.path))
+    room = prepare_rir(rir.samples, str(rir.path))
     wet = reverberate(remove_dc(speech.samples), room, keep_tail=keep_tail)
     name = f"the speech {speech.path} in the room {rir.path}"
     samples, gain_db = limit_peak(check_samples(wet, name))
-    return Reverberated(samples, speech.rate, gain_db, measure_room(rir.samples, str(rir.path), rir.rate))
+    return Reverberated(samples, speech.rate, gain_db, measure_rir(rir.samples, str(rir.path), rir.rate))
 
 
 def check_output(path: Path, *inputs: Path) -> Path:

@@ -19,7 +19,7 @@ from .conditions import parse_condition
 from .corpus import Corpus
 from .corpus_parquet import ParquetRows
 from .manifest import MANIFEST_NAME, Manifest, Shard, read_manifest
-from .recipe import Kitchen
+from .recipe import OpenedRecipe
 from .records import Document, Query, SpokenQuery
 from .rows import QUERY_COLUMNS, ROWS_PER_TABLE, render_rows
 
@@ -77,36 +77,36 @@ class LiveData:
 
     rows_at_once = 64
 
-    def __init__(self, kitchen: Kitchen, *, workers: int = 0) -> None:
-        self._kitchen = kitchen
+    def __init__(self, opened: OpenedRecipe, *, workers: int = 0) -> None:
+        self._opened = opened
         self._workers = workers or os.cpu_count() or 1
-        self.recipe: Mapping[str, Any] = kitchen.recipe.as_dict()
-        self.revision = kitchen.recipe.fingerprint
+        self.recipe: Mapping[str, Any] = opened.recipe.as_dict()
+        self.revision = opened.recipe.fingerprint
         self.manifest_sha256 = ""
-        self.subsets: Mapping[str, str] = dict(kitchen.recipe.subsets)
-        self.conditions: Sequence[str] = kitchen.recipe.conditions
+        self.subsets: Mapping[str, str] = dict(opened.recipe.subsets)
+        self.conditions: Sequence[str] = opened.recipe.conditions
         self._corpora: WeakValueDictionary[str, Corpus] = WeakValueDictionary()
 
     def queries(self, subset: str) -> Sequence[Query]:
         """The typed queries that the recipe takes."""
-        return self._kitchen.queries(subset)
+        return self._opened.queries(subset)
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
         """Render the spoken queries at positions `start` to `stop`."""
-        queries = self._kitchen.queries(subset)[start:stop]
-        return render_rows(self._kitchen, parse_condition(condition), queries, workers=self._workers)
+        queries = self._opened.queries(subset)[start:stop]
+        return render_rows(self._opened, parse_condition(condition), queries, workers=self._workers)
 
     def documents(self, subset: str) -> Corpus:
         """The corpus, read once for all that hold it at the same time."""
         corpus = self._corpora.get(subset)
         if corpus is None:
-            corpus = self._corpora[subset] = Corpus.of(self._kitchen.source.documents(subset))
+            corpus = self._corpora[subset] = Corpus.of(self._opened.source.documents(subset))
         return corpus
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
         """The grades of the queries taken."""
         grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
-        for qrel in self._kitchen.source.qrels(subset):
+        for qrel in self._opened.source.qrels(subset):
             if qrel.query_id in grades:
                 grades[qrel.query_id][qrel.document_id] = qrel.score
         return grades

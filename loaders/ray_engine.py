@@ -13,7 +13,7 @@ import pyarrow as pa
 from .conditions import Condition
 from .engines import block_tables
 from .ray_map import RayMap
-from .recipe import Kitchen
+from .recipe import OpenedRecipe
 from .records import Query
 from .rows import query_features, render_query
 
@@ -28,21 +28,21 @@ class RayEngine:
         self._map = RayMap(address, num_cpus=None if address else num_cpus, actors=num_cpus or 0)
 
     def __call__(
-        self, kitchen: Kitchen, conditions: Sequence[Condition], blocks: Sequence[Sequence[Query]]
+        self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Query]]
     ) -> Iterator[list[pa.Table]]:
         """Render the blocks, each by itself."""
-        for contents in self._map(_BlockRenderer, (kitchen, tuple(conditions)), [list(block) for block in blocks]):
+        for contents in self._map(_BlockRenderer, (opened, tuple(conditions)), [list(block) for block in blocks]):
             yield [_read(content) for content in contents]
 
 
 class _BlockRenderer:
     """Renders blocks; keeps the rooms and noises that it needed."""
 
-    def __init__(self, kitchen: Kitchen, conditions: tuple[Condition, ...]) -> None:
-        self._kitchen, self._conditions = kitchen, conditions
+    def __init__(self, opened: OpenedRecipe, conditions: tuple[Condition, ...]) -> None:
+        self._opened, self._conditions = opened, conditions
 
     def __call__(self, block: Sequence[Query]) -> list[bytes]:
-        rows = [render_query(self._kitchen, self._conditions, query) for query in block]
+        rows = [render_query(self._opened, self._conditions, query) for query in block]
         return [_written(table) for table in block_tables(rows, query_features().arrow_schema)]
 
 

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ..errors import UsageError, unknown_name
-from .banks import load_noise_bank, load_room_bank
+from .banks import load_noise_bank, load_rir_bank
 from .conditions import TEXT, Condition, parse_condition
 from .keyed import RECIPE_VERSION, keyed_seed
 from .records import Query, Source
-from .render import Air
+from .render import StepContext
 from .sources import load_source
 
 Level = Literal["whole", "active"]
@@ -24,7 +24,7 @@ LEVELS: tuple[Level, ...] = ("whole", "active")
 class Recipe:
     """What is built: a source, subsets, conditions, banks and seed, each with the version of its content.
 
-    `noise` and `rooms` are "" when no condition needs them. `limit` is the number of queries per subset (0: all), taken
+    `noise` and `rirs` are "" when no condition needs them. `limit` is the number of queries per subset (0: all), taken
     by `choose_queries`.
     """
 
@@ -36,9 +36,9 @@ class Recipe:
     noise: str
     noise_version: str
     noise_license: str
-    rooms: str
-    rooms_version: str
-    rooms_license: str
+    rirs: str
+    rirs_version: str
+    rirs_license: str
     seed: int
     level: Level
     limit: int
@@ -56,12 +56,12 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Kitchen:
-    """A recipe with what it is made from: the opened source and the air."""
+class OpenedRecipe:
+    """A recipe with what it is made from: the opened source and the banks."""
 
     recipe: Recipe
     source: Source
-    air: Air
+    context: StepContext
     _chosen: dict[str, list[Query]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def queries(self, subset: str) -> Sequence[Query]:
@@ -72,7 +72,7 @@ class Kitchen:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Every process chooses for itself: what travels stays small.
-        return (Kitchen, (self.recipe, self.source, self.air))
+        return (OpenedRecipe, (self.recipe, self.source, self.context))
 
 
 def choose_subsets(source: Source, languages: Sequence[str] | None, subsets: Sequence[str] | None) -> dict[str, str]:
@@ -106,22 +106,22 @@ def choose_conditions(names: Sequence[str]) -> list[Condition]:
     return [parse_condition(name) for name in dict.fromkeys(names)]
 
 
-def open_kitchen(
+def open_recipe(
     source: str | Source = "mini",
     *,
     conditions: Sequence[str],
     languages: Sequence[str] | None = None,
     subsets: Sequence[str] | None = None,
     noise: str = "synthetic",
-    rooms: str = "simulated",
+    rirs: str = "simulated",
     channel: int | None = None,
     seed: int = 0,
     level: str = "whole",
     limit: int = 0,
-) -> Kitchen:
+) -> OpenedRecipe:
     """Open source (a name, or a source that is open) and banks, check every choice, and fix the recipe.
 
-    `noise` and `rooms` are bank names or folders; `channel` (from 0) is taken from recordings with several channels.
+    `noise` and `rirs` are bank names or folders; `channel` (from 0) is taken from recordings with several channels.
     Raises `UsageError` (with the nearest name) for a wrong choice, `DataError` for an unusable source or bank.
     """
     if level not in LEVELS:
@@ -139,7 +139,7 @@ def open_kitchen(
     noise_bank = (
         load_noise_bank(noise, channel=channel) if any(c.snr_db is not None for c in chosen_conditions) else None
     )
-    room_bank = load_room_bank(rooms, channel=channel) if any(c.reverb for c in chosen_conditions) else None
+    rir_bank = load_rir_bank(rirs, channel=channel) if any(c.reverb for c in chosen_conditions) else None
     recipe = Recipe(
         source=opened.name,
         source_version=opened.version,
@@ -149,14 +149,14 @@ def open_kitchen(
         noise=noise_bank.name if noise_bank else "",
         noise_version=noise_bank.version if noise_bank else "",
         noise_license=noise_bank.license if noise_bank else "",
-        rooms=room_bank.name if room_bank else "",
-        rooms_version=room_bank.version if room_bank else "",
-        rooms_license=room_bank.license if room_bank else "",
+        rirs=rir_bank.name if rir_bank else "",
+        rirs_version=rir_bank.version if rir_bank else "",
+        rirs_license=rir_bank.license if rir_bank else "",
         seed=seed,
         level=level,
         limit=limit,
     )
-    return Kitchen(recipe, opened, Air(noise_bank, room_bank, seed=seed, level=recipe.level))
+    return OpenedRecipe(recipe, opened, StepContext(noise_bank, rir_bank, seed=seed, level=recipe.level))
 
 
 def choose_queries(queries: Sequence[Query], limit: int, seed: int) -> list[Query]:

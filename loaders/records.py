@@ -1,4 +1,4 @@
-"""The values that the rooms exchange: queries, documents, judgments, clean speech, spoken queries."""
+"""The values that the parts of the package exchange: queries, documents, judgments, clean speech, spoken queries."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class CleanSpeech:
 
 @dataclass(frozen=True, slots=True)
 class SpokenQuery:
-    """One row of a built data set: a query as it arrives through the air.
+    """One row of a built data set: one utterance under one condition.
 
     `audio` is a complete 24 kHz mono FLAC file (16 bit). What does not apply is NaN for numbers and "" for strings.
     Times in s, levels in dB. `snr_db` is the level asked for over the whole clip, `snr_active_db` the one measured over

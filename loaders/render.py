@@ -1,4 +1,4 @@
-"""The one pure function through which every query goes into the air, whatever builds, streams or mixes it.
+"""The one pure function through which every query goes into the context, whatever builds, streams or mixes it.
 
 What is drawn for a query depends on the seed, its subset and its id alone:
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from ..errors import UsageError
 from .audio import check_samples, encode_flac
-from .banks.protocols import NoiseBank, NoiseInfo, RoomBank
+from .banks.protocols import NoiseBank, NoiseInfo, RirBank
 from .conditions import Condition
 from .keyed import keyed_index
 from .lru import LruCache
@@ -40,8 +40,8 @@ from .mixing import (
     noise_segment,
 )
 from .records import NAN, SAMPLE_RATE, CleanSpeech, Query, Samples, SpokenQuery
-from .reverb import PreparedRoom, prepare_room, reverberate
-from .room_measures import RoomMeasures, measure_room
+from .reverb import PreparedRir, prepare_rir, reverberate
+from .rir_measures import RirMeasures, measure_rir
 
 QUIET_RANGE_DB = 40.0
 """A stretch of noise further than this below the noise's own level counts as silent."""
@@ -52,8 +52,8 @@ _DECIMALS = 6
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    prepared: PreparedRoom
-    measures: RoomMeasures
+    prepared: PreparedRir
+    measures: RirMeasures
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,14 @@ def _one(_: float) -> int:
 
 
 class RenderCache:
-    """What is kept between queries: prepared rooms and the level of each noise.
+    """What is kept between queries: prepared RIRs and the level of each noise.
 
     It changes no result. Threads may share it; pickled, it is empty.
     """
 
     def __init__(self, room_bytes: int = 64 * 2**20) -> None:
         self._room_bytes = room_bytes
-        self.rooms: LruCache[str, _Room] = LruCache(room_bytes, _room_size)
+        self.rirs: LruCache[str, _Room] = LruCache(room_bytes, _room_size)
         self.noise_power: LruCache[str, float] = LruCache(100_000, _one)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -89,8 +89,8 @@ class RenderCache:
 
 
 @dataclass(frozen=True)
-class Air:
-    """What speech goes through: a noise bank, a room bank (None where no condition needs one), the seed, the level
+class StepContext:
+    """What speech goes through: a noise bank, a RIR bank (None where no condition needs one), the seed, the level
     rule.
 
     `level="whole"` sets the noise against the whole clip, `"active"` against the speech without leading and trailing
@@ -98,7 +98,7 @@ class Air:
     """
 
     noise: NoiseBank | None
-    rooms: RoomBank | None
+    rirs: RirBank | None
     seed: int = 0
     level: Level = "whole"
     cache: RenderCache = field(default_factory=RenderCache, compare=False, repr=False)
@@ -107,34 +107,34 @@ class Air:
         check_level(self.level)
 
 
-def render(query: Query, speech: CleanSpeech, condition: Condition, air: Air) -> SpokenQuery:
+def render(query: Query, speech: CleanSpeech, condition: Condition, context: StepContext) -> SpokenQuery:
     """The row of `query` under `condition`, with its FLAC bytes. The same arguments always give the same bytes.
 
-    Raises `UsageError` if the condition needs a bank that `air` lacks, and `AudioError` naming query, noise or room if
+    Raises `UsageError` if the condition needs a bank that `context` lacks, and `AudioError` naming query, noise or room if
     one of them cannot be used, or if 16 bits could not hold both speech and noise.
     """
-    return _InTheAir(query, speech, air).row(condition)
+    return _Rendering(query, speech, context).row(condition)
 
 
-def render_all(query: Query, speech: CleanSpeech, conditions: Iterable[Condition], air: Air) -> list[SpokenQuery]:
+def render_all(query: Query, speech: CleanSpeech, conditions: Iterable[Condition], context: StepContext) -> list[SpokenQuery]:
     """`render` under each condition: the same rows, but speech, room and noise are prepared once for all of them."""
-    in_the_air = _InTheAir(query, speech, air)
-    return [in_the_air.row(condition) for condition in conditions]
+    rendering = _Rendering(query, speech, context)
+    return [rendering.row(condition) for condition in conditions]
 
 
-class _InTheAir:
+class _Rendering:
     """One query: its speech dry and in its room, and its noise, each made when a condition first needs it."""
 
-    def __init__(self, query: Query, speech: CleanSpeech, air: Air) -> None:
-        self._query, self._speech, self._air = query, speech, air
+    def __init__(self, query: Query, speech: CleanSpeech, context: StepContext) -> None:
+        self._query, self._speech, self._air = query, speech, context
         self._name = f"the speech of query {query.id!r} ({query.subset})"
         self._leveled: dict[str, LeveledSpeech] = {}
         self._noises: dict[str, LeveledNoise] = {}
         self._drawn: _Drawn | None = None
 
     def row(self, condition: Condition) -> SpokenQuery:
-        query, air = self._query, self._air
-        rir_id, room = _draw_room(query, condition, air)
+        query, context = self._query, self._air
+        rir_id, room = _draw_room(query, condition, context)
         heard = self._heard(rir_id, room)
         snr_active_db, noise_id, family, offset_s = NAN, "", "", NAN
         if condition.snr_db is None:
@@ -146,7 +146,7 @@ class _InTheAir:
                 heard,
                 self._noise(rir_id, heard),
                 condition.snr_db,
-                level=air.level,
+                level=context.level,
                 speech_name=self._name,
                 noise_name=f"the noise {noise_id!r} from {offset_s:.3f} s",
             )
@@ -173,7 +173,7 @@ class _InTheAir:
             speaker=self._speech.speaker,
             voice=self._speech.voice,
             tts_error_rate=self._speech.tts_error_rate,
-            seed=air.seed,
+            seed=context.seed,
         )
 
     def _heard(self, rir_id: str, room: _Room | None) -> LeveledSpeech:
@@ -189,15 +189,15 @@ class _InTheAir:
     def _draw(self) -> _Drawn:
         """The noise and where it begins: the dry speech decides, so that both are the same in and out of a room."""
         if self._drawn is None:
-            query, air = self._query, self._air
-            if air.noise is None:
+            query, context = self._query, self._air
+            if context.noise is None:
                 raise UsageError("a condition with noise needs a noise bank.", hint="Give one.")
-            info = draw_noise(query, air.noise, air.seed)
-            noise = air.noise.read(info.id)
-            power = air.cache.noise_power.get(
+            info = draw_noise(query, context.noise, context.seed)
+            noise = context.noise.read(info.id)
+            power = context.cache.noise_power.get(
                 info.id, lambda: mean_square(check_samples(noise, f"the noise {info.id!r}"))
             )
-            self._drawn = _Drawn(info, noise, draw_offset(query, noise, power, self._heard("", None), air.seed))
+            self._drawn = _Drawn(info, noise, draw_offset(query, noise, power, self._heard("", None), context.seed))
         return self._drawn
 
     def _noise(self, rir_id: str, heard: LeveledSpeech) -> LeveledNoise:
@@ -236,17 +236,17 @@ def draw_offset(query: Query, noise: Samples, power: float, speech: LeveledSpeec
     return (loudest - (speech.start + speech.stop) // 2) % int(noise.size)
 
 
-def _draw_room(query: Query, condition: Condition, air: Air) -> tuple[str, _Room | None]:
+def _draw_room(query: Query, condition: Condition, context: StepContext) -> tuple[str, _Room | None]:
     if not condition.reverb:
         return "", None
-    if air.rooms is None:
-        raise UsageError(f"the condition {condition.name!r} needs a room bank.", hint="Give one.")
-    bank = air.rooms
-    ids = bank.rooms()
-    rir_id = ids[keyed_index(len(ids), air.seed, "room", query.subset, query.id)]
+    if context.rirs is None:
+        raise UsageError(f"the condition {condition.name!r} needs a RIR bank.", hint="Give one.")
+    bank = context.rirs
+    ids = bank.rirs()
+    rir_id = ids[keyed_index(len(ids), context.seed, "room", query.subset, query.id)]
 
     def prepare() -> _Room:
         rir = bank.read(rir_id)
-        return _Room(prepare_room(rir, rir_id), measure_room(rir, rir_id))
+        return _Room(prepare_rir(rir, rir_id), measure_rir(rir, rir_id))
 
-    return rir_id, air.cache.rooms.get(rir_id, prepare)
+    return rir_id, context.cache.rirs.get(rir_id, prepare)

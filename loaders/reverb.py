@@ -24,7 +24,7 @@ SMALLEST_FFT = 32_768
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedRoom:
+class PreparedRir:
     """An impulse response made ready for convolution; the explicit cache of its spectrum.
 
     `response` is (L,) float32 with unit energy, `onset_samples` the index of its direct path, `spectrum` its (F/2+1,)
@@ -58,7 +58,7 @@ def find_onset(rir: NDArray[np.floating]) -> int:
     return int(np.argmax(magnitude >= magnitude.max() * 10.0 ** (-ONSET_RANGE_DB / 20.0)))
 
 
-def prepare_room(rir: Samples, rir_id: str) -> PreparedRoom:
+def prepare_rir(rir: Samples, rir_id: str) -> PreparedRir:
     """Scale a (L,) float32 impulse response to unit energy, find its direct path and transform it.
 
     Raises `AudioError` naming `rir_id` if it is empty, silent, constant, not finite or not one-dimensional (a response
@@ -76,10 +76,10 @@ def prepare_room(rir: Samples, rir_id: str) -> PreparedRoom:
     while 2 * size < 5 * response.size:
         size *= 2
     spectrum = fft.rfft(response.astype(np.float64), size)
-    return PreparedRoom(rir_id, response, find_onset(response), size, spectrum)
+    return PreparedRir(rir_id, response, find_onset(response), size, spectrum)
 
 
-def reverberate(samples: Samples, room: PreparedRoom, *, keep_tail: bool = True) -> Samples:
+def reverberate(samples: Samples, room: PreparedRir, *, keep_tail: bool = True) -> Samples:
     """(T,) float32 speech in a room, aligned with the dry speech: (T + L − 1 − onset,) float32, or (T,) without the
     tail.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from .conditions import Condition
-from .recipe import Kitchen
+from .recipe import OpenedRecipe
 from .records import SAMPLE_RATE, Document, Qrel, Query, SpokenQuery
 from .render import render_all
 
@@ -112,16 +112,16 @@ def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield batch
 
 
-def render_query(kitchen: Kitchen, conditions: Sequence[Condition], query: Query) -> list[SpokenQuery]:
+def render_query(opened: OpenedRecipe, conditions: Sequence[Condition], query: Query) -> list[SpokenQuery]:
     """One query under several conditions: its speech is read once."""
-    return render_all(query, kitchen.source.speech(query), conditions, kitchen.air)
+    return render_all(query, opened.source.speech(query), conditions, opened.context)
 
 
 def render_rows(
-    kitchen: Kitchen, condition: Condition, queries: Iterable[Query], *, workers: int = 1
+    opened: OpenedRecipe, condition: Condition, queries: Iterable[Query], *, workers: int = 1
 ) -> Iterator[SpokenQuery]:
     """Render `queries` under one condition, in order."""
-    work = in_order(lambda query: render_query(kitchen, [condition], query), queries, workers=workers)
+    work = in_order(lambda query: render_query(opened, [condition], query), queries, workers=workers)
     return (rows[0] for rows in work)
 
 

@@ -1,4 +1,4 @@
-"""Where noise and rooms come from: banks by name, folders of the user's own recordings, and data sets on the Hub.
+"""Where noise and RIRs come from: banks by name, folders of the user's own recordings, and data sets on the Hub.
 
 How a bank is written:
 
@@ -24,14 +24,14 @@ from typing import Any, cast
 from ...errors import DataError, UsageError, unknown_name
 from ..sources.names import SourceName, parse_source_name
 from .catalog import CATALOGUE, Kind, bank_folder
-from .protocols import NoiseBank, NoiseInfo, RoomBank
+from .protocols import NoiseBank, NoiseInfo, RirBank
 
-__all__ = ["NOISE_BANKS", "ROOM_BANKS", "NoiseBank", "NoiseInfo", "RoomBank", "load_noise_bank", "load_room_bank"]
+__all__ = ["NOISE_BANKS", "RIR_BANKS", "NoiseBank", "NoiseInfo", "RirBank", "load_noise_bank", "load_rir_bank"]
 
 NOISE_BANKS = {"synthetic": "synthetic:SyntheticNoises"}
 """Name of an embedded noise bank to module and class in this package; those to be fetched are in the catalog."""
-ROOM_BANKS = {"simulated": "simulated:SimulatedRooms"}
-"""Name of an embedded room bank to module and class in this package."""
+RIR_BANKS = {"simulated": "simulated:SimulatedRirs"}
+"""Name of an embedded RIR bank to module and class in this package."""
 
 BANK_OPTIONS = {"rir_mega": ("split",)}
 """Options that a cataloged bank takes."""
@@ -55,7 +55,7 @@ class _Openers:
 
 
 _NOISES = _Openers("noise", "noise bank", NOISE_BANKS, "folder:FolderNoises", "hub:HubNoises", "joined:JoinedNoises")
-_ROOMS = _Openers("rooms", "room bank", ROOM_BANKS, "folder:FolderRooms", "hub:HubRooms", "joined:JoinedRooms")
+_RIRS = _Openers("rirs", "RIR bank", RIR_BANKS, "folder:FolderRirs", "hub:HubRirs", "joined:JoinedRirs")
 
 
 def load_noise_bank(name: str | Path, channel: int | None = None) -> NoiseBank:
@@ -72,13 +72,13 @@ def load_noise_bank(name: str | Path, channel: int | None = None) -> NoiseBank:
     return cast("NoiseBank", _open(name, channel, _NOISES))
 
 
-def load_room_bank(name: str | Path, channel: int | None = None) -> RoomBank:
-    """The room bank called `name`, or the one in the folder `name`; everything else as in `load_noise_bank`.
+def load_rir_bank(name: str | Path, channel: int | None = None) -> RirBank:
+    """The RIR bank called `name`, or the one in the folder `name`; everything else as in `load_noise_bank`.
 
-    >>> len(load_room_bank("simulated").rooms())
+    >>> len(load_rir_bank("simulated").rirs())
     24
     """
-    return cast("RoomBank", _open(name, channel, _ROOMS))
+    return cast("RirBank", _open(name, channel, _RIRS))
 
 
 def _open(name: str | Path, channel: int | None, openers: _Openers) -> Any:

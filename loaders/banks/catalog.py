@@ -13,8 +13,8 @@ from typing import Literal
 from ...errors import DataError, unknown_name
 from ..home import squtr_home
 
-Kind = Literal["noise", "rooms"]
-KINDS: tuple[Kind, ...] = ("noise", "rooms")
+Kind = Literal["noise", "rirs"]
+KINDS: tuple[Kind, ...] = ("noise", "rirs")
 
 DEMAND_ENVIRONMENTS = (
     "DKITCHEN", "DLIVING", "DWASHING", "NFIELD", "NPARK", "NRIVER", "OHALLWAY", "OMEETING",
@@ -149,12 +149,12 @@ CATALOGUE: dict[str, BankSpec] = {
         ),
         BankSpec(
             name="rir_mega",
-            kind="rooms",
+            kind="rirs",
             title="RIR-Mega: simulated impulse responses with metadata (Goswami, 2025, arXiv 2510.18917)",
             license="CC-BY-NC-4.0",
             license_note="The Hub says CC BY-NC 4.0, the page on Zenodo CC BY 4.0: the stricter counts.",
             homepage="https://huggingface.co/datasets/mandipgoswami/rirmega",
-            target="rir_mega:RirMegaRooms",
+            target="rir_mega:RirMegaRirs",
             layout="the repository as it is: rir_*.wav in any folder, and metadata.csv",
             variants={},
             repository="mandipgoswami/rirmega",

@@ -10,8 +10,8 @@ from typing import Protocol, runtime_checkable
 
 from ..audio import resample
 from ..records import SAMPLE_RATE, Samples
-from .joined import JoinedNoises, JoinedRooms
-from .protocols import NoiseBank, RoomBank
+from .joined import JoinedNoises, JoinedRirs
+from .protocols import NoiseBank, RirBank
 
 
 @runtime_checkable
@@ -29,27 +29,27 @@ class _HasOwnValues(Protocol):
     def own_values(self, rir_id: str) -> Mapping[str, float]: ...
 
 
-def read_at(bank: NoiseBank | RoomBank, sound_id: str, rate: int) -> Samples:
+def read_at(bank: NoiseBank | RirBank, sound_id: str, rate: int) -> Samples:
     """A noise or response, (T,) float32 at `rate` Hz, resampled once from its own rate where the bank can.
 
     Raises what the bank's `read` raises.
     """
-    if isinstance(bank, JoinedNoises | JoinedRooms):
+    if isinstance(bank, JoinedNoises | JoinedRirs):
         return read_at(bank.owner(sound_id), sound_id, rate)
     if isinstance(bank, _AtRate):
         return bank.read_at(sound_id, rate)
     return resample(bank.read(sound_id), SAMPLE_RATE, rate)
 
 
-def room_of(bank: RoomBank, rir_id: str) -> str:
+def room_of(bank: RirBank, rir_id: str) -> str:
     """The id of the room in which a response was taken; the response's own id where the bank does not say."""
-    if isinstance(bank, JoinedRooms):
+    if isinstance(bank, JoinedRirs):
         return room_of(bank.owner(rir_id), rir_id)
     return bank.room_of(rir_id) if isinstance(bank, _KnowsRooms) else rir_id
 
 
-def own_values(bank: RoomBank, rir_id: str) -> Mapping[str, float]:
+def own_values(bank: RirBank, rir_id: str) -> Mapping[str, float]:
     """What the bank's publisher says about a response (`rt60_s`, `drr_db`, …); empty where nothing is said."""
-    if isinstance(bank, JoinedRooms):
+    if isinstance(bank, JoinedRirs):
         return own_values(bank.owner(rir_id), rir_id)
     return bank.own_values(rir_id) if isinstance(bank, _HasOwnValues) else {}

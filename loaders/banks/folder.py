@@ -207,7 +207,7 @@ ROOM_TABLES = ("rooms.csv", "rooms.tsv")
 ROOM_VALUES = ("rt60_s", "drr_db", "c50_db", "c80_db", "edt_s")
 
 
-class FolderRooms(RecordingFolder):
+class FolderRirs(RecordingFolder):
     """A folder of impulse responses.
 
     Without one of `ROOM_TABLES`, nothing is known about them: every response counts as a room of its own.
@@ -219,7 +219,7 @@ class FolderRooms(RecordingFolder):
         self._table: dict[str, Mapping[str, object]] | None = None
         self._ids: tuple[str, ...] = ()
 
-    def rooms(self) -> tuple[str, ...]:
+    def rirs(self) -> tuple[str, ...]:
         """All ids, sorted. Raises `DataError` if there are none."""
         if not self._ids:
             self._ids = tuple(self.files())

@@ -190,12 +190,12 @@ class HubNoises(HubSounds):
         return remove_dc(samples)
 
 
-class HubRooms(HubSounds):
+class HubRirs(HubSounds):
     """Impulse responses."""
 
     kind = "impulse response"
 
-    def rooms(self) -> tuple[str, ...]:
+    def rirs(self) -> tuple[str, ...]:
         """All ids, sorted. Raises `DataError`, `HubError`."""
         return tuple(self.ids())
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from ...errors import DataError, unknown_name
 from ..records import Samples
-from .protocols import NoiseBank, NoiseInfo, RoomBank
+from .protocols import NoiseBank, NoiseInfo, RirBank
 
 
-def _names(banks: Sequence[NoiseBank] | Sequence[RoomBank]) -> str:
+def _names(banks: Sequence[NoiseBank] | Sequence[RirBank]) -> str:
     return "+".join(bank.name for bank in banks)
 
 
-def _licenses(banks: Sequence[NoiseBank] | Sequence[RoomBank]) -> str:
+def _licenses(banks: Sequence[NoiseBank] | Sequence[RirBank]) -> str:
     return ", ".join(dict.fromkeys(bank.license for bank in banks))
 
 
@@ -53,15 +53,15 @@ class JoinedNoises:
         return self._owners[noise_id]
 
 
-class JoinedRooms:
-    """The rooms of several banks, whose ids must differ."""
+class JoinedRirs:
+    """The RIRs of several banks, whose ids must differ."""
 
-    def __init__(self, banks: Sequence[RoomBank]) -> None:
+    def __init__(self, banks: Sequence[RirBank]) -> None:
         self._banks = tuple(banks)
         self.name, self.license = _names(self._banks), _licenses(self._banks)
-        self._owners: dict[str, RoomBank] = {}
+        self._owners: dict[str, RirBank] = {}
         for bank in self._banks:
-            for rir_id in bank.rooms():
+            for rir_id in bank.rirs():
                 if rir_id in self._owners:
                     raise _shared("room", rir_id, self._owners[rir_id].name, bank.name)
                 self._owners[rir_id] = bank
@@ -72,7 +72,7 @@ class JoinedRooms:
         """The versions of all."""
         return "+".join(bank.version for bank in self._banks)
 
-    def rooms(self) -> Sequence[str]:
+    def rirs(self) -> Sequence[str]:
         """The ids of all, sorted."""
         return self._ids
 
@@ -80,7 +80,7 @@ class JoinedRooms:
         """The impulse response, as its bank reads it."""
         return self.owner(rir_id).read(rir_id)
 
-    def owner(self, rir_id: str) -> RoomBank:
+    def owner(self, rir_id: str) -> RirBank:
         """The bank that a response belongs to. Raises `UnknownNameError`."""
         if rir_id not in self._owners:
             raise unknown_name("room", rir_id, self._owners)

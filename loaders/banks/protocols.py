@@ -1,4 +1,4 @@
-"""What a bank of noises and a bank of rooms are."""
+"""What a bank of noises and a RIR bank are."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class NoiseBank(Protocol):
         ...
 
 
-class RoomBank(Protocol):
+class RirBank(Protocol):
     """Impulse responses of rooms. Cheap to construct and to pickle; safe to read from several threads."""
 
     @property
@@ -65,7 +65,7 @@ class RoomBank(Protocol):
         """SPDX identifier(s), or "unknown"."""
         ...
 
-    def rooms(self) -> Sequence[str]:
+    def rirs(self) -> Sequence[str]:
         """The ids of all impulse responses, sorted. Raises `DataError` if there are none."""
         ...
 

@@ -1,7 +1,7 @@
 """RIR-Mega (M. Goswami, arXiv 2510.18917): impulse responses of simulated rooms, with metadata.
 
 Its own reverberation times and ratios are kept apart from ours: its publications define them in several ways
-(`own_values`). What a data set stores is measured by `room_measures`.
+(`own_values`). What a data set stores is measured by `rir_measures`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from ...errors import DataError, unknown_name
 from ..records import NAN
 from .catalog import CATALOGUE, not_fetched
-from .folder import FolderRooms, walk_sounds
+from .folder import FolderRirs, walk_sounds
 
 OWN_VALUES = {
     "rt60_s": ("rt60", "rt60_s", "rt60_t30", "rt60_t30_s", "t60"),
@@ -38,7 +38,7 @@ _NOT_FINITE = re.compile(r"(?<![\w.])-?(?:nan|inf(?:inity)?)(?![\w.])", re.IGNOR
 _NUMPY_NUMBER = re.compile(r"\bnp\.float\d+\(([^()]*)\)")
 
 
-class RirMegaRooms(FolderRooms):
+class RirMegaRirs(FolderRirs):
     """The bank `rir_mega`: ids as published, such as `rir_000123`.
 
     `split` (train, val, test) takes only the responses that the metadata put there; "" takes all that are in the

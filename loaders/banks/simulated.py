@@ -18,7 +18,7 @@ from ...errors import unknown_name
 from ..keyed import keyed_rng
 from ..lru import LruCache
 from ..records import SAMPLE_RATE, Samples
-from ..room_measures import measure_room
+from ..rir_measures import measure_rir
 
 ROOMS = 24
 SHORTEST_RT60_S, LONGEST_RT60_S = 0.2, 1.2
@@ -40,7 +40,7 @@ def _size(samples: Samples) -> int:
     return int(samples.nbytes)
 
 
-class SimulatedRooms:
+class SimulatedRirs:
     """24 rectangular rooms with reverberation times spread evenly (in logarithm) from 0.2 to 1.2 s.
 
     Size, proportions, source, microphone and the absorption of each wall are drawn; a room with a longer target is
@@ -48,7 +48,7 @@ class SimulatedRooms:
     within 2 % of the target. The direct path falls on a whole sample. Each room is made when it is first read and kept
     in the instance.
 
-    >>> SimulatedRooms().rooms()[0]
+    >>> SimulatedRirs().rirs()[0]
     'simulated_room_01'
     """
 
@@ -61,7 +61,7 @@ class SimulatedRooms:
         self._made: LruCache[str, Samples] = LruCache(64 * 2**20, _size)
         self._simulating = threading.Lock()
 
-    def rooms(self) -> Sequence[str]:
+    def rirs(self) -> Sequence[str]:
         """The ids, sorted."""
         return self._ids
 
@@ -157,7 +157,7 @@ def _fit(
     power = round(60.0 / target / decay, 4)
     for step in range(16):
         samples = _sum_images(delays, attenuation_db * power, distances)
-        measured = measure_room(samples, rir_id).rt60_s
+        measured = measure_rir(samples, rir_id).rt60_s
         if math.isfinite(measured) and abs(measured / target - 1.0) <= RT60_TOLERANCE:
             break
         # Four digits: what differs between machines in the last digits of the measure does not reach the samples.

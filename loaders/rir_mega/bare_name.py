@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import UsageError, unknown_name
-from ..home import rir_mega_folder
+from ..home import data_folder
 from ..manifest import MANIFEST_NAME, benchmark_of
 from ..rows import ROWS_PER_TABLE, batches
 from .data import RirMegaData
 from .manifest import FOLDER, RIR_MEGA, ROOMS_FOLDER
 from .plan import SPLITS
 from .published import PUBLISHED, PublishedData, fingerprint, open_published
-from .recipe import PairKitchen, open_pair_kitchen
+from .recipe import OpenedPairs, open_pairs
 from .render import render_pairs
 from .rows import CONFIGS, ROOMS_CONFIG, config_features, pair_table, room_table
 
@@ -48,12 +48,12 @@ Block = tuple[str, int, int]
 @dataclass
 class PairLoading:
     """One config, from `source` (None: what was built into `$SQUTR_HOME`, else the published set) and the options of
-    `open_pair_kitchen`. It travels to other processes without what it opened."""
+    `open_pairs`. It travels to other processes without what it opened."""
 
     config: str
     source: str | None
     options: Mapping[str, Any]
-    _opened: RirMegaData | PublishedData | PairKitchen | None = field(default=None, repr=False, compare=False)
+    _opened: RirMegaData | PublishedData | OpenedPairs | None = field(default=None, repr=False, compare=False)
 
     description: ClassVar[str] = "The same utterances, clean and in a room."
 
@@ -69,7 +69,7 @@ class PairLoading:
         """The config as a built folder calls it."""
         return BARE_CONFIGS[self.config]
 
-    def opened(self) -> RirMegaData | PublishedData | PairKitchen:
+    def opened(self) -> RirMegaData | PublishedData | OpenedPairs:
         """What is read, opened once."""
         if self._opened is None:
             self._opened = self._open()
@@ -77,17 +77,17 @@ class PairLoading:
             raise UsageError("the published set has no impulse responses to measure.", hint="Build one to have rooms.")
         return self._opened
 
-    def _open(self) -> RirMegaData | PublishedData | PairKitchen:
+    def _open(self) -> RirMegaData | PublishedData | OpenedPairs:
         source = self.source
         if source is None:
-            built = rir_mega_folder()
+            built = data_folder("rir_mega")
             return RirMegaData(built) if (built / MANIFEST_NAME).exists() else open_published()
         if source == PUBLISHED or source.startswith(f"{PUBLISHED}:"):
             return open_published(source.partition(":")[2])
         folder = Path(source).expanduser()
         if benchmark_of(folder) == RIR_MEGA:
             return RirMegaData(folder)
-        return open_pair_kitchen(source, **self.options)
+        return open_pairs(source, **self.options)
 
     def fingerprint(self) -> str:
         """What identifies the rows, for the cache."""
@@ -115,7 +115,7 @@ class PairLoading:
         plan = opened.plan
         if self.inner == ROOMS_CONFIG:
             return {split: [(split, 0, len(plan.uses(split)))] for split in SPLITS}
-        at_once = max(1, ROWS_PER_TABLE // opened.recipe.rooms_per_utterance)
+        at_once = max(1, ROWS_PER_TABLE // opened.recipe.rirs_per_utterance)
         return {split: list(_blocks(split, len(plan.utterances[split]), at_once)) for split in SPLITS}
 
     def tables(self, blocks: list[Block]) -> Iterator[tuple[tuple[int, int], pa.Table]]:

@@ -26,7 +26,7 @@ from ..shards import ShardPlan, is_finished, replace_file, shard_name, write_sha
 from .card import pair_card
 from .manifest import FOLDER, ROOMS_FOLDER, PairManifest, Split, Stratum, read_pair_manifest
 from .plan import SPLITS, Plan, PlannedUtterance
-from .recipe import PairKitchen
+from .recipe import OpenedPairs
 from .render import render_pairs
 from .rows import AUDIO, pair_features, pair_table, room_features, room_table
 
@@ -37,13 +37,13 @@ Progress = Callable[[int], None]
 """Called with the number of pairs that were finished since the last call."""
 
 
-def count_pairs(kitchen: PairKitchen) -> int:
+def count_pairs(opened: OpenedPairs) -> int:
     """How many pairs a build makes, for a progress bar."""
-    return sum(kitchen.plan.pairs(split) for split in SPLITS)
+    return sum(opened.plan.pairs(split) for split in SPLITS)
 
 
-def build_pairs(kitchen: PairKitchen, out: Path, *, workers: int = 0, progress: Progress | None = None) -> PairManifest:
-    """Write the data of `kitchen.recipe` to the folder `out` and return its manifest.
+def build_pairs(opened: OpenedPairs, out: Path, *, workers: int = 0, progress: Progress | None = None) -> PairManifest:
+    """Write the data of `opened.recipe` to the folder `out` and return its manifest.
 
     `workers` is the number of threads (0: one per core) and changes no byte. What an earlier, stopped build of the same
     recipe finished is kept. Raises `RecipeMismatchError` if the folder holds anything else, `StorageError` if the disk
@@ -51,20 +51,20 @@ def build_pairs(kitchen: PairKitchen, out: Path, *, workers: int = 0, progress: 
     """
     report = progress or (lambda _: None)
     with clear_storage_errors(out):
-        _claim(kitchen, out)
+        _claim(opened, out)
         plans: list[ShardPlan] = []
-        for piece in _pieces(kitchen):
+        for piece in _pieces(opened):
             plans.append(piece.plan)
             if is_finished(out / piece.plan.path, piece.plan.rows):
                 report(piece.plan.rows)
             else:
-                write_shards(out, [piece.plan], piece.tables(kitchen, workers or os.cpu_count() or 1, report))
+                write_shards(out, [piece.plan], piece.tables(opened, workers or os.cpu_count() or 1, report))
         for split in SPLITS:
-            plan = _rooms_plan(kitchen.plan, split)
+            plan = _rooms_plan(opened.plan, split)
             plans.append(plan)
             if not is_finished(out / plan.path, plan.rows):
-                write_shards(out, [plan], [[_rooms(kitchen.plan, split, plan.schema)]])
-        manifest = _manifest(kitchen, complete=True, shards=[_shard(out, plan) for plan in plans])
+                write_shards(out, [plan], [[_rooms(opened.plan, split, plan.schema)]])
+        manifest = _manifest(opened, complete=True, shards=[_shard(out, plan) for plan in plans])
         replace_file(out / "README.md", pair_card(manifest, out).encode("utf-8"))
         replace_file(out / MANIFEST_NAME, manifest.to_json())
     return manifest
@@ -77,21 +77,21 @@ class _Piece:
     plan: ShardPlan
     utterances: tuple[PlannedUtterance, ...]
 
-    def tables(self, kitchen: PairKitchen, workers: int, report: Progress) -> Iterator[Sequence[pa.Table]]:
+    def tables(self, opened: OpenedPairs, workers: int, report: Progress) -> Iterator[Sequence[pa.Table]]:
         """Row groups of whole utterances, so that a clean clip is stored once however many rooms it is heard in."""
-        at_once = max(1, ROWS_PER_TABLE // kitchen.recipe.rooms_per_utterance)
-        rendered = render_pairs(kitchen, self.utterances, workers=workers)
+        at_once = max(1, ROWS_PER_TABLE // opened.recipe.rirs_per_utterance)
+        rendered = render_pairs(opened, self.utterances, workers=workers)
         for block in batches(rendered, at_once):
             rows = [row for utterance in block for row in utterance]
             yield [pair_table(rows, self.plan.schema)]
             report(len(rows))
 
 
-def _pieces(kitchen: PairKitchen) -> Iterator[_Piece]:
+def _pieces(opened: OpenedPairs) -> Iterator[_Piece]:
     schema = pair_features().arrow_schema
-    each = kitchen.recipe.rooms_per_utterance
+    each = opened.recipe.rirs_per_utterance
     for split in SPLITS:
-        parts = list(batches(kitchen.plan.utterances[split], max(1, PAIRS_PER_SHARD // each)))
+        parts = list(batches(opened.plan.utterances[split], max(1, PAIRS_PER_SHARD // each)))
         for index, part in enumerate(parts):
             plan = ShardPlan(
                 f"{FOLDER}/{shard_name(index, len(parts), split)}",
@@ -118,8 +118,8 @@ def _shard(out: Path, plan: ShardPlan) -> Shard:
     return Shard(path=plan.path, sha256=file_sha256(path), bytes=path.stat().st_size, rows=plan.rows)
 
 
-def _manifest(kitchen: PairKitchen, *, complete: bool, shards: list[Shard]) -> PairManifest:
-    plan = kitchen.plan
+def _manifest(opened: OpenedPairs, *, complete: bool, shards: list[Shard]) -> PairManifest:
+    plan = opened.plan
     splits = {}
     for split in SPLITS:
         used = plan.uses(split)
@@ -131,8 +131,8 @@ def _manifest(kitchen: PairKitchen, *, complete: bool, shards: list[Shard]) -> P
         )
     return PairManifest(
         squtr_version=__version__,
-        recipe_fingerprint=kitchen.recipe.fingerprint,
-        recipe=kitchen.recipe.as_dict(),
+        recipe_fingerprint=opened.recipe.fingerprint,
+        recipe=opened.recipe.as_dict(),
         complete=complete,
         shards=shards,
         edges=plan.strata.edges,
@@ -141,14 +141,14 @@ def _manifest(kitchen: PairKitchen, *, complete: bool, shards: list[Shard]) -> P
     )
 
 
-def _claim(kitchen: PairKitchen, out: Path) -> None:
+def _claim(opened: OpenedPairs, out: Path) -> None:
     """Make `out` ours: refuse a folder that holds something else, mark a new one as begun."""
     if out.exists() and not out.is_dir():
         raise RecipeMismatchError(f"{out} is a file.", hint="Choose another folder with --out.")
     if (out / MANIFEST_NAME).exists():
         held = read_pair_manifest(out)
-        if held.recipe_fingerprint != kitchen.recipe.fingerprint:
-            ours = kitchen.recipe.as_dict()
+        if held.recipe_fingerprint != opened.recipe.fingerprint:
+            ours = opened.recipe.as_dict()
             differing = sorted(key for key in ours if held.recipe.get(key) != ours[key])
             shown = ", ".join(f"{key} {held.recipe.get(key)!r} there, {ours[key]!r} here" for key in differing[:3])
             raise RecipeMismatchError(
@@ -161,4 +161,4 @@ def _claim(kitchen: PairKitchen, out: Path) -> None:
             hint="Choose another folder with --out.",
         )
     out.mkdir(parents=True, exist_ok=True)
-    replace_file(out / MANIFEST_NAME, _manifest(kitchen, complete=False, shards=[]).to_json())
+    replace_file(out / MANIFEST_NAME, _manifest(opened, complete=False, shards=[]).to_json())

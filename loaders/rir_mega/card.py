@@ -30,12 +30,12 @@ def pair_card(manifest: PairManifest, folder: Path) -> str:
         configs="\n".join(_configs()),
         languages="\n".join(f"- {language}" for language in dict.fromkeys(manifest.subsets.values())),
         license="\n".join(_license(recipe)),
-        pretty_name=json.dumps(f"{recipe['speech']}, clean and in rooms of {recipe['rooms']}", ensure_ascii=False),
+        pretty_name=json.dumps(f"{recipe['speech']}, clean and in rooms of {recipe['rirs']}", ensure_ascii=False),
         size=size_category(sum(split.pairs for split in manifest.splits.values())),
         speech=recipe["speech"],
         speech_version=recipe["speech_version"],
-        rooms=recipe["rooms"],
-        rooms_version=recipe["rooms_version"],
+        rirs=recipe["rirs"],
+        rirs_version=recipe["rirs_version"],
         squtr_version=manifest.squtr_version,
         splits="\n".join(_splits(manifest, folder)),
         strata="\n".join(_strata(manifest)),
@@ -74,7 +74,7 @@ def _license(recipe: dict[str, Any]) -> list[str]:
 
 
 def _parts(recipe: dict[str, Any]) -> list[tuple[str, str, str]]:
-    parts = [(part, recipe[part], recipe[f"{part}_license"]) for part in ("speech", "rooms", "noise")]
+    parts = [(part, recipe[part], recipe[f"{part}_license"]) for part in ("speech", "rirs", "noise")]
     return [part for part in parts if part[1]]
 
 
@@ -130,7 +130,7 @@ def _edges(manifest: PairManifest) -> list[str]:
 
 
 def _options(recipe: dict[str, Any]) -> list[str]:
-    each = recipe["rooms_per_utterance"]
+    each = recipe["rirs_per_utterance"]
     lines = [f"- Every utterance is heard in {each} room{'s' if each > 1 else ''}."]
     if recipe["early_only"]:
         lines.append(
@@ -143,6 +143,6 @@ def _options(recipe: dict[str, Any]) -> list[str]:
             f"- Noise from `{recipe['noise']}` was added after the room, at {recipe['snr_db']:g} dB against the "
             f"reverberant speech, over {over}. The clean arm has none."
         )
-    if recipe["known_rooms_only"]:
+    if recipe["known_rirs_only"]:
         lines.append("- Responses of which RT60 or DRR cannot be measured were left out.")
     return lines

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ...errors import DataError
 from ..manifest import MANIFEST_NAME, Manifest, benchmark_of, read_manifest
-from ..questions.manifest import ESCUCHA, read_question_manifest
+from ..questions.manifest import is_built_set, read_question_manifest
 from .plan import SPLITS
 
 RIR_MEGA = "rir_mega"
@@ -50,7 +50,7 @@ class PairManifest(Manifest):
     """The content of `manifest.json`.
 
     `edges` are those of the bins that results are reported by: column to values, bin i being above edge i−1 and at most
-    edge i. They are quantiles over the responses of the room bank, the same for validation and test.
+    edge i. They are quantiles over the responses of the RIR bank, the same for validation and test.
     """
 
     data_folders: ClassVar[tuple[str, ...]] = (FOLDER, ROOMS_FOLDER)
@@ -100,6 +100,6 @@ def read_pair_manifest(folder: Path) -> PairManifest:
 def read_any_manifest(folder: Path) -> Manifest:
     """The manifest of a built folder, whichever benchmark it is for."""
     benchmark = benchmark_of(folder)
-    if benchmark == ESCUCHA:
+    if is_built_set(folder):
         return read_question_manifest(folder)
     return read_pair_manifest(folder) if benchmark == RIR_MEGA else read_manifest(folder)

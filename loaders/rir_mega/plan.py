@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from ...errors import DataError, UsageError
 from ..keyed import keyed_seed
 from ..records import Query
-from .rooms import MeasuredRoom
+from .rooms import MeasuredRir
 from .strata import Strata, allocate, targets
 
 VALIDATION, TEST = "validation", "test"
@@ -42,7 +42,7 @@ class Plan:
     """The pairs of each split: utterances in publication order; and the rooms with their strata."""
 
     utterances: Mapping[str, tuple[PlannedUtterance, ...]]
-    rooms: Mapping[str, MeasuredRoom]
+    rooms: Mapping[str, MeasuredRir]
     stratum_of: Mapping[str, str]
     strata: Strata
     split_of_room: Mapping[str, str]
@@ -82,18 +82,18 @@ class Plan:
 
 def make_plan(
     queries: Sequence[Query],
-    rooms: Sequence[MeasuredRoom],
+    rooms: Sequence[MeasuredRir],
     strata: Strata,
     *,
     pairs: int,
-    rooms_per_utterance: int,
+    rirs_per_utterance: int,
     seed: int,
 ) -> Plan:
     """Deal `pairs` (0: as many as there are) pairs of utterances and responses.
 
     Raises `UsageError` for numbers that do not go together, `DataError` for too few rooms.
     """
-    each = rooms_per_utterance
+    each = rirs_per_utterance
     if each < 1:
         raise UsageError(f"there are {each} rooms per utterance.", hint="Give at least 1.")
     count = _utterances(len(queries), pairs, each)
@@ -171,7 +171,7 @@ def _key(seed: int, purpose: str, *parts: str) -> int:
 
 
 def _split_rooms(
-    rooms: Sequence[MeasuredRoom], stratum_of: Mapping[str, str], strata: Strata, seed: int
+    rooms: Sequence[MeasuredRir], stratum_of: Mapping[str, str], strata: Strata, seed: int
 ) -> dict[str, str]:
     """Room id to split."""
     order = {name: number for number, name in enumerate(strata.names())}
@@ -197,7 +197,7 @@ def _split_rooms(
 
 
 def _pools(
-    here: Sequence[MeasuredRoom], stratum_of: Mapping[str, str], names: Sequence[str], seed: int
+    here: Sequence[MeasuredRir], stratum_of: Mapping[str, str], names: Sequence[str], seed: int
 ) -> dict[str, list[str]]:
     """The responses of a split by stratum, each in keyed order."""
     pools: dict[str, list[str]] = {name: [] for name in names}

@@ -28,7 +28,7 @@ from ..sources.names import COMMIT
 from .data import ARMS, Arm, Pair, spoken_arm
 from .manifest import Stratum
 from .plan import SPLITS
-from .rooms import RATE, MeasuredRoom
+from .rooms import RATE, MeasuredRir
 from .rows import AUDIO
 from .strata import Strata
 
@@ -122,7 +122,7 @@ class PublishedData:
             "source": self._name,
             "source_version": self.revision,
             "speech": "LibriSpeech",
-            "rooms": "RIR-Mega",
+            "rirs": "RIR-Mega",
             "subsets": {"published": self.languages[0]},
             "sample_rate": RATE,
         }
@@ -146,7 +146,7 @@ class PublishedData:
     @cached_property
     def strata(self) -> Sequence[Stratum]:
         """The bins of RT60 as strata; responses and rooms are those that occur."""
-        counted: dict[str, dict[str, list[MeasuredRoom]]] = {}
+        counted: dict[str, dict[str, list[MeasuredRir]]] = {}
         for split, rows in self._rows.items():
             for row in rows:
                 room = row.room()
@@ -270,13 +270,13 @@ class _Row:
                 f"the sample {self.sample_id!r} has the {self._columns[field]} {value!r}.", hint="Download it again."
             ) from error
 
-    def room(self) -> MeasuredRoom:
+    def room(self) -> MeasuredRir:
         """Its room as far as the publisher says; where no response is named, every sample has its own."""
         rir_id = Path(self.text("rir_id")).stem or self.sample_id
         rt60_s, drr_db = self.number("source_rt60_s"), self.number("source_drr_db")
         rt60_s, drr_db = (value if math.isfinite(value) else NAN for value in (rt60_s, drr_db))
         # The publisher's values in place of measured ones: strata look at those.
-        return MeasuredRoom(
+        return MeasuredRir(
             rir_id,
             self.text("room_id") or rir_id,
             rt60_s=rt60_s,

@@ -12,16 +12,16 @@ from typing import Any
 
 from ...errors import UsageError, unknown_name
 from ..banks import load_noise_bank
-from ..banks.protocols import NoiseBank, RoomBank
+from ..banks.protocols import NoiseBank, RirBank
 from ..keyed import RECIPE_VERSION
 from ..lru import LruCache
 from ..mixing import Level, check_level
 from ..recipe import choose_subsets
 from ..records import Query, Samples, Source
-from ..reverb import PreparedRoom
+from ..reverb import PreparedRir
 from ..sources import load_source
 from .plan import Plan, make_plan
-from .rooms import RATE, MeasuredRoom, Progress, is_known, measure_rooms, open_rooms, rooms_digest
+from .rooms import RATE, MeasuredRir, Progress, is_known, measure_rirs, open_rirs, rirs_digest
 from .strata import STRATIFY, Strata
 
 RIR_MEGA_VERSION = "1"
@@ -35,23 +35,23 @@ RT60_BINS, DRR_BINS = 5, 5
 class PairRecipe:
     """What is built. `noise` and its companions are "" and `snr_db` is None where no noise is added.
 
-    `room_measures` identifies the measures and publisher's values of all responses that could be drawn.
+    `rir_measures` identifies the measures and publisher's values of all responses that could be drawn.
     """
 
     speech: str
     speech_version: str
     speech_license: str
     subsets: tuple[tuple[str, str], ...]
-    rooms: str
-    rooms_version: str
-    rooms_license: str
-    room_measures: str
+    rirs: str
+    rirs_version: str
+    rirs_license: str
+    rir_measures: str
     pairs: int
-    rooms_per_utterance: int
+    rirs_per_utterance: int
     stratify: str
     rt60_bins: int
     drr_bins: int
-    known_rooms_only: bool
+    known_rirs_only: bool
     early_only: bool
     snr_db: float | None
     noise: str
@@ -73,7 +73,7 @@ class PairRecipe:
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:16]
 
 
-def _room_bytes(room: PreparedRoom) -> int:
+def _room_bytes(room: PreparedRir) -> int:
     return room.nbytes
 
 
@@ -86,7 +86,7 @@ class PairCache:
     it."""
 
     def __init__(self) -> None:
-        self.rooms: LruCache[str, PreparedRoom] = LruCache(ROOM_CACHE_BYTES, _room_bytes)
+        self.rooms: LruCache[str, PreparedRir] = LruCache(ROOM_CACHE_BYTES, _room_bytes)
         self.noises: LruCache[str, Samples] = LruCache(NOISE_CACHE_BYTES, _sound_bytes)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -94,13 +94,13 @@ class PairCache:
 
 
 @dataclass(frozen=True)
-class PairKitchen:
+class OpenedPairs:
     """A recipe with what it is made from: opened speech, rooms (all of them measured) and noise."""
 
     recipe: PairRecipe
     source: Source
-    bank: RoomBank
-    measured: tuple[MeasuredRoom, ...]
+    bank: RirBank
+    measured: tuple[MeasuredRir, ...]
     noise: NoiseBank | None = None
     cache: PairCache = field(default_factory=PairCache, compare=False, repr=False)
 
@@ -119,7 +119,7 @@ class PairKitchen:
             self.measured,
             strata,
             pairs=recipe.pairs,
-            rooms_per_utterance=recipe.rooms_per_utterance,
+            rirs_per_utterance=recipe.rirs_per_utterance,
             seed=recipe.seed,
         )
 
@@ -128,18 +128,18 @@ class PairKitchen:
         return {key: value for key, value in self.__dict__.items() if key != "plan"}
 
 
-def open_pair_kitchen(
+def open_pairs(
     speech: str | Source = "mini",
     rooms: str = "simulated",
     *,
     pairs: int = 0,
-    rooms_per_utterance: int = 1,
+    rirs_per_utterance: int = 1,
     languages: Sequence[str] | None = None,
     subsets: Sequence[str] | None = None,
     stratify: str = "rt60",
     rt60_bins: int = RT60_BINS,
     drr_bins: int = DRR_BINS,
-    known_rooms_only: bool = False,
+    known_rirs_only: bool = False,
     early_only: bool = False,
     noise_snr: float | None = None,
     noise: str = "synthetic",
@@ -148,12 +148,12 @@ def open_pair_kitchen(
     seed: int = 0,
     workers: int = 0,
     progress: Progress | None = None,
-) -> PairKitchen:
+) -> OpenedPairs:
     """Open speech, rooms and noise, measure the rooms, check every choice, and fix the recipe.
 
     `speech` is a source (a name such as `librispeech:test-clean`, `recorded:PATH` or `mini`, or one that is open),
-    `rooms` a room bank (`rir_mega:train`, `simulated`, a folder). `pairs` is the number of pairs (0: every utterance),
-    each utterance being heard in `rooms_per_utterance` rooms. `noise_snr` in dB adds noise from `noise` after the room.
+    `rooms` a RIR bank (`rir_mega:train`, `simulated`, a folder). `pairs` is the number of pairs (0: every utterance),
+    each utterance being heard in `rirs_per_utterance` rooms. `noise_snr` in dB adds noise from `noise` after the room.
     `channel` (from 0) is taken from responses and noises with several channels. `progress` is told about measuring.
 
     Raises `UsageError` for a wrong choice, `DataError` or `AudioError` for unusable input.
@@ -171,26 +171,26 @@ def open_pair_kitchen(
             f"no subset of {source.name!r} is both in languages {list(languages or [])} and in {list(subsets or [])}.",
             hint="Leave one of the two options out.",
         )
-    bank = open_rooms(rooms, channel)
+    bank = open_rirs(rooms, channel)
     noises = load_noise_bank(noise, channel) if noise_snr is not None else None
-    measured = measure_rooms(bank, workers=workers, progress=progress)
-    if known_rooms_only:
+    measured = measure_rirs(bank, workers=workers, progress=progress)
+    if known_rirs_only:
         measured = tuple(room for room in measured if is_known(room.rt60_s) and is_known(room.drr_db))
     recipe = PairRecipe(
         speech=source.name,
         speech_version=source.version,
         speech_license=source.license,
         subsets=tuple(chosen.items()),
-        rooms=bank.name,
-        rooms_version=bank.version,
-        rooms_license=bank.license,
-        room_measures=rooms_digest(measured),
+        rirs=bank.name,
+        rirs_version=bank.version,
+        rirs_license=bank.license,
+        rir_measures=rirs_digest(measured),
         pairs=pairs,
-        rooms_per_utterance=rooms_per_utterance,
+        rirs_per_utterance=rirs_per_utterance,
         stratify=stratify,
         rt60_bins=rt60_bins,
         drr_bins=drr_bins,
-        known_rooms_only=known_rooms_only,
+        known_rirs_only=known_rirs_only,
         early_only=early_only,
         snr_db=noise_snr,
         noise=noises.name if noises else "",
@@ -199,4 +199,4 @@ def open_pair_kitchen(
         level=check_level(level),
         seed=seed,
     )
-    return PairKitchen(recipe, source, bank, measured, noises)
+    return OpenedPairs(recipe, source, bank, measured, noises)

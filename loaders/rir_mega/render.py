@@ -26,10 +26,10 @@ from ..mixing import (
 )
 from ..records import NAN, Samples
 from ..render import draw_noise, draw_offset
-from ..reverb import PreparedRoom, find_onset, prepare_room, reverberate
+from ..reverb import PreparedRir, find_onset, prepare_rir, reverberate
 from ..rows import in_order
 from .plan import PlannedUtterance
-from .recipe import PairKitchen
+from .recipe import OpenedPairs
 from .rooms import RATE, early_part
 from .rows import PairRow
 from .speech import speech_of
@@ -37,22 +37,22 @@ from .speech import speech_of
 _DECIMALS = 6
 
 
-def render_utterance(kitchen: PairKitchen, planned: PlannedUtterance) -> list[PairRow]:
+def render_utterance(opened: OpenedPairs, planned: PlannedUtterance) -> list[PairRow]:
     """The rows of one utterance, one per room: its speech is read and its clean clip encoded once.
 
     Raises `AudioError` naming utterance, response or noise if one of them cannot be used, or if 16 bits could not hold
     both speech and noise.
     """
-    query, recipe = planned.query, kitchen.recipe
+    query, recipe = planned.query, opened.recipe
     name = f"the speech of utterance {planned.id!r}"
-    speech = speech_of(kitchen.source, query)
+    speech = speech_of(opened.source, query)
     dry = level_recording(speech.samples, RATE)
     clean, clean_gain_db = limit_peak(dry.samples)
     clean_audio = encode_flac(clean, name, RATE)
-    noise = _draw_noise(kitchen, planned, dry) if recipe.snr_db is not None else None
+    noise = _draw_noise(opened, planned, dry) if recipe.snr_db is not None else None
     rows = []
     for rir_id in planned.rir_ids:
-        room, measured = _prepared(kitchen, rir_id), kitchen.plan.rooms[rir_id]
+        room, measured = _prepared(opened, rir_id), opened.plan.rooms[rir_id]
         place = f"{name} in the room {rir_id!r}"
         wet = check_samples(reverberate(dry.samples, room), place)
         if noise is None or recipe.snr_db is None:
@@ -99,37 +99,37 @@ def render_utterance(kitchen: PairKitchen, planned: PlannedUtterance) -> list[Pa
                 noise_family=noise[0].family if noise else "",
                 noise_offset_s=noise[2] / RATE if noise else NAN,
                 snr_db=NAN if recipe.snr_db is None else recipe.snr_db,
-                stratum=kitchen.plan.stratum_of[rir_id],
+                stratum=opened.plan.stratum_of[rir_id],
             )
         )
     return rows
 
 
 def render_pairs(
-    kitchen: PairKitchen, utterances: Iterable[PlannedUtterance], *, workers: int = 1
+    opened: OpenedPairs, utterances: Iterable[PlannedUtterance], *, workers: int = 1
 ) -> Iterator[list[PairRow]]:
     """`render_utterance` for each, in order, in threads."""
     # Planned before the threads start: it is done once.
-    _ = kitchen.plan
-    return in_order(lambda planned: render_utterance(kitchen, planned), utterances, workers=workers)
+    _ = opened.plan
+    return in_order(lambda planned: render_utterance(opened, planned), utterances, workers=workers)
 
 
-def _prepared(kitchen: PairKitchen, rir_id: str) -> PreparedRoom:
-    def prepare() -> PreparedRoom:
-        response = read_at(kitchen.bank, rir_id, RATE)
-        if kitchen.recipe.early_only:
+def _prepared(opened: OpenedPairs, rir_id: str) -> PreparedRir:
+    def prepare() -> PreparedRir:
+        response = read_at(opened.bank, rir_id, RATE)
+        if opened.recipe.early_only:
             response = response[early_part(find_onset(response), response.size)]
-        return prepare_room(response, rir_id)
+        return prepare_rir(response, rir_id)
 
-    return kitchen.cache.rooms.get(rir_id, prepare)
+    return opened.cache.rooms.get(rir_id, prepare)
 
 
-def _draw_noise(kitchen: PairKitchen, planned: PlannedUtterance, dry: LeveledSpeech) -> tuple[NoiseInfo, Samples, int]:
+def _draw_noise(opened: OpenedPairs, planned: PlannedUtterance, dry: LeveledSpeech) -> tuple[NoiseInfo, Samples, int]:
     """The noise of an utterance, whole and at 16 kHz, and where in it the utterance's segment begins."""
-    bank, seed = kitchen.noise, kitchen.recipe.seed
+    bank, seed = opened.noise, opened.recipe.seed
     if bank is None:
         raise UsageError("a level of noise is given, but no noise bank.", hint="Give one.")
     info = draw_noise(planned.query, bank, seed)
-    sound = kitchen.cache.noises.get(info.id, lambda: read_at(bank, info.id, RATE))
+    sound = opened.cache.noises.get(info.id, lambda: read_at(bank, info.id, RATE))
     power = mean_square(check_samples(sound, f"the noise {info.id!r}"))
     return info, sound, draw_offset(planned.query, sound, power, dry, seed)

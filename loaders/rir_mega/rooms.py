@@ -1,4 +1,4 @@
-"""The responses of a room bank as the benchmark sees them: measured once, with what their publisher says beside it."""
+"""The responses of a RIR bank as the benchmark sees them: measured once, with what their publisher says beside it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ...errors import UsageError
-from ..banks import load_room_bank
+from ..banks import load_rir_bank
 from ..banks.details import own_values, read_at, room_of
-from ..banks.protocols import RoomBank
+from ..banks.protocols import RirBank
 from ..home import squtr_home
 from ..records import NAN
-from ..room_measures import decay_curve, measure_room
+from ..rir_measures import decay_curve, measure_rir
 from ..rows import in_order
 from ..shards import replace_file
 
@@ -38,8 +38,8 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredRoom:
-    """A response: its room, its measures (see `RoomMeasures`), its publisher's values, and its decay in dB every 10 ms.
+class MeasuredRir:
+    """A response: its room, its measures (see `RirMeasures`), its publisher's values, and its decay in dB every 10 ms.
 
     Numbers are NaN where there are none; `reasons` says why a measure is missing.
     """
@@ -60,23 +60,23 @@ class MeasuredRoom:
     decay_db: tuple[float, ...] = ()
 
 
-def open_rooms(name: str, channel: int | None = None) -> RoomBank:
-    """The room bank called `name`, as `load_room_bank` knows it; `rir_mega:train` is RIR-Mega's train split as well.
+def open_rirs(name: str, channel: int | None = None) -> RirBank:
+    """The RIR bank called `name`, as `load_rir_bank` knows it; `rir_mega:train` is RIR-Mega's train split as well.
 
-    A folder of that name is written `./train`. Raises what `load_room_bank` raises.
+    A folder of that name is written `./train`. Raises what `load_rir_bank` raises.
     """
     kind, _, place = name.partition(":")
     if kind == RIR_MEGA and place in RIR_MEGA_SPLITS and not Path(place).is_dir():
         name = f"{RIR_MEGA}?split={place}"
-    return load_room_bank(name, channel)
+    return load_rir_bank(name, channel)
 
 
-def measured_room(bank: RoomBank, rir_id: str) -> MeasuredRoom:
+def measured_room(bank: RirBank, rir_id: str) -> MeasuredRir:
     """Measure a response. Raises `AudioError` naming it where it cannot be used."""
     response = read_at(bank, rir_id, RATE)
-    measures = measure_room(response, rir_id, RATE)
+    measures = measure_rir(response, rir_id, RATE)
     said = own_values(bank, rir_id)
-    return MeasuredRoom(
+    return MeasuredRir(
         rir_id=rir_id,
         room_id=room_of(bank, rir_id),
         rt60_s=measures.rt60_s,
@@ -96,15 +96,15 @@ def measured_room(bank: RoomBank, rir_id: str) -> MeasuredRoom:
     )
 
 
-def measure_rooms(bank: RoomBank, *, workers: int = 0, progress: Progress | None = None) -> tuple[MeasuredRoom, ...]:
+def measure_rirs(bank: RirBank, *, workers: int = 0, progress: Progress | None = None) -> tuple[MeasuredRir, ...]:
     """All responses of a bank, sorted by id.
 
-    What was measured is kept in `$SQUTR_HOME/room_measures`, under everything that decides it; where that folder cannot
+    What was measured is kept in `$SQUTR_HOME/rir_measures`, under everything that decides it; where that folder cannot
     be written, only time is lost.
     """
-    ids = bank.rooms()
+    ids = bank.rirs()
     report = progress or (lambda *_: None)
-    path = squtr_home() / "room_measures" / f"{_key(bank, ids)}.json"
+    path = squtr_home() / "rir_measures" / f"{_key(bank, ids)}.json"
     kept = _read(path, ids)
     if kept is not None:
         report(len(ids), len(ids))
@@ -118,7 +118,7 @@ def measure_rooms(bank: RoomBank, *, workers: int = 0, progress: Progress | None
     return tuple(found)
 
 
-def rooms_digest(rooms: Sequence[MeasuredRoom]) -> str:
+def rirs_digest(rooms: Sequence[MeasuredRir]) -> str:
     """The first 16 hex digits of the sha256 over ids, rooms, measures and publisher's values."""
     digest = hashlib.sha256()
     for room in rooms:
@@ -138,7 +138,7 @@ def early_part(onset: int, length: int, rate: int = RATE) -> slice:
     return slice(0, min(length, onset + round(EARLY_S * rate)))
 
 
-def _key(bank: RoomBank, ids: Sequence[str]) -> str:
+def _key(bank: RirBank, ids: Sequence[str]) -> str:
     """Everything that decides the measures: the bank's content, and what its metadata say now."""
     digest = hashlib.sha256(f"{MEASURES_VERSION}\n{RATE}\n{bank.name}\n{bank.version}\n".encode())
     for rir_id in ids:
@@ -147,7 +147,7 @@ def _key(bank: RoomBank, ids: Sequence[str]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _read(path: Path, ids: Sequence[str]) -> tuple[MeasuredRoom, ...] | None:
+def _read(path: Path, ids: Sequence[str]) -> tuple[MeasuredRir, ...] | None:
     try:
         rows = json.loads(path.read_bytes())
         rooms = tuple(_room_of_json(row) for row in rows)
@@ -157,14 +157,14 @@ def _read(path: Path, ids: Sequence[str]) -> tuple[MeasuredRoom, ...] | None:
     return rooms if [room.rir_id for room in rooms] == list(ids) else None
 
 
-def _room_of_json(row: Mapping[str, object]) -> MeasuredRoom:
+def _room_of_json(row: Mapping[str, object]) -> MeasuredRir:
     values = dict(row)
     reasons, decay = values["reasons"], values["decay_db"]
     if not (isinstance(reasons, list) and isinstance(decay, list)):
         raise TypeError("a kept room has no lists.")
     values["reasons"] = tuple((str(name), str(reason)) for name, reason in reasons)
     values["decay_db"] = tuple(float(level) for level in decay)
-    return MeasuredRoom(**values)  # type: ignore[arg-type]
+    return MeasuredRir(**values)  # type: ignore[arg-type]
 
 
 def is_known(value: float) -> bool:

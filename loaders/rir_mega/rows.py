@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..records import NAN
-from .rooms import RATE, MeasuredRoom
+from .rooms import RATE, MeasuredRir
 
 if TYPE_CHECKING:
     import datasets
@@ -30,7 +30,7 @@ class PairRow:
     - `sample_id`: unique; `utterance_id` and `rir_id` joined by "@".
     - `room_id`: the room of the response `rir_id`; no room is in two splits.
     - `duration_s`, `reverb_duration_s`: length of the clean and of the reverberant clip.
-    - `rt60_s` (with `rt60_method` "T30" or "T20"), `edt_s`, `drr_db`, `c50_db`, `c80_db`: measured by `room_measures`
+    - `rt60_s` (with `rt60_method` "T30" or "T20"), `edt_s`, `drr_db`, `c50_db`, `c80_db`: measured by `rir_measures`
       on the whole response; `source_rt60_s`, `source_drr_db`, `source_c50_db`: what its publisher says.
     - `onset_samples`: what was cut from the response before its direct path, at 16 kHz.
     - `gain_db`, `clean_gain_db`: the gain that kept the peak of the reverberant and of the clean clip at or below 0.9.
@@ -159,7 +159,7 @@ def row_of(values: Mapping[str, Any]) -> PairRow:
     return PairRow(**{name: values[name]["bytes"] if name in AUDIO else values[name] for name in COLUMNS})
 
 
-def room_table(rooms: Iterable[tuple[MeasuredRoom, str, int]], schema: pa.Schema) -> pa.Table:
+def room_table(rooms: Iterable[tuple[MeasuredRir, str, int]], schema: pa.Schema) -> pa.Table:
     """A table of rooms: each with its stratum and the number of pairs that are in it."""
     return pa.Table.from_pylist(
         [

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import UsageError
-from .rooms import MeasuredRoom, is_known
+from .rooms import MeasuredRir, is_known
 
 UNKNOWN = "unknown"
-MEASURES: Mapping[str, Callable[[MeasuredRoom], float]] = {
+MEASURES: Mapping[str, Callable[[MeasuredRir], float]] = {
     "rt60_s": lambda room: room.rt60_s,
     "drr_db": lambda room: room.drr_db,
 }
@@ -61,7 +61,7 @@ class Strata:
     by_drr: bool
 
     @classmethod
-    def of(cls, rooms: Sequence[MeasuredRoom], *, stratify: str, rt60_bins: int, drr_bins: int) -> Strata:
+    def of(cls, rooms: Sequence[MeasuredRir], *, stratify: str, rt60_bins: int, drr_bins: int) -> Strata:
         """The strata of a bank's responses."""
         return cls(
             quantile_edges((room.rt60_s for room in rooms), rt60_bins),
@@ -74,7 +74,7 @@ class Strata:
         """The edges by column, as the manifest has them."""
         return {"rt60_s": list(self.rt60_edges), "drr_db": list(self.drr_edges)}
 
-    def name(self, room: MeasuredRoom) -> str:
+    def name(self, room: MeasuredRir) -> str:
         """The stratum of a response, such as `rt60_2` (from 1), `rt60_2_drr_5` or `rt60_unknown`."""
         parts = [_part("rt60", bin_of(room.rt60_s, self.rt60_edges))]
         if self.by_drr:

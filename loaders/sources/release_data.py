@@ -90,7 +90,7 @@ class ReleaseData:
             "subsets": dict(self.subsets),
             "conditions": list(self.conditions),
             "noise": "as published",
-            "rooms": "",
+            "rirs": "",
             "limit": self._limit,
             "seed": self._seed,
         }

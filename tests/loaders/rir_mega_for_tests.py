@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from squtr.loaders.rir_mega.rooms import RATE, MeasuredRoom
+from squtr.loaders.rir_mega.rooms import RATE, MeasuredRir
 
 TEXTS = (
     "one small step",
@@ -60,6 +60,6 @@ def make_rooms(folder: Path, count: int = 10) -> Path:
     return folder
 
 
-def measured(rir_id: str, rt60_s: float, drr_db: float = 0.0, room_id: str = "") -> MeasuredRoom:
+def measured(rir_id: str, rt60_s: float, drr_db: float = 0.0, room_id: str = "") -> MeasuredRir:
     """A room with given measures."""
-    return MeasuredRoom(rir_id, room_id or rir_id, rt60_s=rt60_s, drr_db=drr_db)
+    return MeasuredRir(rir_id, room_id or rir_id, rt60_s=rt60_s, drr_db=drr_db)

@@ -9,11 +9,11 @@ import pytest
 import soundfile
 
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
-from squtr.loaders.banks import load_noise_bank, load_room_bank
+from squtr.loaders.banks import load_noise_bank, load_rir_bank
 from squtr.loaders.banks.catalog import CATALOGUE, DEMAND_ENVIRONMENTS, bank_folder
 from squtr.loaders.conditions import parse_condition
 from squtr.loaders.licenses import OTHER, merge_licenses
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Query
 from squtr.loaders.render import draw_noise, render
 
@@ -165,9 +165,9 @@ def test_several_banks_as_one(tmp_path):
     write(tmp_path / "a+b" / "x.wav")
     assert load_noise_bank(str(tmp_path / "a+b")).name == "a+b"
     write(tmp_path / "rooms" / "r.wav")
-    rooms = load_room_bank(f"simulated+{tmp_path / 'rooms'}")
-    assert len(rooms.rooms()) == 25
-    assert np.array_equal(rooms.read("r"), load_room_bank(tmp_path / "rooms").read("r"))
+    rooms = load_rir_bank(f"simulated+{tmp_path / 'rooms'}")
+    assert len(rooms.rirs()) == 25
+    assert np.array_equal(rooms.read("r"), load_rir_bank(tmp_path / "rooms").read("r"))
     with pytest.raises(UnknownNameError):
         rooms.read("s")
 
@@ -192,8 +192,8 @@ def test_rir_mega(home):
     # The small copy that the repository also holds.
     (folder / "data-mini").mkdir()
     (folder / "data-mini" / "rir_000000.wav").write_bytes((folder / "data" / "rir_000000.wav").read_bytes())
-    bank = load_room_bank("rir_mega")
-    assert list(bank.rooms()) == ["rir_000000", "rir_000001", "rir_000002"]
+    bank = load_rir_bank("rir_mega")
+    assert list(bank.rirs()) == ["rir_000000", "rir_000001", "rir_000002"]
     assert bank.license == "CC-BY-NC-4.0"
     own = bank.own_values("rir_000001")
     assert (own["rt60_s"], own["c50_db"]) == (1.5, 3.25)
@@ -201,17 +201,17 @@ def test_rir_mega(home):
     assert math.isnan(own["c80_db"])
     with pytest.raises(UnknownNameError):
         bank.own_values("rir_9")
-    train = load_room_bank("rir_mega?split=train")
-    assert list(train.rooms()) == ["rir_000000", "rir_000001"]
+    train = load_rir_bank("rir_mega?split=train")
+    assert list(train.rirs()) == ["rir_000000", "rir_000001"]
     assert train.name == "rir_mega?split=train"
     assert train.version != bank.version
     with pytest.raises(UnknownNameError, match="Did you mean 'train'"):
-        load_room_bank("rir_mega?split=trian")
+        load_rir_bank("rir_mega?split=trian")
     with pytest.raises(UnknownNameError, match="split"):
-        load_room_bank("rir_mega?splits=train")
+        load_rir_bank("rir_mega?splits=train")
     write(folder / "data-mini" / "rir_000000.wav", seed=99)
     with pytest.raises(DataError, match="share an id but differ"):
-        load_room_bank("rir_mega")
+        load_rir_bank("rir_mega")
 
 
 def test_rir_mega_reads_both_versions_of_its_metadata_and_knows_rooms():
@@ -229,25 +229,25 @@ def test_rir_mega_reads_both_versions_of_its_metadata_and_knows_rooms():
     pq.write_table(pa.table(columns), folder / "metadata" / "metadata_v2.parquet")
     (folder / "data-mini" / "metadata").mkdir(parents=True)
     (folder / "data-mini" / "metadata" / "metadata.csv").write_text("id,split\nrir_000000,train\n")
-    bank = load_room_bank("rir_mega")
-    own = [bank.own_values(rir_id) for rir_id in bank.rooms()]
+    bank = load_rir_bank("rir_mega")
+    own = [bank.own_values(rir_id) for rir_id in bank.rirs()]
     assert [values["rt60_s"] for values in own] == [0.61, 1.5, 2.5]
     assert [values["edt_s"] for values in own[:2]] == [0.4, 0.5]
     assert math.isnan(own[2]["edt_s"])
-    assert [bank.room_of(rir_id) for rir_id in bank.rooms()] == [f"rir_mega_room_{n}" for n in (7, 7, 8)]
-    assert list(load_room_bank("rir_mega?split=train").rooms()) == ["rir_000000", "rir_000001"]
+    assert [bank.room_of(rir_id) for rir_id in bank.rirs()] == [f"rir_mega_room_{n}" for n in (7, 7, 8)]
+    assert list(load_rir_bank("rir_mega?split=train").rirs()) == ["rir_000000", "rir_000001"]
     with pytest.raises(UnknownNameError):
         bank.room_of("rir_9")
     (folder / "metadata" / "metadata_v2.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(DataError, match=r"metadata_v2\.parquet cannot be read"):
-        load_room_bank("rir_mega").own_values("rir_000000")
+        load_rir_bank("rir_mega").own_values("rir_000000")
 
 
 def test_a_sound_at_another_rate_is_resampled_once(tmp_path):
     from squtr.loaders.banks.details import own_values, read_at, room_of
 
     write(tmp_path / "rooms" / "r.wav", rate=16_000)
-    bank = load_room_bank(f"simulated+{tmp_path / 'rooms'}")
+    bank = load_rir_bank(f"simulated+{tmp_path / 'rooms'}")
     native, _ = soundfile.read(tmp_path / "rooms" / "r.wav", dtype="float32")
     assert np.array_equal(read_at(bank, "r", 16_000), native)
     assert np.array_equal(read_at(bank, "r", 24_000), bank.read("r"))
@@ -261,19 +261,19 @@ def test_metadata_that_cannot_be_read():
     table = folder / "metadata" / "metadata.csv"
     table.write_text("id,split,metrics\nrir_000000,train,\"__import__('os')\"\n")
     with pytest.raises(DataError, match="'rir_000000' cannot be read"):
-        load_room_bank("rir_mega").own_values("rir_000000")
+        load_rir_bank("rir_mega").own_values("rir_000000")
     table.write_text("id,split,rt60,drr_db\nrir_000000,train,0.7,\n")
-    assert load_room_bank("rir_mega").own_values("rir_000000")["rt60_s"] == 0.7
+    assert load_rir_bank("rir_mega").own_values("rir_000000")["rt60_s"] == 0.7
     table.write_text("id,split,rt60\nrir_000000,train,long\n")
     with pytest.raises(DataError, match="'long'"):
-        load_room_bank("rir_mega").own_values("rir_000000")
+        load_rir_bank("rir_mega").own_values("rir_000000")
 
 
 def test_names_of_the_other_kind_and_wrong_names():
     with pytest.raises(UnknownNameError, match="Known: demand, musan, noisex, synthetic"):
         load_noise_bank("rir_mega")
     with pytest.raises(UnknownNameError, match="Known: rir_mega, simulated"):
-        load_room_bank("demand")
+        load_rir_bank("demand")
     with pytest.raises(UnknownNameError, match="Did you mean 'demand'"):
         load_noise_bank("demnad")
     with pytest.raises(UnknownNameError, match="option of the bank demand"):
@@ -286,12 +286,12 @@ def test_a_recipe_names_its_banks():
     make_demand(bank_folder("demand"))
     write(bank_folder("noisex") / "babble.wav")
     options = {"conditions": ["high_noise"], "languages": ["en"], "limit": 4}
-    kitchen = open_kitchen("mini", noise="demand+noisex", **options)
-    assert (kitchen.recipe.noise, kitchen.recipe.noise_license) == ("demand+noisex", "CC-BY-SA-3.0, unknown")
-    assert kitchen.recipe.noise_version == kitchen.air.noise.version
-    assert kitchen.recipe.fingerprint != open_kitchen("mini", noise="demand", **options).recipe.fingerprint
-    (subset, _), *_ = kitchen.recipe.subsets
-    for query in kitchen.queries(subset):
-        row = render(query, kitchen.source.speech(query), parse_condition("high_noise"), kitchen.air)
+    opened = open_recipe("mini", noise="demand+noisex", **options)
+    assert (opened.recipe.noise, opened.recipe.noise_license) == ("demand+noisex", "CC-BY-SA-3.0, unknown")
+    assert opened.recipe.noise_version == opened.context.noise.version
+    assert opened.recipe.fingerprint != open_recipe("mini", noise="demand", **options).recipe.fingerprint
+    (subset, _), *_ = opened.recipe.subsets
+    for query in opened.queries(subset):
+        row = render(query, opened.source.speech(query), parse_condition("high_noise"), opened.context)
         assert row.noise_id.split("_")[0] in ("demand", "noisex")
         assert row.noise_family in (*DEMAND_ENVIRONMENTS, "BABBLE")

@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 from squtr.errors import AudioError, DataError, HubError, UnknownNameError, UsageError
-from squtr.loaders.banks import load_noise_bank, load_room_bank
+from squtr.loaders.banks import load_noise_bank, load_rir_bank
 
 
 def wav(seed=0, rate=16_000, channels=1):
@@ -68,8 +68,8 @@ def test_ids_and_families_where_no_column_says_them(tmp_path):
 
 
 def test_rows_are_rooms_and_keep_their_offset(tmp_path):
-    bank = load_room_bank(make(tmp_path / "set", {}) + "?license=CC0-1.0")
-    assert list(bank.rooms()) == ["s0", "s1", "s2"]
+    bank = load_rir_bank(make(tmp_path / "set", {}) + "?license=CC0-1.0")
+    assert list(bank.rirs()) == ["s0", "s1", "s2"]
     assert bank.license == "CC0-1.0"
     assert float(bank.read("s1").mean()) == pytest.approx(0.02, abs=0.01)
 

@@ -9,12 +9,12 @@ import pytest
 import soundfile
 
 from squtr.errors import AudioError, DataError, UnknownNameError
-from squtr.loaders.banks import load_noise_bank, load_room_bank
-from squtr.loaders.banks.simulated import LONGEST_RT60_S, SHORTEST_RT60_S, SimulatedRooms
+from squtr.loaders.banks import load_noise_bank, load_rir_bank
+from squtr.loaders.banks.simulated import LONGEST_RT60_S, SHORTEST_RT60_S, SimulatedRirs
 from squtr.loaders.banks.synthetic import DURATION_S, MAKERS, VARIANTS, SyntheticNoises
 from squtr.loaders.banks.textures import frequencies, speech_magnitude
 from squtr.loaders.records import SAMPLE_RATE
-from squtr.loaders.room_measures import measure_room
+from squtr.loaders.rir_measures import measure_rir
 
 
 @pytest.fixture(scope="module")
@@ -125,14 +125,14 @@ def test_variants_differ(synthetic):
 def test_embedded_banks_are_the_same_in_threads_and_in_another_process():
     noise_id, rir_id = "synthetic_traffic_v02", "simulated_room_05"
     code = (
-        "import hashlib; from squtr.loaders.banks import load_noise_bank as n, load_room_bank as r;"
+        "import hashlib; from squtr.loaders.banks import load_noise_bank as n, load_rir_bank as r;"
         f"print(hashlib.sha256(n('synthetic').read({noise_id!r}).tobytes()).hexdigest(),"
         f"hashlib.sha256(r('simulated').read({rir_id!r}).tobytes()).hexdigest())"
     )
     other = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environment(OMP_NUM_THREADS="2")
     ).stdout.split()
-    noises, rooms = SyntheticNoises(), SimulatedRooms()
+    noises, rooms = SyntheticNoises(), SimulatedRirs()
     with ThreadPoolExecutor(4) as pool:
         arrays = list(pool.map(noises.read, [noise_id] * 4))
         responses = list(pool.map(rooms.read, [rir_id] * 4))
@@ -148,8 +148,8 @@ def digest(samples):
 def test_what_the_versions_stand_for(synthetic):
     """Whoever changes one of these changes every data set made from it, and raises the bank's version."""
     found = {info.id: digest(synthetic.read(info.id)) for info in synthetic.noises() if info.id.endswith("v01")}
-    rooms = SimulatedRooms()
-    found |= {rir_id: digest(rooms.read(rir_id)) for rir_id in rooms.rooms()[:12:5]}
+    rooms = SimulatedRirs()
+    found |= {rir_id: digest(rooms.read(rir_id)) for rir_id in rooms.rirs()[:12:5]}
     assert found == GOLDEN
     assert (synthetic.version, rooms.version) == ("1", "1")
 
@@ -181,10 +181,10 @@ def test_a_pickled_bank_is_small_and_the_same(synthetic):
 
 @pytest.mark.parametrize("number", [1, 9, 17, 24])
 def test_simulated_rooms_reach_their_reverberation_time(number):
-    bank = SimulatedRooms()
+    bank = SimulatedRirs()
     rir_id = f"simulated_room_{number:02d}"
     samples = bank.read(rir_id)
-    measures = measure_room(samples, rir_id)
+    measures = measure_rir(samples, rir_id)
     assert measures.rt60_s == pytest.approx(bank.target_rt60(rir_id), rel=0.021)
     assert -15.0 < measures.drr_db < 10.0
     assert samples.size < SAMPLE_RATE * (bank.target_rt60(rir_id) + 0.15)
@@ -195,24 +195,24 @@ def test_simulated_rooms_reach_their_reverberation_time(number):
 
 
 def test_simulated_rooms_are_spread_over_the_range():
-    bank = SimulatedRooms()
-    targets = [bank.target_rt60(rir_id) for rir_id in bank.rooms()]
+    bank = SimulatedRirs()
+    targets = [bank.target_rt60(rir_id) for rir_id in bank.rirs()]
     assert targets == sorted(targets)
     assert (targets[0], targets[-1]) == pytest.approx((SHORTEST_RT60_S, LONGEST_RT60_S))
-    assert len(bank.rooms()) == 24
+    assert len(bank.rirs()) == 24
 
 
 def test_unknown_names_are_told_with_the_nearest():
     with pytest.raises(UnknownNameError, match="Did you mean 'synthetic'"):
         load_noise_bank("sinthetic")
     with pytest.raises(UnknownNameError, match="Did you mean 'simulated'"):
-        load_room_bank("simulatd")
+        load_rir_bank("simulatd")
     with pytest.raises(UnknownNameError):
         load_noise_bank("")
     with pytest.raises(UnknownNameError, match="synthetic_babble_v01"):
         SyntheticNoises().read("synthetic_bable_v01")
     with pytest.raises(UnknownNameError, match="simulated_room_01"):
-        SimulatedRooms().read("simulated_room_1")
+        SimulatedRirs().read("simulated_room_1")
 
 
 def tone(samples, rate, hz=440.0):
@@ -270,14 +270,14 @@ def test_a_channel_is_chosen_never_averaged(tmp_path):
     with pytest.raises(AudioError, match=r"cancel\.wav has 2 channels"):
         load_noise_bank(tmp_path).read("cancel")
     with pytest.raises(AudioError, match=r"cancel\.wav has 2 channels"):
-        load_room_bank(tmp_path).read("cancel")
+        load_rir_bank(tmp_path).read("cancel")
     assert np.allclose(load_noise_bank(tmp_path, channel=1).read("cancel"), -left, atol=1e-6)
     assert np.allclose(load_noise_bank(tmp_path, channel=1).read("mono"), left, atol=1e-6)
     with pytest.raises(AudioError, match="none numbered 2"):
-        load_room_bank(tmp_path, channel=2).read("cancel")
+        load_rir_bank(tmp_path, channel=2).read("cancel")
 
 
-@pytest.mark.parametrize("load", [load_noise_bank, load_room_bank])
+@pytest.mark.parametrize("load", [load_noise_bank, load_rir_bank])
 def test_bad_folders_are_refused(tmp_path, load):
     with pytest.raises(DataError, match="does not exist"):
         load(tmp_path / "nowhere")
@@ -293,7 +293,7 @@ def test_bad_folders_are_refused(tmp_path, load):
         load(tmp_path)
 
 
-@pytest.mark.parametrize("load", [load_noise_bank, load_room_bank])
+@pytest.mark.parametrize("load", [load_noise_bank, load_rir_bank])
 def test_bad_files_are_refused_by_name(tmp_path, load):
     (tmp_path / "broken.wav").write_bytes(b"RIFF and so on")
     soundfile.write(tmp_path / "silent.wav", np.zeros(1000), 16_000)

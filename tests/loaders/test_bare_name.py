@@ -15,10 +15,10 @@ import squtr
 from squtr.errors import DataError, SqutrError, UnknownNameError
 from squtr.harness.data import open_data
 from squtr.loaders import on_the_fly
-from squtr.loaders.banks.simulated import SimulatedRooms
+from squtr.loaders.banks.simulated import SimulatedRirs
 from squtr.loaders.build import build
 from squtr.loaders.hook import _wrap, install
-from squtr.loaders.recipe import Kitchen, open_kitchen
+from squtr.loaders.recipe import OpenedRecipe, open_recipe
 from squtr.loaders.records import Samples
 from squtr.loaders.sources.release import REPOSITORY, REVISION
 
@@ -42,7 +42,7 @@ def test_all_paths_give_the_same_bytes(root: str, tmp_path: Path) -> None:
     two = datasets.load_dataset("squtr", "zh_snr_3", cache_dir=str(tmp_path / "2"), num_proc=2, **options)
     stream = datasets.load_dataset("squtr", "zh_snr_3", streaming=True, **options)
     ours = squtr.load_dataset("zh_snr_3", source=root, cache_dir=str(tmp_path / "3"))
-    build(open_kitchen(root, conditions=["snr_3"], languages=["zh"]), tmp_path / "built")
+    build(open_recipe(root, conditions=["snr_3"], languages=["zh"]), tmp_path / "built")
     folder = datasets.load_dataset(str(tmp_path / "built"), "zh_snr_3", split="test", cache_dir=str(tmp_path / "4"))
     expected = audio(one)
     assert len(expected) == 40
@@ -82,18 +82,18 @@ def test_tables(root: str, tmp_path: Path) -> None:
 def test_a_stream_opens_banks_once_and_gives_its_first_row_early(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`datasets` asks for every block alone; banks that were opened again would make their rooms again."""
     calls: list[str] = []
-    opened, read = on_the_fly.open_kitchen, SimulatedRooms.read
+    opened, read = on_the_fly.open_recipe, SimulatedRirs.read
 
-    def open_counted(*arguments: Any, **options: Any) -> Kitchen:
+    def open_counted(*arguments: Any, **options: Any) -> OpenedRecipe:
         calls.append("opened")
         return opened(*arguments, **options)
 
-    def read_counted(bank: SimulatedRooms, rir_id: str) -> Samples:
+    def read_counted(bank: SimulatedRirs, rir_id: str) -> Samples:
         calls.append(rir_id)
         return read(bank, rir_id)
 
-    monkeypatch.setattr(on_the_fly, "open_kitchen", open_counted)
-    monkeypatch.setattr(SimulatedRooms, "read", read_counted)
+    monkeypatch.setattr(on_the_fly, "open_recipe", open_counted)
+    monkeypatch.setattr(SimulatedRirs, "read", read_counted)
     rows = iter(squtr.load_dataset("en_reverb", source=root, streaming=True))
     next(rows)
     assert len(calls) == 1 + on_the_fly.FIRST_BLOCKS[0]
@@ -126,7 +126,7 @@ def test_config_names() -> None:
 def test_datasets_lists_the_configs(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SQUTR_HOME", str(tmp_path))
     assert {"zh_medium_noise", "mini-es-qrels"} <= set(datasets.get_dataset_config_names("squtr"))
-    build(open_kitchen(root, conditions=["snr_3"], languages=["en"], limit=2), tmp_path / "squtr")
+    build(open_recipe(root, conditions=["snr_3"], languages=["en"], limit=2), tmp_path / "squtr")
     names = ["en_snr_3", "tiny-en_snr_3", "tiny-en-corpus", "tiny-en-qrels"]
     assert datasets.get_dataset_config_names("squtr") == names
 
@@ -193,7 +193,7 @@ def test_no_source_reads_the_published_release(tmp_path: Path, monkeypatch: pyte
 
 def test_no_source_reads_what_was_built(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SQUTR_HOME", str(tmp_path))
-    build(open_kitchen(root, conditions=["clean", "reverb"], languages=["en"], limit=4), tmp_path / "squtr")
+    build(open_recipe(root, conditions=["clean", "reverb"], languages=["en"], limit=4), tmp_path / "squtr")
     rows = squtr.load_dataset("en_reverb", cache_dir=str(tmp_path / "cache"))
     live = squtr.load_dataset("en_reverb", source=root, limit=4, cache_dir=str(tmp_path / "cache"))
     assert audio(rows) == audio(live)

@@ -20,7 +20,7 @@ from squtr.loaders.audio import pcm_sha256
 from squtr.loaders.build import build, count_clips
 from squtr.loaders.manifest import MANIFEST_NAME, file_sha256, read_manifest
 from squtr.loaders.paired import BuiltData, LiveData
-from squtr.loaders.recipe import Kitchen, open_kitchen
+from squtr.loaders.recipe import OpenedRecipe, open_recipe
 
 from .collections_for_tests import make_collection
 
@@ -33,14 +33,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def kitchen(root: Path) -> Kitchen:
-    return open_kitchen(str(root), conditions=CONDITIONS)
+def opened(root: Path) -> OpenedRecipe:
+    return open_recipe(str(root), conditions=CONDITIONS)
 
 
 @pytest.fixture(scope="module")
-def built(kitchen: Kitchen, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(opened: OpenedRecipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("built") / "data"
-    build(kitchen, out)
+    build(opened, out)
     return out
 
 
@@ -48,10 +48,10 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(p.relative_to(folder)): file_sha256(p) for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-def test_the_folder(built: Path, kitchen: Kitchen) -> None:
+def test_the_folder(built: Path, opened: OpenedRecipe) -> None:
     manifest = read_manifest(built)
     assert manifest.complete
-    assert manifest.recipe_fingerprint == kitchen.recipe.fingerprint
+    assert manifest.recipe_fingerprint == opened.recipe.fingerprint
     listed = {shard.path for shard in manifest.shards}
     assert set(digests(built)) == listed | {"README.md", "eval.yaml", MANIFEST_NAME}
     assert "queries/zh/tiny-zh/reverb_snr_-5/test-00000-of-00001.parquet" in listed
@@ -80,11 +80,11 @@ def test_no_nulls(built: Path) -> None:
         assert all(column.null_count == 0 for column in table.columns), shard.path
 
 
-def test_pairing_across_conditions(built: Path, kitchen: Kitchen) -> None:
+def test_pairing_across_conditions(built: Path, opened: OpenedRecipe) -> None:
     data = BuiltData(built)
     rows = {c: list(data.spoken("tiny-en", c)) for c in CONDITIONS}
     ids = [[row.id for row in rows[c]] for c in CONDITIONS]
-    assert ids[0] == ids[1] == ids[2] == [q.id for q in kitchen.queries("tiny-en")]
+    assert ids[0] == ids[1] == ids[2] == [q.id for q in opened.queries("tiny-en")]
     for clean, noisy, both in zip(*(rows[c] for c in CONDITIONS), strict=True):
         assert (noisy.noise_id, noisy.noise_offset_s) == (both.noise_id, both.noise_offset_s)
         assert noisy.duration_s == clean.duration_s
@@ -92,14 +92,14 @@ def test_pairing_across_conditions(built: Path, kitchen: Kitchen) -> None:
         assert both.rir_id
 
 
-def test_any_worker_count_gives_the_same_bytes(built: Path, kitchen: Kitchen, tmp_path: Path) -> None:
-    build(kitchen, tmp_path / "alone", workers=1)
-    build(kitchen, tmp_path / "many", workers=7)
+def test_any_worker_count_gives_the_same_bytes(built: Path, opened: OpenedRecipe, tmp_path: Path) -> None:
+    build(opened, tmp_path / "alone", workers=1)
+    build(opened, tmp_path / "many", workers=7)
     assert digests(tmp_path / "alone") == digests(tmp_path / "many") == digests(built)
 
 
-def test_on_the_fly_is_the_same_sound(built: Path, kitchen: Kitchen) -> None:
-    live, folder = LiveData(kitchen), BuiltData(built)
+def test_on_the_fly_is_the_same_sound(built: Path, opened: OpenedRecipe) -> None:
+    live, folder = LiveData(opened), BuiltData(built)
     for subset, condition in itertools.product(live.subsets, CONDITIONS):
         for here, there in zip(live.spoken(subset, condition), folder.spoken(subset, condition), strict=True):
             assert here.audio == there.audio
@@ -113,7 +113,7 @@ class Stop(Exception):
 
 
 @pytest.mark.parametrize("after", [1, 6, 13])
-def test_a_stopped_build_continues(built: Path, kitchen: Kitchen, tmp_path: Path, after: int) -> None:
+def test_a_stopped_build_continues(built: Path, opened: OpenedRecipe, tmp_path: Path, after: int) -> None:
     seen = 0
 
     def stop(n: int) -> None:
@@ -123,61 +123,61 @@ def test_a_stopped_build_continues(built: Path, kitchen: Kitchen, tmp_path: Path
             raise Stop
 
     with pytest.raises(Stop):
-        build(kitchen, tmp_path / "data", progress=stop)
+        build(opened, tmp_path / "data", progress=stop)
     assert not read_manifest(tmp_path / "data").complete
     assert not list((tmp_path / "data").rglob(".*.parquet.*"))
     with pytest.raises(DataError, match="is not finished"):
         BuiltData(tmp_path / "data")
     counted: list[int] = []
-    build(kitchen, tmp_path / "data", progress=counted.append)
-    assert sum(counted) == count_clips(kitchen)
+    build(opened, tmp_path / "data", progress=counted.append)
+    assert sum(counted) == count_clips(opened)
     assert digests(tmp_path / "data") == digests(built)
 
 
-def test_finished_shards_are_kept(kitchen: Kitchen, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_shards_are_kept(opened: OpenedRecipe, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("a finished shard was rendered again")
 
     monkeypatch.setattr(engines_module, "render_query", never)
-    build(kitchen, built)
+    build(opened, built)
 
 
-def test_a_damaged_shard_is_made_again(kitchen: Kitchen, built: Path, tmp_path: Path) -> None:
+def test_a_damaged_shard_is_made_again(opened: OpenedRecipe, built: Path, tmp_path: Path) -> None:
     out = tmp_path / "data"
-    build(kitchen, out)
+    build(opened, out)
     victim = out / "queries/en/tiny-en/clean/test-00000-of-00001.parquet"
     victim.write_bytes(victim.read_bytes()[:-50])
     with pytest.raises(DataError, match="cannot be read"):
         list(BuiltData(out).spoken("tiny-en", "clean"))
-    build(kitchen, out)
+    build(opened, out)
     assert digests(out) == digests(built)
 
 
 def test_another_recipe_is_refused(built: Path, root: Path) -> None:
     before = digests(built)
     with pytest.raises(RecipeMismatchError, match="seed 0 there, 5 here"):
-        build(open_kitchen(str(root), conditions=CONDITIONS, seed=5), built)
+        build(open_recipe(str(root), conditions=CONDITIONS, seed=5), built)
     assert digests(built) == before
 
 
-def test_a_foreign_folder_is_refused(kitchen: Kitchen, tmp_path: Path) -> None:
+def test_a_foreign_folder_is_refused(opened: OpenedRecipe, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(RecipeMismatchError, match="not empty"):
-        build(kitchen, tmp_path)
+        build(opened, tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "mine"
     with pytest.raises(RecipeMismatchError, match="is a file"):
-        build(kitchen, tmp_path / "thesis.txt")
+        build(opened, tmp_path / "thesis.txt")
 
 
-def test_no_space(kitchen: Kitchen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_space(opened: OpenedRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
     with pytest.raises(StorageError, match="no space is left"):
-        build(kitchen, tmp_path / "data")
+        build(opened, tmp_path / "data")
     monkeypatch.undo()
-    build(kitchen, tmp_path / "data")
+    build(opened, tmp_path / "data")
 
 
 def test_the_card(built: Path) -> None:
@@ -191,8 +191,8 @@ def test_the_card(built: Path) -> None:
 
 def test_shards_and_row_groups(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: Path) -> None:
     monkeypatch.setattr(build_module, "QUERIES_PER_SHARD", 2)
-    kitchen = open_kitchen(str(root), conditions=["clean"], languages=["en"])
-    build(kitchen, tmp_path / "data")
+    opened = open_recipe(str(root), conditions=["clean"], languages=["en"])
+    build(opened, tmp_path / "data")
     shards = sorted((tmp_path / "data/queries/en/tiny-en/clean").iterdir())
     assert [s.name for s in shards] == [f"test-{i:05d}-of-00003.parquet" for i in range(3)]
     here = [pcm_sha256(r.audio, r.id) for r in BuiltData(tmp_path / "data").spoken("tiny-en", "clean")]

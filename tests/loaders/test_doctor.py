@@ -26,7 +26,7 @@ from squtr.loaders.evaluation_file import task_name
 from squtr.loaders.licenses import ORDER, OTHER, merge_licenses
 from squtr.loaders.manifest import MANIFEST_NAME, file_sha256
 from squtr.loaders.mixing import level_noise, level_speech, mix
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 from squtr.loaders.remeasure import measure_snr
 
 from .collections_for_tests import make_collection, speech_like
@@ -45,7 +45,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("doctored") / "data"
-    build(open_kitchen(str(root), conditions=CONDITIONS), out)
+    build(open_recipe(str(root), conditions=CONDITIONS), out)
     return out
 
 
@@ -77,7 +77,7 @@ def test_a_build_is_whole(root: Path, built: Path, tmp_path: Path, level: str) -
     out = built
     if level == "active":
         out = tmp_path / "data"
-        build(open_kitchen(str(root), conditions=CONDITIONS, level=level), out)
+        build(open_recipe(str(root), conditions=CONDITIONS, level=level), out)
     seen: list[tuple[str, int, int]] = []
     diagnosis = examine(out, sample=100, progress=lambda *step: seen.append(step))
     assert diagnosis.healthy, diagnosis.findings
@@ -88,7 +88,7 @@ def test_a_build_is_whole(root: Path, built: Path, tmp_path: Path, level: str) -
 
 
 def test_levels_without_their_partner_are_counted(root: Path, tmp_path: Path) -> None:
-    build(open_kitchen(str(root), conditions=["high_noise"], languages=["en"]), tmp_path / "data")
+    build(open_recipe(str(root), conditions=["high_noise"], languages=["en"]), tmp_path / "data")
     diagnosis = examine(tmp_path / "data", sample=2)
     assert diagnosis.healthy
     assert (diagnosis.measured, diagnosis.unmeasured) == (0, 2)
@@ -195,7 +195,7 @@ def test_form_of_a_table(folder: Path) -> None:
 
 def test_row_groups(root: Path, tmp_path: Path) -> None:
     make_collection(tmp_path / "many", queries=101, documents=101)
-    build(open_kitchen(str(tmp_path / "many"), conditions=["clean"], languages=["en"]), tmp_path / "data")
+    build(open_recipe(str(tmp_path / "many"), conditions=["clean"], languages=["en"]), tmp_path / "data")
     assert examine(tmp_path / "data", sample=3).healthy
     rewrite(tmp_path / "data", CLEAN, lambda rows: None)
     (finding,) = examine(tmp_path / "data", sample=0).findings

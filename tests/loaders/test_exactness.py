@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from squtr.errors import AudioError
 from squtr.loaders.audio import decode_audio, resample
-from squtr.loaders.banks import load_noise_bank, load_room_bank
+from squtr.loaders.banks import load_noise_bank, load_rir_bank
 from squtr.loaders.conditions import parse_condition
 from squtr.loaders.mixing import active_span, noise_segment
 from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Query
-from squtr.loaders.render import Air, render
-from squtr.loaders.reverb import find_onset, prepare_room, reverberate
-from squtr.loaders.room_measures import measure_room
+from squtr.loaders.render import StepContext, render
+from squtr.loaders.reverb import find_onset, prepare_rir, reverberate
+from squtr.loaders.rir_measures import measure_rir
 
 QUERY = Query("q1", "s", "en", "a question")
 STEP = 1 / 32768
@@ -72,9 +72,9 @@ def level_db(numerator, denominator):
 
 def heard_level(clip, bank, condition, level="whole", query=QUERY):
     """The SNR in the stored file, by taking away the clean file of the same query; and the noise heard."""
-    air = Air(bank, None, seed=1, level=level)
-    clean = render(query, CleanSpeech(clip), parse_condition("clean"), air)
-    noisy = render(query, CleanSpeech(clip), parse_condition(condition), air)
+    context = StepContext(bank, None, seed=1, level=level)
+    clean = render(query, CleanSpeech(clip), parse_condition("clean"), context)
+    noisy = render(query, CleanSpeech(clip), parse_condition(condition), context)
     part = slice(*active_span(clip)) if level == "active" else slice(None)
     dry = decode(clean) * 10.0 ** ((noisy.gain_db - clean.gain_db) / 20.0)
     noise = decode(noisy) - dry
@@ -185,9 +185,9 @@ def test_speech_with_an_offset_gets_no_more_noise_for_it(banks, level):
 
 @pytest.mark.parametrize("condition", ["clean", "medium_noise", "reverb", "reverb_high_noise"])
 def test_float_speech_above_one_is_brought_down_and_never_clipped(banks, condition):
-    air = Air(banks(load_noise_bank, signal(10, 60_000)), banks(load_room_bank, decay(0.3, 0.4)), seed=1)
+    context = StepContext(banks(load_noise_bank, signal(10, 60_000)), banks(load_rir_bank, decay(0.3, 0.4)), seed=1)
     plain, loud = (
-        render(QUERY, CleanSpeech(speech() * np.float32(gain)), parse_condition(condition), air) for gain in (1, 40)
+        render(QUERY, CleanSpeech(speech() * np.float32(gain)), parse_condition(condition), context) for gain in (1, 40)
     )
     samples = decode(loud)
     assert np.abs(samples).max() == pytest.approx(0.9, abs=STEP)
@@ -201,10 +201,10 @@ def test_float_speech_above_one_is_brought_down_and_never_clipped(banks, conditi
 @pytest.mark.parametrize("target", [16_000, 8_000, 48_000, 44_100])
 def test_clean_and_noisy_stay_equally_long_when_resampled(banks, size, target):
     clip = speech(samples=size)
-    air = Air(banks(load_noise_bank, signal(11, 60_000)), banks(load_room_bank, decay(0.3, 0.4)), seed=1)
+    context = StepContext(banks(load_noise_bank, signal(11, 60_000)), banks(load_rir_bank, decay(0.3, 0.4)), seed=1)
     lengths = set()
     for condition in ("clean", "low_noise", "snr_-5"):
-        row = render(QUERY, CleanSpeech(clip), parse_condition(condition), air)
+        row = render(QUERY, CleanSpeech(clip), parse_condition(condition), context)
         assert decode(row).size == size
         lengths.add(resample(decode(row).astype(np.float32), SAMPLE_RATE, target).size)
     # The rule: the length times the ratio, rounded up.
@@ -226,9 +226,9 @@ def test_speech_that_is_read_at_another_rate_has_the_length_of_the_rule(tmp_path
 @pytest.mark.parametrize("zeros", [0, 1, 777, 12_000])
 def test_leading_zeros_shift_nothing(banks, zeros):
     response = decay(0.3, 0.4)
-    bank = banks(load_room_bank, np.concatenate([np.zeros(zeros, dtype=np.float32), response]))
-    row = render(QUERY, CleanSpeech(speech()), parse_condition("reverb"), Air(None, bank))
-    direct = render(QUERY, CleanSpeech(speech()), parse_condition("reverb"), Air(None, banks(load_room_bank, response)))
+    bank = banks(load_rir_bank, np.concatenate([np.zeros(zeros, dtype=np.float32), response]))
+    row = render(QUERY, CleanSpeech(speech()), parse_condition("reverb"), StepContext(None, bank))
+    direct = render(QUERY, CleanSpeech(speech()), parse_condition("reverb"), StepContext(None, banks(load_rir_bank, response)))
     assert row.onset_samples == zeros
     assert decode(row).size == decode(direct).size
     assert np.abs(decode(row) - decode(direct)).max() <= STEP
@@ -237,39 +237,39 @@ def test_leading_zeros_shift_nothing(banks, zeros):
 
 def test_a_response_without_energy_is_refused(banks):
     for samples in (np.zeros(1000), np.full(1000, 0.2), np.zeros(0)):
-        bank = banks(load_room_bank, samples.astype(np.float32))
+        bank = banks(load_rir_bank, samples.astype(np.float32))
         with pytest.raises(AudioError, match=r"impulse response .*x\.wav"):
-            render(QUERY, CleanSpeech(speech()), parse_condition("reverb"), Air(None, bank))
+            render(QUERY, CleanSpeech(speech()), parse_condition("reverb"), StepContext(None, bank))
     for samples in (np.zeros(1000, dtype=np.float32), np.array([0.1, np.nan], dtype=np.float32)):
         with pytest.raises(AudioError, match="'r1'"):
-            measure_room(samples, "r1")
+            measure_rir(samples, "r1")
 
 
 def test_a_response_with_several_channels(banks):
     left, right = decay(0.3, 0.4, seed=1), decay(0.6, 0.8, seed=2)
     both = np.stack([np.pad(left, (0, right.size - left.size)), right], axis=1)
     with pytest.raises(AudioError, match=r"x\.wav has 2 channels.* 0 to 1"):
-        banks(load_room_bank, both).read("x")
+        banks(load_rir_bank, both).read("x")
     rows = [
         render(
-            QUERY, CleanSpeech(speech()), parse_condition("reverb"), Air(None, banks(load_room_bank, both, channel=n))
+            QUERY, CleanSpeech(speech()), parse_condition("reverb"), StepContext(None, banks(load_rir_bank, both, channel=n))
         )
         for n in (0, 1)
     ]
     assert rows[0].rt60_s == pytest.approx(0.3, rel=0.1)
     assert rows[1].rt60_s == pytest.approx(0.6, rel=0.1)
     with pytest.raises(AudioError, match="none numbered 2"):
-        banks(load_room_bank, both, channel=2).read("x")
+        banks(load_rir_bank, both, channel=2).read("x")
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.45])
 def test_a_response_shorter_than_its_reverberation_time_needs(banks, share):
     """It is used, but its RT60 is NaN: the row says so, and the measures say why."""
-    bank = banks(load_room_bank, decay(1.0, share))
-    row = render(QUERY, CleanSpeech(speech()), parse_condition("reverb"), Air(None, bank))
+    bank = banks(load_rir_bank, decay(1.0, share))
+    row = render(QUERY, CleanSpeech(speech()), parse_condition("reverb"), StepContext(None, bank))
     assert math.isnan(row.rt60_s)
     assert row.rir_id == "x"
-    assert measure_room(bank.read("x"), "x").reasons["rt60_s"]
+    assert measure_rir(bank.read("x"), "x").reasons["rt60_s"]
     assert row.duration_s == pytest.approx(1.0 + share, abs=0.01)
 
 
@@ -310,7 +310,7 @@ def test_the_level_in_the_mixture_is_the_asked_one(seed, samples, noise_samples,
 def test_reverberant_speech_is_aligned_within_one_sample(seed, samples, delay, rt60_s, tail):
     response = np.concatenate([np.zeros(delay, dtype=np.float32), decay(rt60_s, rt60_s, seed) * np.float32(0.1)])
     response[delay] = 1.0
-    room = prepare_room(response, "r")
+    room = prepare_rir(response, "r")
     clip = signal(seed + 1, samples)
     wet = reverberate(clip, room, keep_tail=tail).astype(np.float64)
     size = 2 * (clip.size + wet.size)
@@ -321,15 +321,15 @@ def test_reverberant_speech_is_aligned_within_one_sample(seed, samples, delay, r
 
 
 def test_the_same_bytes_for_any_order_and_number_of_workers(banks):
-    air = Air(banks(load_noise_bank, signal(13, 90_000)), banks(load_room_bank, decay(0.4, 0.5)), seed=5)
+    context = StepContext(banks(load_noise_bank, signal(13, 90_000)), banks(load_rir_bank, decay(0.4, 0.5)), seed=5)
     names = ("clean", "snr_5", "reverb", "reverb_low_noise", "high_noise")
     items = [(number, name) for number in range(5) for name in names]
 
-    def build(item, air=air):
+    def build(item, context=context):
         number, name = item
-        return render(replace(QUERY, id=f"q{number}"), CleanSpeech(speech(number)), parse_condition(name), air).audio
+        return render(replace(QUERY, id=f"q{number}"), CleanSpeech(speech(number)), parse_condition(name), context).audio
 
-    alone = [build(item, Air(air.noise, air.rooms, seed=5)) for item in items]
+    alone = [build(item, StepContext(context.noise, context.rirs, seed=5)) for item in items]
     order = np.random.default_rng(0).permutation(len(items))
     for workers in (1, 2, 5):
         with ThreadPoolExecutor(workers) as pool:

@@ -15,7 +15,7 @@ import pytest
 from squtr.loaders import rows as rows_module
 from squtr.loaders.build import build
 from squtr.loaders.conditions import parse_condition
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import CleanSpeech, Document, Qrel, Query, SpokenQuery
 from squtr.loaders.rows import ROWS_PER_TABLE, in_order, render_rows
 
@@ -95,7 +95,7 @@ def test_a_build_holds_a_block_and_what_runs_ahead(size: int, tmp_path: Path, wa
     arrow: list[int] = []
     before = pa.total_allocated_bytes()
     build(
-        open_kitchen(source, conditions=CONDITIONS),
+        open_recipe(source, conditions=CONDITIONS),
         tmp_path / "data",
         workers=WORKERS,
         progress=lambda _: arrow.append(pa.total_allocated_bytes() - before),
@@ -110,8 +110,8 @@ def test_a_build_holds_a_block_and_what_runs_ahead(size: int, tmp_path: Path, wa
 
 
 def test_the_first_row_waits_for_few_others(watched: Alive) -> None:
-    kitchen = open_kitchen(Talk(400), conditions=["high_noise"])
-    rows = render_rows(kitchen, parse_condition("high_noise"), kitchen.queries("talk"), workers=WORKERS)
+    opened = open_recipe(Talk(400), conditions=["high_noise"])
+    rows = render_rows(opened, parse_condition("high_noise"), opened.queries("talk"), workers=WORKERS)
     assert next(rows).id == "q0"
     rows.close()
     assert watched.ever <= AHEAD + WORKERS

@@ -10,7 +10,7 @@ import pytest
 
 from squtr.loaders.build import build
 from squtr.loaders.manifest import read_manifest
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 
 from .collections_for_tests import make_collection
 
@@ -22,13 +22,13 @@ from pathlib import Path
 from squtr.errors import AudioError
 from squtr.loaders.build import build
 from squtr.loaders.ray_engine import RayEngine
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 
 root, broken, out = sys.argv[1:]
 engine = RayEngine(num_cpus=2)
-build(open_kitchen(root, conditions=["clean", "reverb_snr_5"]), Path(out), engine=engine)
+build(open_recipe(root, conditions=["clean", "reverb_snr_5"]), Path(out), engine=engine)
 try:
-    build(open_kitchen(broken, conditions=["clean"]), Path(out + "-broken"), engine=engine)
+    build(open_recipe(broken, conditions=["clean"]), Path(out + "-broken"), engine=engine)
 except AudioError as error:
     print(error.message)
 """
@@ -49,5 +49,5 @@ def test_two_workers_give_the_same_bytes(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "of query 'q1' cannot be read" in done.stdout
-    build(open_kitchen(str(root), conditions=["clean", "reverb_snr_5"]), tmp_path / "threads")
+    build(open_recipe(str(root), conditions=["clean", "reverb_snr_5"]), tmp_path / "threads")
     assert read_manifest(tmp_path / "ray") == read_manifest(tmp_path / "threads")

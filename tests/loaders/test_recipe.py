@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import SqutrError, UsageError
-from squtr.loaders.recipe import choose_queries, open_kitchen, share
+from squtr.loaders.recipe import choose_queries, open_recipe, share
 from squtr.loaders.records import Query
 
 from .collections_for_tests import make_collection
@@ -57,12 +57,12 @@ def test_shares_add_up(total: int, sizes: dict[str, int]) -> None:
         ({"level": "wholly"}, "Did you mean 'whole'"),
         ({"limit": -1}, "limit is -1"),
         ({"noise": "syntetic"}, "Did you mean 'synthetic'"),
-        ({"rooms": "simulatd"}, "Did you mean 'simulated'"),
+        ({"rirs": "simulatd"}, "Did you mean 'simulated'"),
     ],
 )
 def test_wrong_choices(root: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(SqutrError, match=said):
-        open_kitchen(root, **({"conditions": ["reverb_high_noise"]} | options))
+        open_recipe(root, **({"conditions": ["reverb_high_noise"]} | options))
 
 
 def test_fingerprint(root: str) -> None:
@@ -75,21 +75,21 @@ def test_fingerprint(root: str) -> None:
         {"languages": ["en"]},
         {"conditions": ["clean", "high_noise"]},
     ]
-    fingerprints = [open_kitchen(root, **(base | variant)).recipe.fingerprint for variant in variants]
+    fingerprints = [open_recipe(root, **(base | variant)).recipe.fingerprint for variant in variants]
     assert len(set(fingerprints)) == len(variants)
-    assert open_kitchen(root, **base).recipe.fingerprint == fingerprints[0]
+    assert open_recipe(root, **base).recipe.fingerprint == fingerprints[0]
 
 
 def test_no_bank_where_none_is_needed(root: str, tmp_path: Path) -> None:
-    kitchen = open_kitchen(root, conditions=["clean"], noise=str(tmp_path / "absent"))
-    assert kitchen.air.noise is None
-    assert kitchen.recipe.noise == ""
+    opened = open_recipe(root, conditions=["clean"], noise=str(tmp_path / "absent"))
+    assert opened.context.noise is None
+    assert opened.recipe.noise == ""
 
 
 def test_duplicate_conditions_count_once(root: str) -> None:
-    assert open_kitchen(root, conditions=["clean", "clean"]).recipe.conditions == ("clean",)
+    assert open_recipe(root, conditions=["clean", "clean"]).recipe.conditions == ("clean",)
 
 
 def test_too_few_for_a_choice(root: str) -> None:
     with pytest.raises(UsageError):
-        open_kitchen(root, conditions=["snr_999"])
+        open_recipe(root, conditions=["snr_999"])

@@ -19,9 +19,9 @@ from squtr.loaders.banks import NoiseInfo
 from squtr.loaders.conditions import parse_condition
 from squtr.loaders.mixing import active_span, noise_segment
 from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Query
-from squtr.loaders.render import Air, draw_noise, render, render_all
-from squtr.loaders.reverb import prepare_room, reverberate
-from squtr.loaders.room_measures import measure_room
+from squtr.loaders.render import StepContext, draw_noise, render, render_all
+from squtr.loaders.reverb import prepare_rir, reverberate
+from squtr.loaders.rir_measures import measure_rir
 
 CONDITIONS = (
     "clean",
@@ -58,7 +58,7 @@ class Rooms:
 
     name, version, license = "test", "1", "CC0-1.0"
 
-    def rooms(self):
+    def rirs(self):
         return ["r1", "r2", "r3"]
 
     def read(self, rir_id):
@@ -84,8 +84,8 @@ def speech(number=0, seconds=1.5, level=0.1):
     return CleanSpeech(sound.astype(np.float32), speaker="s1", voice="v1", tts_error_rate=0.1)
 
 
-def air(**changes):
-    return Air(**{"noise": Noises(), "rooms": Rooms(), "seed": 3, **changes})
+def context(**changes):
+    return StepContext(**{"noise": Noises(), "rirs": Rooms(), "seed": 3, **changes})
 
 
 def decode(row):
@@ -100,7 +100,7 @@ def same(a, b):
 
 
 def test_the_row_of_clean_speech():
-    row = render(query(), speech(), parse_condition("clean"), air(noise=None, rooms=None))
+    row = render(query(), speech(), parse_condition("clean"), context(noise=None, rirs=None))
     assert (row.id, row.subset, row.language, row.text, row.condition) == ("q0", "mini-en", "en", "question 0", "clean")
     assert (row.speaker, row.voice, row.tts_error_rate, row.seed) == ("s1", "v1", 0.1, 3)
     assert (row.noise_id, row.noise_family, row.rir_id) == ("", "", "")
@@ -113,8 +113,8 @@ def test_the_row_of_clean_speech():
 
 @pytest.mark.parametrize("snr_db", [-5, 0, 10, 20, 40])
 def test_the_stored_file_has_the_asked_level(snr_db):
-    clean = render(query(), speech(), parse_condition("clean"), air())
-    row = render(query(), speech(), parse_condition(f"snr_{snr_db}"), air())
+    clean = render(query(), speech(), parse_condition("clean"), context())
+    row = render(query(), speech(), parse_condition(f"snr_{snr_db}"), context())
     heard = decode(clean) * 10 ** (row.gain_db / 20)
     noise = decode(row) - heard
     assert 20 * math.log10(rms(heard) / rms(noise)) == pytest.approx(snr_db, abs=0.05)
@@ -130,27 +130,27 @@ def test_the_stored_file_has_the_asked_level(snr_db):
 
 def test_the_noise_is_the_same_at_every_level_and_in_a_room():
     names = ("low_noise", "high_noise", "snr_-5", "reverb_low_noise", "reverb_high_noise")
-    rows = [render(query(5), speech(5), parse_condition(name), air()) for name in names]
+    rows = [render(query(5), speech(5), parse_condition(name), context()) for name in names]
     assert len({(row.noise_id, row.noise_offset_s) for row in rows}) == 1
     assert len({row.rir_id for row in rows[3:]}) == 1
-    reverb = render(query(5), speech(5), parse_condition("reverb"), air())
+    reverb = render(query(5), speech(5), parse_condition("reverb"), context())
     assert reverb.rir_id == rows[3].rir_id
 
 
 def test_in_a_room_the_noise_is_set_against_the_reverberant_speech():
-    dry = render(query(2), speech(2), parse_condition("reverb"), air())
-    noisy = render(query(2), speech(2), parse_condition("reverb_medium_noise"), air())
+    dry = render(query(2), speech(2), parse_condition("reverb"), context())
+    noisy = render(query(2), speech(2), parse_condition("reverb_medium_noise"), context())
     heard = decode(dry) * 10 ** ((noisy.gain_db - dry.gain_db) / 20)
     assert 20 * math.log10(rms(heard) / rms(decode(noisy) - heard)) == pytest.approx(10.0, abs=0.05)
 
 
 def test_the_row_of_reverberant_speech():
-    row = render(query(1), speech(1), parse_condition("reverb"), air())
+    row = render(query(1), speech(1), parse_condition("reverb"), context())
     rir = Rooms().read(row.rir_id)
-    measures = measure_room(rir, row.rir_id)
+    measures = measure_rir(rir, row.rir_id)
     assert (row.rt60_s, row.drr_db, row.c50_db) == (measures.rt60_s, measures.drr_db, measures.c50_db)
     assert row.onset_samples == 50
-    wet = reverberate(speech(1).samples, prepare_room(rir, "r"))
+    wet = reverberate(speech(1).samples, prepare_rir(rir, "r"))
     assert np.abs(decode(row) - wet * 10 ** (row.gain_db / 20)).max() < 2 / 32768
     # The tail is kept, the direct path is not shifted.
     assert row.duration_s == pytest.approx((speech(1).samples.size + rir.size - 51) / SAMPLE_RATE)
@@ -159,8 +159,8 @@ def test_the_row_of_reverberant_speech():
 def test_a_tail_beyond_the_end_of_the_noise_wraps_round():
     clip = speech(0)
     bank = Noises(samples=clip.samples.size + 1)
-    row = render(query(), clip, parse_condition("reverb_high_noise"), air(noise=bank))
-    dry = render(query(), clip, parse_condition("reverb"), air(noise=bank))
+    row = render(query(), clip, parse_condition("reverb_high_noise"), context(noise=bank))
+    dry = render(query(), clip, parse_condition("reverb"), context(noise=bank))
     noise = decode(row) - decode(dry) * 10 ** ((row.gain_db - dry.gain_db) / 20)
     used = noise_segment(bank.read(row.noise_id), round(row.noise_offset_s * SAMPLE_RATE), noise.size)
     assert noise.size > bank.samples
@@ -169,8 +169,8 @@ def test_a_tail_beyond_the_end_of_the_noise_wraps_round():
 
 def test_bytes_do_not_depend_on_order_or_threads():
     items = [(query(n), speech(n), parse_condition(name)) for n in range(4) for name in CONDITIONS]
-    alone = [render(*item, air()) for item in items]
-    shared = air()
+    alone = [render(*item, context()) for item in items]
+    shared = context()
     backwards = [render(*item, shared) for item in reversed(items)][::-1]
     with ThreadPoolExecutor(4) as pool:
         threaded = list(pool.map(lambda item: render(*item, shared), items))
@@ -182,7 +182,7 @@ def test_bytes_do_not_depend_on_order_or_threads():
 
 def test_all_conditions_at_once_give_the_same_rows_and_prepare_once(monkeypatch):
     conditions = [parse_condition(name) for name in CONDITIONS]
-    alone = [render(query(), speech(), condition, air()) for condition in conditions]
+    alone = [render(query(), speech(), condition, context()) for condition in conditions]
     calls = []
 
     def counted(name):
@@ -196,7 +196,7 @@ def test_all_conditions_at_once_give_the_same_rows_and_prepare_once(monkeypatch)
 
     for name in ("reverberate", "level_noise", "draw_offset"):
         monkeypatch.setattr(render_module, name, counted(name))
-    together = render_all(query(), speech(), conditions, air())
+    together = render_all(query(), speech(), conditions, context())
     assert all(same(one, two) for one, two in zip(alone, together, strict=True))
     # The noise is measured over the dry clip and over the longer one in the room.
     assert sorted(calls) == ["draw_offset", "level_noise", "level_noise", "reverberate"]
@@ -204,7 +204,7 @@ def test_all_conditions_at_once_give_the_same_rows_and_prepare_once(monkeypatch)
 
 def test_bytes_do_not_depend_on_the_process():
     conditions = [parse_condition(name) for name in ("high_noise", "reverb_medium_noise")]
-    from squtr.loaders.banks import load_noise_bank, load_room_bank
+    from squtr.loaders.banks import load_noise_bank, load_rir_bank
 
     code = """
 import sys, pickle, hashlib
@@ -212,7 +212,7 @@ from squtr.loaders.render import render
 for item in pickle.load(sys.stdin.buffer):
     print(hashlib.sha256(repr(render(*item)).encode()).hexdigest())
 """
-    embedded = Air(load_noise_bank("synthetic"), load_room_bank("simulated"), seed=2)
+    embedded = StepContext(load_noise_bank("synthetic"), load_rir_bank("simulated"), seed=2)
     items = [(query(n), speech(n), condition, embedded) for n in range(2) for condition in conditions]
     here = [hashlib.sha256(repr(render(*item)).encode()).hexdigest() for item in items]
     there = subprocess.run(
@@ -236,20 +236,20 @@ GOLDEN = {
 def test_a_fixed_row_never_changes():
     """What a recipe promises: the same seed gives the same samples in every later version."""
     digests = {
-        name: pcm_sha256(render(query(7), speech(7), parse_condition(name), air()).audio, name)[:16]
+        name: pcm_sha256(render(query(7), speech(7), parse_condition(name), context()).audio, name)[:16]
         for name in ("clean", "medium_noise", "reverb", "reverb_high_noise")
     }
     assert digests == GOLDEN
 
 
 def test_another_seed_draws_otherwise_and_another_recording_is_not_confused():
-    shared = air()
-    rows = [render(query(), speech(0), parse_condition("high_noise"), air(seed=seed)) for seed in range(6)]
+    shared = context()
+    rows = [render(query(), speech(0), parse_condition("high_noise"), context(seed=seed)) for seed in range(6)]
     assert len({(row.noise_id, row.noise_offset_s) for row in rows}) > 3
     first = render(query(), speech(0), parse_condition("reverb"), shared)
     second = render(query(), speech(1), parse_condition("reverb"), shared)
     assert first.audio != second.audio
-    assert same(second, render(query(), speech(1), parse_condition("reverb"), air()))
+    assert same(second, render(query(), speech(1), parse_condition("reverb"), context()))
     # Changed in place between two calls.
     clip = speech(0)
     render(query(), clip, parse_condition("reverb"), shared)
@@ -289,8 +289,8 @@ def test_noise_that_is_silent_in_part_is_always_heard(bank, level):
     clip = speech(0, seconds=1.0)
     start, stop = active_span(clip.samples)
     for number in range(12):
-        clean = render(query(number), clip, parse_condition("clean"), air())
-        row = render(query(number), clip, parse_condition("medium_noise"), air(noise=bank, level=level))
+        clean = render(query(number), clip, parse_condition("clean"), context())
+        row = render(query(number), clip, parse_condition("medium_noise"), context(noise=bank, level=level))
         noise = decode(row) - decode(clean) * 10 ** (row.gain_db / 20)
         part = slice(start, stop) if level == "active" else slice(None)
         found = 20 * math.log10(rms(decode(clean)[part]) * 10 ** (row.gain_db / 20) / rms(noise[part]))
@@ -304,35 +304,35 @@ class Silent(Noises):
 
 def test_what_cannot_be_used_is_refused_by_id():
     with pytest.raises(AudioError, match="silent"):
-        render(query(), speech(), parse_condition("low_noise"), air(noise=Silent()))
+        render(query(), speech(), parse_condition("low_noise"), context(noise=Silent()))
     for samples in ([], [0.0] * 100, [0.5] * 100, [0.1, math.nan, 0.2], [0.1, math.inf]):
         with pytest.raises(AudioError, match=r"'q9' \(mini-en\)"):
-            render(query(9), CleanSpeech(np.array(samples, dtype=np.float32)), parse_condition("low_noise"), air())
+            render(query(9), CleanSpeech(np.array(samples, dtype=np.float32)), parse_condition("low_noise"), context())
     with pytest.raises(AudioError, match="16 bits"):
-        render(query(), speech(level=0.01), parse_condition("snr_90"), air())
+        render(query(), speech(level=0.01), parse_condition("snr_90"), context())
     with pytest.raises(UsageError, match="noise"):
-        render(query(), speech(), parse_condition("low_noise"), air(noise=None))
-    with pytest.raises(UsageError, match="room"):
-        render(query(), speech(), parse_condition("reverb"), air(rooms=None))
+        render(query(), speech(), parse_condition("low_noise"), context(noise=None))
+    with pytest.raises(UsageError, match="RIR bank"):
+        render(query(), speech(), parse_condition("reverb"), context(rirs=None))
     with pytest.raises(UnknownNameError, match="whole"):
-        air(level="hole")
+        context(level="hole")
 
 
 def test_speech_beyond_full_scale_and_with_an_offset():
     loud = replace(speech(), samples=speech().samples * np.float32(40))
     for name in CONDITIONS:
-        row = render(query(), loud, parse_condition(name), air())
+        row = render(query(), loud, parse_condition(name), context())
         assert np.abs(decode(row)).max() <= 0.9 + 1 / 32768
         assert row.gain_db < 0
     shifted = replace(speech(), samples=speech().samples + np.float32(0.2))
     for name in ("clean", "high_noise", "reverb"):
-        plain, moved = (decode(render(query(), clip, parse_condition(name), air())) for clip in (speech(), shifted))
+        plain, moved = (decode(render(query(), clip, parse_condition(name), context())) for clip in (speech(), shifted))
         assert abs(moved.mean()) < 1e-4
         assert np.abs(plain - plain.mean() - moved).max() < 0.001
 
 
 def test_air_travels_to_another_process_without_its_cache():
-    shared = air()
+    shared = context()
     render(query(), speech(), parse_condition("reverb_high_noise"), shared)
     content = pickle.dumps(shared)
     assert len(content) < 5000

@@ -10,7 +10,7 @@ import pytest
 from squtr.loaders.build import build
 from squtr.loaders.card import config_patterns, retrieval_patterns
 from squtr.loaders.manifest import read_manifest
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 
 from .collections_for_tests import make_collection
 
@@ -20,7 +20,7 @@ CONDITIONS = ("clean", "high_noise")
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("retrieval")
-    build(open_kitchen(str(make_collection(folder / "tiny")), conditions=CONDITIONS), folder / "data")
+    build(open_recipe(str(make_collection(folder / "tiny")), conditions=CONDITIONS), folder / "data")
     return folder / "data"
 
 

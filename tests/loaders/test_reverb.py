@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from squtr.errors import AudioError, UsageError
 from squtr.loaders.records import Samples
-from squtr.loaders.reverb import find_onset, prepare_room, reverberate
+from squtr.loaders.reverb import find_onset, prepare_rir, reverberate
 
 
 def speech(seed: int, samples: int) -> Samples:
@@ -30,7 +30,7 @@ def room(seed: int, delay: int, length: int, scale: float = 1.0) -> Samples:
 )
 def test_reverberant_speech_stays_aligned_with_clean_speech(seed, samples, delay, length, scale):
     dry = speech(seed, samples)
-    prepared = prepare_room(room(seed, delay, length, scale), "r")
+    prepared = prepare_rir(room(seed, delay, length, scale), "r")
     wet = reverberate(dry, prepared)
     assert prepared.onset_samples == delay
     assert wet.size == samples + length - 1
@@ -46,7 +46,7 @@ def test_it_is_the_full_linear_convolution(seed, samples, length):
     dry, response = speech(seed, samples), room(seed, 17, length)
     unit = response.astype(np.float64) / np.sqrt(np.square(response.astype(np.float64)).sum())
     expected = fftconvolve(dry.astype(np.float64), unit)
-    prepared = prepare_room(response, "r")
+    prepared = prepare_rir(response, "r")
     wet = reverberate(dry, prepared)
     assert np.abs(wet - expected[17:]).max() < 1e-6
     assert np.array_equal(reverberate(dry, prepared, keep_tail=False), wet[:samples])
@@ -54,13 +54,13 @@ def test_it_is_the_full_linear_convolution(seed, samples, length):
 
 def test_unit_energy_whatever_the_scale():
     for scale in (1e-4, 1.0, 50.0):
-        response = prepare_room(room(0, 10, 4000, scale), "r").response
+        response = prepare_rir(room(0, 10, 4000, scale), "r").response
         assert np.square(response.astype(np.float64)).sum() == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_flat_signal_keeps_its_level():
     dry = speech(0, 240_000)
-    wet = reverberate(dry, prepare_room(room(1, 10, 4000), "r"), keep_tail=False)
+    wet = reverberate(dry, prepare_rir(room(1, 10, 4000), "r"), keep_tail=False)
     assert 20 * np.log10(wet.std() / dry.std()) == pytest.approx(0.0, abs=0.2)
 
 
@@ -68,7 +68,7 @@ def test_the_direct_path_is_not_the_strongest_sample():
     response = np.zeros(2000, dtype=np.float32)
     response[[100, 105, 700]] = 0.05, 0.2, 1.0
     assert find_onset(response) == 105
-    assert prepare_room(response, "r").onset_samples == 105
+    assert prepare_rir(response, "r").onset_samples == 105
     assert find_onset(-response) == 105
     assert find_onset(np.zeros(0)) == 0
 
@@ -77,7 +77,7 @@ def test_a_pulse_changes_nothing():
     response = np.zeros(500, dtype=np.float32)
     response[123] = -0.3
     dry = speech(3, 5000)
-    assert np.abs(reverberate(dry, prepare_room(response, "r"), keep_tail=False) + dry).max() < 1e-7
+    assert np.abs(reverberate(dry, prepare_rir(response, "r"), keep_tail=False) + dry).max() < 1e-7
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_a_pulse_changes_nothing():
 )
 def test_an_unusable_response_is_refused_by_id(response):
     with pytest.raises(AudioError, match="hall_3"):
-        prepare_room(response, "hall_3")
+        prepare_rir(response, "hall_3")
 
 
 def test_empty_speech_is_refused():
     with pytest.raises(UsageError):
-        reverberate(np.zeros(0, dtype=np.float32), prepare_room(room(0, 0, 100), "r"))
+        reverberate(np.zeros(0, dtype=np.float32), prepare_rir(room(0, 0, 100), "r"))

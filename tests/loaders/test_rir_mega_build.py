@@ -19,7 +19,7 @@ from squtr.loaders.rir_mega.build import build_pairs, count_pairs
 from squtr.loaders.rir_mega.checks import causal_share, examine_pairs
 from squtr.loaders.rir_mega.data import RirMegaData
 from squtr.loaders.rir_mega.manifest import read_any_manifest, read_pair_manifest
-from squtr.loaders.rir_mega.recipe import open_pair_kitchen
+from squtr.loaders.rir_mega.recipe import open_pairs
 from squtr.loaders.rir_mega.rows import CONFIGS
 
 from .rir_mega_for_tests import make_rooms, make_speech
@@ -37,7 +37,7 @@ def home(tmp_path, monkeypatch):
 
 
 def kitchen_of(places, **options):
-    return open_pair_kitchen(*places, **({"rt60_bins": 2, "rooms_per_utterance": 2} | options))
+    return open_pairs(*places, **({"rt60_bins": 2, "rirs_per_utterance": 2} | options))
 
 
 @pytest.fixture(scope="module")
@@ -64,21 +64,21 @@ def copy_of(built: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_any_number_of_workers_gives_the_same_bytes(places, built, tmp_path, workers):
     told = []
-    kitchen = kitchen_of(places)
-    build_pairs(kitchen, tmp_path / "out", workers=workers, progress=told.append)
+    opened = kitchen_of(places)
+    build_pairs(opened, tmp_path / "out", workers=workers, progress=told.append)
     assert files_of(tmp_path / "out") == files_of(built)
-    assert sum(told) == count_pairs(kitchen) == 20
+    assert sum(told) == count_pairs(opened) == 20
 
 
 def test_a_build_that_stopped_continues_with_the_same_bytes(places, built, tmp_path, monkeypatch):
     out = tmp_path / "out"
     calls = []
 
-    def stopping(kitchen, utterances, *, workers):
+    def stopping(opened, utterances, *, workers):
         calls.append(len(utterances))
         if len(calls) > 1:
             raise KeyboardInterrupt
-        return original(kitchen, utterances, workers=workers)
+        return original(opened, utterances, workers=workers)
 
     original = module.render_pairs
     monkeypatch.setattr(module, "render_pairs", stopping)
@@ -187,7 +187,7 @@ def test_a_clean_clip_is_stored_once_however_many_rooms_it_is_heard_in(built):
 def test_the_reader(built):
     data = RirMegaData(built)
     assert data.splits == {"validation": 4, "test": 16}
-    assert (data.languages, data.recipe["rooms"]) == (("en",), "rooms")
+    assert (data.languages, data.recipe["rirs"]) == (("en",), "rooms")
     assert len(data.manifest_sha256) == 64
     assert data.revision == data.manifest.recipe_fingerprint
     pair = next(data.pairs("test"))
@@ -218,11 +218,11 @@ def test_unusable_speech_is_refused_by_id(places, tmp_path):
     folder = make_speech(tmp_path / "speech")
     soundfile.write(folder / "u04.flac", np.zeros(8000), 16_000)
     with pytest.raises(AudioError, match=r"u04"):
-        build_pairs(open_pair_kitchen(f"recorded:{folder}", places[1]), tmp_path / "out")
+        build_pairs(open_pairs(f"recorded:{folder}", places[1]), tmp_path / "out")
     rooms = make_rooms(tmp_path / "rooms", 4)
     soundfile.write(rooms / "r02.wav", np.zeros(8000), 16_000)
     with pytest.raises(AudioError, match=r"r02\.wav is silent"):
-        open_pair_kitchen(places[0], str(rooms))
+        open_pairs(places[0], str(rooms))
 
 
 def test_a_whole_folder_is_healthy(built):

@@ -8,11 +8,11 @@ import pytest
 import squtr
 from squtr.errors import UnknownNameError, UsageError
 from squtr.loaders.rir_mega.build import build_pairs
-from squtr.loaders.rir_mega.recipe import open_pair_kitchen
+from squtr.loaders.rir_mega.recipe import open_pairs
 
 from .rir_mega_for_tests import make_rooms, make_speech
 
-OPTIONS = {"rt60_bins": 2, "rooms_per_utterance": 2}
+OPTIONS = {"rt60_bins": 2, "rirs_per_utterance": 2}
 
 
 def same(one, other):
@@ -44,7 +44,7 @@ def test_on_the_fly_streaming_and_built_are_the_same(places, home, config):
         streamed = squtr.load_dataset(config, split=split, streaming=True, **places, **OPTIONS)
         assert same(streamed, live[split])
     folder = home / "rir_mega"
-    build_pairs(open_pair_kitchen(places["source"], places["rooms"], **OPTIONS), folder)
+    build_pairs(open_pairs(places["source"], places["rooms"], **OPTIONS), folder)
     for source in (None, str(folder)):
         built = squtr.load_dataset(config, split="test", source=source)
         assert same(built, live["test"])
@@ -78,7 +78,7 @@ def test_options_decide_the_rows(places):
         ("rir_mega", {"pairs": 300}, "there are 10"),
         ("rir_mega_revreb", {}, "Did you mean 'rir_mega_reverb'"),
         ("en_clean", {"noise_snr": 3.0}, "takes no option noise_snr"),
-        ("rir_mega", {"rooms_per_uterance": 2}, "Did you mean 'rooms_per_utterance'"),
+        ("rir_mega", {"rooms_per_uterance": 2}, "Did you mean 'rirs_per_utterance'"),
     ],
 )
 def test_wrong_calls(places, config, options, message):

@@ -21,7 +21,7 @@ def queries(count, subset="s"):
 
 def plan_of(utterances, rooms, *, stratify="rt60", bins=5, pairs=0, each=1, seed=0):
     strata = Strata.of(rooms, stratify=stratify, rt60_bins=bins, drr_bins=bins)
-    return make_plan(queries(utterances), rooms, strata, pairs=pairs, rooms_per_utterance=each, seed=seed)
+    return make_plan(queries(utterances), rooms, strata, pairs=pairs, rirs_per_utterance=each, seed=seed)
 
 
 def spread(count):
@@ -143,11 +143,11 @@ def test_rooms_of_an_utterance_are_spread_over_the_strata():
 def test_ids_that_two_subsets_share_get_the_subset_before_them():
     strata = Strata.of(spread(20), stratify="rt60", rt60_bins=2, drr_bins=2)
     both = queries(4, "a") + queries(4, "b")
-    plan = make_plan(both, spread(20), strata, pairs=0, rooms_per_utterance=1, seed=0)
+    plan = make_plan(both, spread(20), strata, pairs=0, rirs_per_utterance=1, seed=0)
     ids = {u.id for split in plan.utterances.values() for u in split}
     assert {"a:u0000", "b:u0000"} < ids
     with pytest.raises(DataError, match="'u0000' of a occurs twice"):
-        make_plan(queries(1, "a") * 2, spread(20), strata, pairs=0, rooms_per_utterance=1, seed=0)
+        make_plan(queries(1, "a") * 2, spread(20), strata, pairs=0, rirs_per_utterance=1, seed=0)
 
 
 @pytest.mark.parametrize(

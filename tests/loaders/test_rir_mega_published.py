@@ -106,7 +106,7 @@ def test_every_form_gives_the_same_rows(tmp_path, make):
     reverb = next(data.arm("test", "reverb"))
     assert (reverb.id, reverb.condition, reverb.audio) == ("p0004", "reverb", first.reverb_audio)
     assert data.revision == PublishedData(folder).revision
-    assert data.recipe["rooms"] == "RIR-Mega"
+    assert data.recipe["rirs"] == "RIR-Mega"
     for call in (lambda: next(data.pairs("train")), lambda: data.arm("test", "noisy")):
         with pytest.raises(UnknownNameError):
             call()
@@ -187,7 +187,7 @@ def test_data_by_name(tmp_path):
     from squtr.loaders.rir_mega.build import build_pairs
     from squtr.loaders.rir_mega.data import RirMegaData
     from squtr.loaders.rir_mega.opening import open_pairs
-    from squtr.loaders.rir_mega.recipe import open_pair_kitchen
+    from squtr.loaders.rir_mega.recipe import open_pairs
 
     from .rir_mega_for_tests import make_rooms, make_speech
 
@@ -195,7 +195,7 @@ def test_data_by_name(tmp_path):
     for name in (str(tmp_path / "set"), f"published:{tmp_path / 'set'}"):
         assert isinstance(open_pairs(name), PublishedData)
     speech = f"recorded:{make_speech(tmp_path / 'speech')}"
-    build_pairs(open_pair_kitchen(speech, str(make_rooms(tmp_path / "rooms"))), tmp_path / "built")
+    build_pairs(open_pairs(speech, str(make_rooms(tmp_path / "rooms"))), tmp_path / "built")
     assert isinstance(open_pairs(str(tmp_path / "built")), RirMegaData)
     with pytest.raises(DataError, match="does not exist"):
         open_pairs("./nowhere")

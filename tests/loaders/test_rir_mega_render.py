@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
 from squtr.loaders.mixing import power_ratio_db
 from squtr.loaders.records import CleanSpeech, Query
-from squtr.loaders.rir_mega.recipe import PairRecipe, open_pair_kitchen
+from squtr.loaders.rir_measures import measure_rir
+from squtr.loaders.rir_mega.recipe import PairRecipe, open_pairs
 from squtr.loaders.rir_mega.render import render_pairs, render_utterance
-from squtr.loaders.rir_mega.rooms import RATE, open_rooms
+from squtr.loaders.rir_mega.rooms import RATE, open_rirs
 from squtr.loaders.rir_mega.speech import speech_of
-from squtr.loaders.room_measures import measure_room
 from squtr.loaders.sources import load_source
 
 from .rir_mega_for_tests import make_rooms, make_speech, response
@@ -40,9 +40,9 @@ def home(tmp_path, monkeypatch):
 
 
 def rows_of(places, **options):
-    kitchen = open_pair_kitchen(*places, rt60_bins=2, **options)
-    planned = [u for split in ("validation", "test") for u in kitchen.plan.utterances[split]]
-    return [row for rows in render_pairs(kitchen, planned, workers=2) for row in rows]
+    opened = open_pairs(*places, rt60_bins=2, **options)
+    planned = [u for split in ("validation", "test") for u in opened.plan.utterances[split]]
+    return [row for rows in render_pairs(opened, planned, workers=2) for row in rows]
 
 
 def test_a_pair_is_the_recording_and_its_convolution(places):
@@ -60,7 +60,7 @@ def test_a_pair_is_the_recording_and_its_convolution(places):
         assert np.abs(reverb).max() <= 0.9001
         assert row.text
         assert row.sample_id == f"{row.utterance_id}@{row.rir_id}"
-        measures = measure_room(rir.astype(np.float32), "r", RATE)
+        measures = measure_rir(rir.astype(np.float32), "r", RATE)
         assert row.rt60_s == measures.rt60_s
         assert row.edt_s == measures.edt_s
         assert row.drr_db == measures.drr_db
@@ -101,7 +101,7 @@ class OneRoom:
     def __init__(self, rir):
         self.rir = rir
 
-    def rooms(self):
+    def rirs(self):
         return ("a", "b")
 
     def read_at(self, rir_id, rate):
@@ -127,11 +127,11 @@ def test_alignment_never_moves_the_reference(seed, delay, rt60_s, direct, scale)
     dry = (np.random.default_rng(seed).standard_normal(6000) * 0.1).astype(np.float32)
     room = OneRoom((scale * response(seed, rt60_s, delay=delay, direct=direct)).astype(np.float32))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "open_rooms", lambda *_: room)
-        patch.setattr(module, "measure_rooms", lambda bank, **_: tuple(_measured(bank, i) for i in bank.rooms()))
-        kitchen = open_pair_kitchen(OneVoice(dry))
-    planned = kitchen.plan.utterances["test"][0]
-    (row,) = render_utterance(kitchen, planned)
+        patch.setattr(module, "open_rirs", lambda *_: room)
+        patch.setattr(module, "measure_rirs", lambda bank, **_: tuple(_measured(bank, i) for i in bank.rirs()))
+        opened = open_pairs(OneVoice(dry))
+    planned = opened.plan.utterances["test"][0]
+    (row,) = render_utterance(opened, planned)
     clean, reverb = decoded(row.clean_audio), decoded(row.reverb_audio)
     assert np.array_equal(clean, np.rint(dry * 32768.0) / 32768.0)
     assert (row.text, row.onset_samples) == (planned.query.text, delay)
@@ -146,7 +146,7 @@ def _measured(bank, rir_id):
 
 
 def test_every_room_of_an_utterance_has_the_same_clean_clip_and_noise(places):
-    rows = rows_of(places, rooms_per_utterance=2, noise_snr=5.0)
+    rows = rows_of(places, rirs_per_utterance=2, noise_snr=5.0)
     by_utterance = {}
     for row in rows:
         by_utterance.setdefault(row.utterance_id, []).append(row)
@@ -200,8 +200,8 @@ def test_sources_without_their_own_rate_are_resampled(places):
 
 
 def test_the_recipe_follows_what_decides_the_bytes(places):
-    first = open_pair_kitchen(*places).recipe
-    assert open_pair_kitchen(*places).recipe == first
+    first = open_pairs(*places).recipe
+    assert open_pairs(*places).recipe == first
     assert first.fingerprint == PairRecipe(**(first.as_dict() | {"subsets": first.subsets})).fingerprint
     others = [
         {"seed": 1},
@@ -211,21 +211,21 @@ def test_the_recipe_follows_what_decides_the_bytes(places):
         {"rt60_bins": 3},
         {"stratify": "rt60+drr"},
     ]
-    prints = {open_pair_kitchen(*places, **option).recipe.fingerprint for option in others}
+    prints = {open_pairs(*places, **option).recipe.fingerprint for option in others}
     assert len(prints | {first.fingerprint}) == len(others) + 1
 
 
 def test_rooms_are_measured_once(places, monkeypatch):
     import squtr.loaders.rir_mega.rooms as module
 
-    first = open_pair_kitchen(*places)
+    first = open_pairs(*places)
     with monkeypatch.context() as patch:
         patch.setattr(module, "measured_room", None)
-        assert repr(open_pair_kitchen(*places).measured) == repr(first.measured)
-    (kept,) = (module.squtr_home() / "room_measures").iterdir()
+        assert repr(open_pairs(*places).measured) == repr(first.measured)
+    (kept,) = (module.squtr_home() / "rir_measures").iterdir()
     content = kept.read_bytes()
     kept.write_text("[{}]")
-    assert repr(open_pair_kitchen(*places).measured) == repr(first.measured)
+    assert repr(open_pairs(*places).measured) == repr(first.measured)
     assert kept.read_bytes() == content
 
 
@@ -236,11 +236,11 @@ def test_rooms_without_a_known_rt60_can_be_left_out(tmp_path):
         pulse[[10, 500 + number]] = 1.0, 0.5
         soundfile.write(rooms / f"x{number}.wav", pulse, RATE)
     speech = f"recorded:{make_speech(tmp_path / 'speech')}"
-    kitchen = open_pair_kitchen(speech, str(rooms))
-    assert [row["name"] for row in kitchen.plan.table()][-1] == "rt60_unknown"
-    pulses = [room for room in kitchen.measured if room.rir_id.startswith("x")]
+    opened = open_pairs(speech, str(rooms))
+    assert [row["name"] for row in opened.plan.table()][-1] == "rt60_unknown"
+    pulses = [room for room in opened.measured if room.rir_id.startswith("x")]
     assert all(dict(room.reasons)["rt60_s"] for room in pulses)
-    assert len(open_pair_kitchen(speech, str(rooms), known_rooms_only=True).measured) == 4
+    assert len(open_pairs(speech, str(rooms), known_rirs_only=True).measured) == 4
 
 
 @pytest.mark.parametrize(
@@ -255,19 +255,19 @@ def test_rooms_without_a_known_rt60_can_be_left_out(tmp_path):
 )
 def test_wrong_choices(places, options, message):
     with pytest.raises(UsageError, match=message):
-        open_pair_kitchen(*places, **options)
+        open_pairs(*places, **options)
 
 
 def test_rir_mega_is_written_with_its_split(home, monkeypatch):
     seen = []
-    monkeypatch.setattr("squtr.loaders.rir_mega.rooms.load_room_bank", lambda *arguments: seen.append(arguments))
-    open_rooms("rir_mega:train")
-    open_rooms("rir_mega?split=val", 0)
-    open_rooms("rir_mega:elsewhere")
+    monkeypatch.setattr("squtr.loaders.rir_mega.rooms.load_rir_bank", lambda *arguments: seen.append(arguments))
+    open_rirs("rir_mega:train")
+    open_rirs("rir_mega?split=val", 0)
+    open_rirs("rir_mega:elsewhere")
     assert seen == [("rir_mega?split=train", None), ("rir_mega?split=val", 0), ("rir_mega:elsewhere", None)]
     monkeypatch.undo()
     with pytest.raises(UnknownNameError, match="simulated"):
-        open_rooms("simulatd")
+        open_rirs("simulatd")
 
 
 def make_rir_mega(folder):
@@ -299,11 +299,11 @@ def test_rir_mega_with_its_own_values_and_rooms(places):
     from squtr.loaders.banks.catalog import bank_folder
 
     make_rir_mega(bank_folder("rir_mega"))
-    kitchen = open_pair_kitchen(places[0], "rir_mega:train", rt60_bins=2)
-    assert kitchen.recipe.rooms == "rir_mega?split=train"
-    assert kitchen.recipe.rooms_license == "CC-BY-NC-4.0"
-    planned = {split: kitchen.plan.utterances[split] for split in ("validation", "test")}
-    rows = {split: [r for rows in render_pairs(kitchen, planned[split]) for r in rows] for split in planned}
+    opened = open_pairs(places[0], "rir_mega:train", rt60_bins=2)
+    assert opened.recipe.rirs == "rir_mega?split=train"
+    assert opened.recipe.rirs_license == "CC-BY-NC-4.0"
+    planned = {split: opened.plan.utterances[split] for split in ("validation", "test")}
+    rows = {split: [r for rows in render_pairs(opened, planned[split]) for r in rows] for split in planned}
     rooms = {split: {row.room_id for row in rows[split]} for split in rows}
     assert not rooms["validation"] & rooms["test"]
     for row in (*rows["validation"], *rows["test"]):
@@ -317,20 +317,20 @@ def test_rir_mega_with_its_own_values_and_rooms(places):
         assert row.rt60_s == pytest.approx(0.2 + 0.05 * number, rel=0.05)
     other = bank_folder("rir_mega") / "metadata" / "metadata.csv"
     other.write_text(other.read_text().replace("'c50_db': 9.5", "'c50_db': 4.5"))
-    assert open_pair_kitchen(places[0], "rir_mega:train", rt60_bins=2).recipe.fingerprint != kitchen.recipe.fingerprint
+    assert open_pairs(places[0], "rir_mega:train", rt60_bins=2).recipe.fingerprint != opened.recipe.fingerprint
 
 
 def test_a_folder_may_say_which_rooms_its_responses_are_of(places, tmp_path):
     rooms = make_rooms(tmp_path / "rooms", 8)
     lines = [f"r{n:02d}.wav,hall {n // 2},{'' if n else 0.7}\n" for n in range(7)]
     (rooms / "rooms.csv").write_text("file,room,rt60_s\n" + "".join(lines))
-    kitchen = open_pair_kitchen(places[0], str(rooms), rt60_bins=2)
-    known = {room.rir_id: (room.room_id, room.source_rt60_s) for room in kitchen.measured}
+    opened = open_pairs(places[0], str(rooms), rt60_bins=2)
+    known = {room.rir_id: (room.room_id, room.source_rt60_s) for room in opened.measured}
     assert known["r00"] == ("hall 0", 0.7)
     assert known["r01"][0] == "hall 0"
     assert math.isnan(known["r01"][1])
     assert known["r07"][0] == "r07"
-    splits = {split: {known[rir_id][0] for rir_id in kitchen.plan.uses(split)} for split in ("validation", "test")}
+    splits = {split: {known[rir_id][0] for rir_id in opened.plan.uses(split)} for split in ("validation", "test")}
     assert not splits["validation"] & splits["test"]
     for text, message in (
         ("file,room\nr99.wav,x\n", r"line 2: 'r99.wav' is no response"),
@@ -339,4 +339,4 @@ def test_a_folder_may_say_which_rooms_its_responses_are_of(places, tmp_path):
     ):
         (rooms / "rooms.csv").write_text(text)
         with pytest.raises(DataError, match=message):
-            open_pair_kitchen(places[0], str(rooms))
+            open_pairs(places[0], str(rooms))

@@ -13,7 +13,7 @@ import squtr
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
 from squtr.loaders.build import build
 from squtr.loaders.paired import BuiltData
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Qrel
 from squtr.loaders.sources import digests, load_source
 from squtr.loaders.sources.beir import BeirSource
@@ -173,9 +173,9 @@ def test_built_with_recordings(root: Path, tmp_path: Path) -> None:
         [{"_id": "q2", "file": "a/2.wav", "speaker": "ana"}, {"text": "what is 1", "file": "1.wav", "speaker": "bo"}],
     )
     name = f"beir:{root}?language=en&speech={voices}"
-    kitchen = open_kitchen(name, conditions=["clean", "high_noise"])
-    assert kitchen.recipe.source == "beir:my-data+voices"
-    build(kitchen, tmp_path / "built")
+    opened = open_recipe(name, conditions=["clean", "high_noise"])
+    assert opened.recipe.source == "beir:my-data+voices"
+    build(opened, tmp_path / "built")
     data = BuiltData(tmp_path / "built")
     assert [(q.id, q.speaker, q.duration_s) for q in data.spoken("my-data", "high_noise")] == [
         ("q2", "ana", 0.5),

@@ -14,7 +14,7 @@ import soundfile
 from squtr.errors import AudioError, DataError, SqutrError, UnknownNameError
 from squtr.loaders.build import build
 from squtr.loaders.paired import BuiltData
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Query
 from squtr.loaders.sources import load_source
 from squtr.loaders.sources.collection import CollectionSource
@@ -51,7 +51,7 @@ def test_standing_alone(tmp_path: Path) -> None:
 
 def test_built_without_a_corpus(tmp_path: Path) -> None:
     root = make_recordings(tmp_path / "v", ROWS)
-    build(open_kitchen(f"recorded:{root}", conditions=["clean", "reverb"]), tmp_path / "out")
+    build(open_recipe(f"recorded:{root}", conditions=["clean", "reverb"]), tmp_path / "out")
     data = BuiltData(tmp_path / "out")
     assert [q.text for q in data.spoken("v-es", "reverb")] == ["Adiós"]
     assert data.documents("v-es") == []

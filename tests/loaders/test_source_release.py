@@ -21,7 +21,7 @@ from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.evaluation.system import Cascade
 from squtr.loaders.build import build
 from squtr.loaders.paired import BuiltData, PairedData
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Document, Qrel
 from squtr.loaders.sources import load_source
 from squtr.loaders.sources.release import REVISION, ReleaseSource, parse_noise_id
@@ -209,7 +209,7 @@ def test_audio_that_leads_elsewhere_is_not_followed(root: Path, audio: str) -> N
 
 def test_built_from_the_zip_with_other_noise(published: Path, tmp_path: Path) -> None:
     archive = zip_folder(published, tmp_path / "SQuTR.zip")
-    build(open_kitchen(f"release:{archive}", conditions=["clean", "reverb"]), tmp_path / "out")
+    build(open_recipe(f"release:{archive}", conditions=["clean", "reverb"]), tmp_path / "out")
     data = BuiltData(tmp_path / "out")
     assert len(list(data.spoken("duretrieval", "reverb"))) == 3
     source = opened(published)
