@@ -19,19 +19,20 @@ from typing import Any, Literal
 from ... import __version__
 from ...errors import DataError, UsageError, unknown_name
 from ...loaders.evaluation_file import SPLIT, control_name, task_name
-from ...loaders.keyed import RECIPE_VERSION
-from ..results.old import (
-    MAIN_METRIC,
+from ..benchmarks import BENCHMARKS
+from ..metrics.registry import METRICS_VERSION
+from ..results.envelope import (
     TEXT_CONDITION,
     DataInfo,
     Environment,
-    Failures,
+    Group,
     Loss,
     Result,
     RunRecord,
     Score,
     SystemInfo,
     Timing,
+    item_schema,
     items_table,
     read_result,
     write_run,
@@ -41,8 +42,10 @@ from .catalog import language_of, language_tag
 from .meta import COMPOSITES, ORGANISATION, Description, model_fields, system_settings
 
 META_NAME = "model_meta.json"
-METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10", "wer", "wer_macro", "cer", "cer_macro")
-"""What is read back, as far as it is there; mteb itself has the first three."""
+MAIN_METRIC = "ndcg_at_10"
+"""The main score of the tasks as they stand in mteb."""
+BENCHMARK = BENCHMARKS["squtr"]
+"""The benchmark whose tasks these are; its metrics are read back, as far as they are there."""
 BASELINES = ("clean", TEXT_CONDITION)
 
 
@@ -104,20 +107,20 @@ def describe(results: Sequence[Result]) -> Description:
     # Under `text` nothing is transcribed, so the other results say more.
     telling = next((r for r in results if r.data.condition != TEXT_CONDITION), results[0])
     system = telling.system
-    roles = ("front_end", "transcriber", "encoder", "retriever")
-    components = {role: spec for role in roles if (spec := getattr(system, role))}
+    components = system.components
     spoken = [r for r in results if r.data.condition != TEXT_CONDITION and system.kind == "cascade"]
-    fuses = system.n_best > 1 or (system.retriever or {}).get("backend") in COMPOSITES
+    n_best = int(system.settings.get("n_best", 1))
+    fuses = n_best > 1 or components.get("retriever", {}).get("backend") in COMPOSITES
     return Description(
         system.name,
         components,
         list(dict.fromkeys(result.data.language for result in results)),
         audio=any(result.data.condition != TEXT_CONDITION for result in results),
         settings=system_settings(
-            scripts={result.data.language: result.system.script_folding for result in spoken},
-            n_best=system.n_best,
-            n_best_fusion=system.n_best_fusion,
-            depth=system.depth if fuses else 0,
+            scripts={r.data.language: str(r.system.settings.get("script_folding", "none")) for r in spoken},
+            n_best=n_best,
+            n_best_fusion=str(system.settings.get("n_best_fusion", "")),
+            depth=int(system.settings.get("depth", 0)) if fuses else 0,
         ),
     )
 
@@ -129,7 +132,7 @@ def _tasks(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
         for subset in result.data.subsets:
             config = f"{subset}_{result.data.condition}"
             name = (control_name if result.data.condition == TEXT_CONDITION else task_name)(subset)
-            entry = _entry(config, result, result.by_subset[subset])
+            entry = _entry(config, result, _scores_of(result, subset))
             known = entries.setdefault(name, {}).setdefault(config, (entry, result))
             if known[0] != entry:
                 raise DataError(
@@ -157,6 +160,17 @@ def _tasks(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     return tasks
 
 
+def _scores_of(result: Result, subset: str) -> Mapping[str, Score]:
+    """The scores of one subset."""
+    group = result.group("subset", subset)
+    if group is None and result.data.subsets != [subset]:
+        raise DataError(
+            f"the result of {result.system.name} on {result.data.config} says nothing about {subset} alone.",
+            hint="Run the evaluation again.",
+        )
+    return result.scores if group is None else group.scores
+
+
 def _entry(config: str, result: Result, scores: Mapping[str, Score]) -> dict[str, Any]:
     main = scores.get(MAIN_METRIC)
     if main is None or main.value is None:
@@ -178,16 +192,18 @@ def _entry(config: str, result: Result, scores: Mapping[str, Score]) -> dict[str
 def _failed(result: Result) -> dict[str, int]:
     """How many queries could not be decoded and found nothing, where the result says it of this subset."""
     failures = result.failures
-    counts = {"undecodable_queries": failures.undecodable, "queries_without_hits": failures.missing}
+    counts = {
+        "undecodable_queries": failures.get("undecodable", 0),
+        "queries_without_hits": failures.get("missing", 0),
+    }
     return {name: n for name, n in counts.items() if len(result.data.subsets) == 1 or not n}
 
 
 def _seconds(results: Sequence[Result]) -> float | None:
     """Seconds of all stages, None where nothing was measured."""
-    names = ("front_end_s", "transcribe_s", "index_s", "search_s")
     # A result on several subsets stands behind several entries, and counts once.
     distinct = {id(result): result for result in results}.values()
-    known = [value for result in distinct for name in names if (value := getattr(result.timing, name)) is not None]
+    known = [seconds for result in distinct for seconds in result.timing.stages.values()]
     return math.fsum(known) if known else None
 
 
@@ -231,7 +247,9 @@ def import_mteb(folder: Path, out: Path) -> Imported:
         said = f": only {', '.join(skipped)}" if skipped else ""
         raise DataError(f"{folder} holds no results of this benchmark in mteb's layout{said}.", hint="Check the path.")
     complete = [_with_losses(result, results) for result in results.values()]
-    return Imported(tuple(write_run(out, RunRecord(r, items_table([]))) for r in complete), tuple(skipped))
+    return Imported(
+        tuple(write_run(out, RunRecord(r, items_table([], item_schema()))) for r in complete), tuple(skipped)
+    )
 
 
 def _task_files(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -269,7 +287,9 @@ def _results(path: Path, task: Mapping[str, Any]) -> Iterator[Result]:
 def _result(path: Path, task: Mapping[str, Any], entry: Mapping[str, Any], system: SystemInfo) -> Result:
     subset, _, condition = str(entry["hf_subset"]).partition("_")
     n = _whole(path, entry, "n_queries")
-    scores = {name: Score(value=_value(path, entry, name), n=n) for name in METRICS if entry.get(name) is not None}
+    scores = {
+        name: Score(value=_value(path, entry, name), n=n) for name in BENCHMARK.metrics if entry.get(name) is not None
+    }
     if MAIN_METRIC not in scores:
         raise DataError(f"{path}: {entry['hf_subset']} has no {MAIN_METRIC}.", hint="Replace or remove the file.")
     try:
@@ -277,9 +297,17 @@ def _result(path: Path, task: Mapping[str, Any], entry: Mapping[str, Any], syste
     except UsageError as error:
         raise DataError(f"{path}: {error.message}", hint=error.hint) from error
     version = entry.get("mteb_version") or task.get("mteb_version")
+    failures = {
+        "undecodable": _whole(path, entry, "undecodable_queries"),
+        "missing": _whole(path, entry, "queries_without_hits"),
+    }
     return Result(
+        task=BENCHMARK.task,
+        task_version="",
+        benchmark=BENCHMARK.name,
         # The names of tasks and conditions are those of this version; what data it was, the revision says.
-        benchmark_version=RECIPE_VERSION,
+        benchmark_version=BENCHMARK.version,
+        metrics_version=METRICS_VERSION,
         squtr_version=__version__,
         origin="imported",
         data=DataInfo(
@@ -293,24 +321,16 @@ def _result(path: Path, task: Mapping[str, Any], entry: Mapping[str, Any], syste
             subsets=[subset],
             n=n,
             n_total=n,
+            clusters=n,
             partial=entry.get("partial") is True,
             manifest_sha256="",
             recipe={},
         ),
         system=system,
+        main_metric=MAIN_METRIC,
         scores=scores,
-        by_subset={subset: scores},
-        losses={},
-        failures=Failures(
-            undecodable=_whole(path, entry, "undecodable_queries"),
-            missing=_whole(path, entry, "queries_without_hits"),
-            loops=0,
-            truncated=0,
-            empty=0,
-            hallucinations=0,
-            no_relevant=0,
-            unjudged=0,
-        ),
+        by_group={"subset": [Group(label=subset, n=n, clusters=n, scores=scores)]},
+        failures=failures,
         timing=Timing(),
         environment=Environment(hardware="", threads=0, python="", packages={"mteb": str(version)} if version else {}),
         seed=0,
@@ -342,29 +362,25 @@ def _system(path: Path, meta: Mapping[str, Any]) -> SystemInfo:
         audio = "audio" in (meta.get("modalities") or ())
         kind = "audio_text_encoder" if audio else "encoder"
         encoder = {"backend": "mteb", "kind": kind, "model": name, "name": name, "revision": revision, "settings": {}}
-        return SystemInfo(kind="end-to-end", name=name, encoder=encoder, **_UNSTATED)
-    roles = {role: components.get(role) for role in ("front_end", "transcriber", "encoder", "retriever")}
-    kind_of: Literal["cascade", "end-to-end", "run"] = "cascade" if roles["transcriber"] else "run"
+        return SystemInfo(kind="end-to-end", name=name, components={"encoder": encoder})
+    kind_of: Literal["cascade", "run"] = "cascade" if "transcriber" in components else "run"
     return SystemInfo(
-        kind="end-to-end" if roles["encoder"] else kind_of,
-        name=_shown(roles) or name,
-        front_end=roles["front_end"],
-        transcriber=roles["transcriber"],
-        encoder=roles["encoder"],
-        retriever=roles["retriever"],
-        n_best=int(settings.get("n_best", 1)),
-        n_best_fusion=str(settings.get("n_best_fusion", "")),
-        **_UNSTATED,
+        kind="end-to-end" if "encoder" in components else kind_of,
+        name=_shown(components) or name,
+        components={role: components[role] for role in ROLES if isinstance(components.get(role), dict)},
+        settings={
+            "n_best": int(settings.get("n_best", 1)),
+            "n_best_fusion": str(settings.get("n_best_fusion", "")),
+        },
     )
 
 
-_UNSTATED: Mapping[str, Any] = {"normalizer": "", "normalizer_version": "", "script_folding": "", "depth": 0}
-"""What mteb's results do not say."""
+ROLES = ("front_end", "transcriber", "encoder", "retriever")
 
 
-def _shown(roles: Mapping[str, Any]) -> str:
-    """The name of a system from those of its parts."""
-    names = {role: str(spec.get("name", "")) for role, spec in roles.items() if isinstance(spec, dict)}
+def _shown(components: Mapping[str, Any]) -> str:
+    """The name of a system from those of its components."""
+    names = {role: str(components[role].get("name", "")) for role in ROLES if isinstance(components.get(role), dict)}
     front = f"{names.pop('front_end')} | " if "front_end" in names else ""
     return front + " + ".join(filter(None, names.values()))
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from ... import __version__
 from ...errors import DataError, StorageError, UsageError, unknown_name
-from ..results.old import Result, read_result
+from ..results.envelope import Result, read_result
 from ..results.files import write_atomically
 from .exchange import META_NAME, export_mteb
 from .submission_checks import (

@@ -12,9 +12,9 @@ from typing import Any
 
 from ...errors import DataError, MissingExtraError, UsageError
 from ...loaders.evaluation_file import SPLIT, control_name, task_name
-from ..results.old import MAIN_METRIC, TEXT_CONDITION
+from ..results.envelope import TEXT_CONDITION
 from .catalog import ORIGINALS, language_of
-from .exchange import META_NAME
+from .exchange import MAIN_METRIC, META_NAME
 from .versions import installed_version, load_bridge
 
 SETTINGS_NAME = "run_settings.jsonl"
