@@ -13,21 +13,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ....errors import DataError, SqutrError, StorageError
-from .answers.reply_text import strip_reasoning
+from ...evaluation.tools import Tools
 from ...metrics.statistics import mean_interval
-from ...protocols import AnswerRequest, Reply
-from ...results.old import Score
-from ...escucha.answerers import NamedAnswerer
-from ...escucha.answering import Tools, ask
-from .prompting import LANGUAGE, Ask
-from ...escucha.kept import KeptReplies, request_key
-from ...escucha.results import Agreement, Judge, OpenEnded
-from .scoring import Replies, Statistics
+from ...protocols import Answerer, AnswerRequest, Reply
+from ...results.envelope import Score
+from ...systems.system import System
+from .answers.reply_text import strip_reasoning
+from .details import Agreement, Judge, OpenEnded
+from .items import Replies
+from .prompting import Prompt
+from .replies import answered, request_key
+from .scoring import Statistics
 
 RUBRIC_VERSION = "es-1"
 RUBRIC = """Evalúa la respuesta de un sistema a una pregunta sobre un audio en español.
@@ -56,7 +57,7 @@ Puntúa de 1 a 5:
 1: incorrecta, contradice la referencia, no responde o se niega a responder.
 
 Contesta solo con un objeto JSON, sin nada más: {"puntuacion": <entero de 1 a 5>, "motivo": "<una frase>"}"""
-"""What a judge is told, in Spanish. `{question}`, `{reference}` and `{reply}` are replaced."""
+"""The prompt of a judge, in Spanish. `{question}`, `{reference}` and `{reply}` are replaced."""
 MARKS = (1, 2, 3, 4, 5)
 _FENCE = re.compile(r"^```(?:json)?\s*\n(.*?)\n?```$", re.DOTALL)
 
@@ -70,7 +71,7 @@ class Mark:
 
 
 def judge_prompt(question: str, reference: str, reply: str) -> str:
-    """What a judge is told about one reply. What is quoted cannot end its quotation."""
+    """The prompt of a judge about one reply. What is quoted cannot end its quotation."""
     fields = {"{question}": question, "{reference}": reference or "(no hay)", "{reply}": reply or "(vacía)"}
     quoted = {hole: text.replace("<<<", "< <<").replace(">>>", "> >>") for hole, text in fields.items()}
     return re.sub(r"\{(?:question|reference|reply)\}", lambda match: quoted[match[0]], RUBRIC)
@@ -106,15 +107,15 @@ def read_mark(reply: str) -> Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Judges:
-    """What judges made of one answerer's replies: by judge and item its mark, None for a failure."""
+class Judged:
+    """The judges' marks of one system's replies: by judge and item, None for a failure."""
 
-    judges: tuple[NamedAnswerer, ...]
+    judges: tuple[System, ...]
     marks: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
 
-    def block(self, asks: Sequence[Ask], statistics: Statistics) -> OpenEnded | None:
-        """The part of a result about the items of `asks`; None if none of them was marked."""
-        ids = {one.id for one in asks}
+    def block(self, prompts: Sequence[Prompt], statistics: Statistics) -> OpenEnded | None:
+        """The part of a result about the items of `prompts`; None if none of them was marked."""
+        ids = {one.id for one in prompts}
         own = {
             judge.name: {id_: mark for id_, mark in self.marks[judge.name].items() if id_ in ids}
             for judge in self.judges
@@ -133,48 +134,45 @@ class Judges:
 
 
 def judge_replies(
-    judges: Sequence[NamedAnswerer],
-    asks: Sequence[Ask],
-    replies: Replies,
-    tools: Tools,
-) -> tuple[Judges, dict[str, SqutrError]]:
-    """The marks of every judge, and what those that failed as a whole raised. Only the main process asks."""
+    judges: Sequence[System], prompts: Sequence[Prompt], replies: Replies, tools: Tools
+) -> tuple[Judged, dict[str, SqutrError]]:
+    """The marks of every judge, and what those that failed as a whole raised. Only the main process prompts them."""
     found: dict[str, dict[str, int | None]] = {}
     failures: dict[str, SqutrError] = {}
     if tools.processes.rank == 0:
         for judge in judges:
             try:
-                found[judge.name] = _marks(judge, asks, replies, tools)
+                found[judge.name] = _marks(judge, prompts, replies, tools)
             except StorageError:
                 raise
             except SqutrError as error:
                 failures[judge.name] = error
     found, failures = tools.processes.gather((found, failures))[0]
-    return Judges(tuple(judges), found), failures
+    return Judged(tuple(judges), found), failures
 
 
-def _marks(judge: NamedAnswerer, asks: Sequence[Ask], replies: Replies, tools: Tools) -> dict[str, int | None]:
-    kept = KeptReplies(tools.cache, judge.answerer.spec.fingerprint)
+def _marks(judge: System, prompts: Sequence[Prompt], replies: Replies, tools: Tools) -> dict[str, int | None]:
+    llm = cast(Answerer, judge.answerer)
+    fingerprint, store = llm.spec.fingerprint, tools.store
     requests: dict[str, AnswerRequest] = {}
-    found: dict[str, int | None] = {}
-    for one in asks:
+    for one in prompts:
         reply = replies.get(one.key)
         if reply is None or reply.error:
-            # There is nothing to mark; the answerer's failure is counted as such.
+            # There is nothing to mark; the system's failure is counted as such.
             continue
-        said = strip_reasoning(reply.text)
-        prompt = judge_prompt(one.question.question, one.question.answer, said)
-        requests[one.id] = AnswerRequest(prompt, language=LANGUAGE)
+        text = judge_prompt(one.question.question, one.question.answer, strip_reasoning(reply.text))
+        requests[one.id] = AnswerRequest(text, language=one.language)
     keys = {id_: request_key(request, ()) for id_, request in requests.items()}
-    new = [id_ for id_, key in keys.items() if kept.get(key) is None]
+    known = dict(store.replies(fingerprint, keys.values())) if store is not None else {}
+    new = [id_ for id_, key in keys.items() if key not in known]
     if new:
-        made = ask(judge.answerer, [requests[id_] for id_ in new], judge.name)
-        kept.add([(keys[id_], reply) for id_, reply in zip(new, made, strict=True)])
-    for id_, key in keys.items():
-        found[id_] = _mark_of(kept.get(key))
-    if tools.progress is not None:
-        tools.progress(f"{judge.name}: judging", len(found), len(found))
-    return found
+        marked = answered(llm, [requests[id_] for id_ in new], judge.name)
+        fresh = {keys[id_]: reply for id_, reply in zip(new, marked, strict=True)}
+        if store is not None:
+            store.keep_replies(fingerprint, fresh)
+        known |= fresh
+    tools.tell(f"{judge.name}: judging", len(keys), len(keys))
+    return {id_: _mark_of(known.get(key)) for id_, key in keys.items()}
 
 
 def _mark_of(reply: Reply | None) -> int | None:
@@ -186,7 +184,7 @@ def _mark_of(reply: Reply | None) -> int | None:
         return None
 
 
-def _judge(judge: NamedAnswerer, marks: Mapping[str, int | None], statistics: Statistics) -> Judge:
+def _judge(judge: System, marks: Mapping[str, int | None], statistics: Statistics) -> Judge:
     given = [mark for mark in marks.values() if mark is not None]
     counts = Counter(given)
     value = low = high = None
@@ -196,7 +194,7 @@ def _judge(judge: NamedAnswerer, marks: Mapping[str, int | None], statistics: St
         low, high = (float(end) if np.isfinite(end) else None for end in (interval.low, interval.high))
     return Judge(
         name=judge.name,
-        spec=judge.answerer.spec.as_dict(),
+        spec=cast(Answerer, judge.answerer).spec.as_dict(),
         mark=Score(value=value, low=low, high=high, n=len(given)),
         n=len(given),
         failed=len(marks) - len(given),

@@ -1,4 +1,4 @@
-"""Which questions are asked in which ways: written or spoken, in the item's own order of options and in others."""
+"""The prompts of every question: written or spoken, with its options in their own order and in others."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....errors import UsageError
-from ....loaders.questions.question import Question
 from ....loaders.keyed import keyed_rng
+from ....loaders.questions.question import Question
 from ....loaders.records import Samples
-from .answers.option_text import LETTERS
 from ...protocols import AnswerRequest
+from .answers.option_text import LETTERS
 from .prompts import audio_names, prompt_of
 
-LANGUAGE = "es"
 SPOKEN = "#spoken"
 """What is put behind an item's id for its spoken version."""
 Order = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One way to ask a question: `order` says which option is shown in each place, None in the item's own order."""
+class Prompt:
+    """One prompt for a question: `order` says which option is shown in each place, None in the item's own order."""
 
     question: Question
+    language: str
     spoken: bool = False
     order: Order | None = None
 
@@ -51,12 +51,12 @@ class Ask:
 
     @property
     def audios(self) -> tuple[str, ...]:
-        """The ids of the clips, in the order in which they are heard; the spoken question is the last."""
+        """The ids of the clips, in order; the spoken question is the last."""
         return self.question.all_audios if self.spoken else self.question.audios
 
     @property
-    def prompt(self) -> str:
-        """What is written."""
+    def text(self) -> str:
+        """The text of the prompt."""
         question = self.question
         return prompt_of(
             question.kind, question.question, self.shown, comparative=question.comparative, spoken=self.spoken
@@ -67,42 +67,44 @@ class Ask:
         question = self.question
         names = audio_names(question.kind, len(question.audios), spoken=self.spoken) if clips else ()
         return AnswerRequest(
-            self.prompt,
+            self.text,
             tuple(clips),
             names,
-            # What is only said must not be read.
+            # The text of a spoken question must not be in the prompt.
             question="" if self.spoken else question.question,
             options=self.shown,
             spoken_question=self.spoken,
-            language=LANGUAGE,
+            language=self.language,
         )
 
 
-def asks_of(questions: Sequence[Question], *, permutations: int = 1, spoken: bool = True, seed: int = 0) -> list[Ask]:
-    """Every way in which `questions` are asked: all orders of one, then its spoken version.
+def prompts_of(
+    questions: Sequence[Question], language: str, *, orders: int = 1, spoken: bool = True, seed: int = 0
+) -> list[Prompt]:
+    """The prompts of `questions`: all orders of one, then its spoken version.
 
-    `permutations` is in how many orders a multiple-choice question is asked, the item's own first; where there are
-    fewer, in all. The others are drawn from the item's id and `seed`. A spoken version is asked in the own order.
+    `orders` is in how many orders of its options a multiple-choice question is asked, the item's own first; where there
+    are fewer, in all. The others are drawn from the item's id and `seed`. A spoken version keeps the own order.
 
     >>> one = Question("q", "mcqa", ("a",), "¿Cuál?", ("Uno", "Dos", "Tres"), "Uno", question_audio="p")
-    >>> [(ask.id, ask.letters) for ask in asks_of([one], permutations=2)]
+    >>> [(one.id, one.letters) for one in prompts_of([one], "es", orders=2)]
     [('q', ''), ('q', 'BCA'), ('q#spoken', '')]
     """
-    if permutations < 1:
-        raise UsageError(f"{permutations} orders of options cannot be asked.", hint="Give at least 1.")
-    found: list[Ask] = []
+    if orders < 1:
+        raise UsageError(f"{orders} orders of options cannot be asked.", hint="Give at least 1.")
+    found: list[Prompt] = []
     for question in questions:
-        found += [Ask(question, order=order) for order in orders_of(question, permutations, seed)]
+        found += [Prompt(question, language, order=order) for order in orders_of(question, orders, seed)]
         if spoken and question.spoken:
-            found.append(Ask(question, spoken=True))
+            found.append(Prompt(question, language, spoken=True))
     return found
 
 
-def orders_of(question: Question, permutations: int, seed: int) -> list[Order | None]:
+def orders_of(question: Question, most: int, seed: int) -> list[Order | None]:
     """The orders in which a question's options are shown, all different, the own one (None) first."""
     size = len(question.options)
     found: list[Order | None] = [None]
-    wanted = min(permutations, math.factorial(size)) if size else 1
+    wanted = min(most, math.factorial(size)) if size else 1
     rng = keyed_rng(seed, "option order", question.id)
     seen = {tuple(range(size))}
     while len(found) < wanted:

@@ -1,4 +1,4 @@
-"""What is asked, in Spanish. The published benchmark does not give its prompts but one: these are ours.
+"""The prompts, in Spanish. The published benchmark gives only one of its own: these are ours.
 
 Only "Contesta a la pregunta en el audio", and that the spoken question is the last sound, are the authors' (ESCUCHA,
 arXiv 2607.17812). A change of any text needs a new `PROMPTS_VERSION`: results hold both.
@@ -7,8 +7,10 @@ arXiv 2607.17812). A change of any text needs a new `PROMPTS_VERSION`: results h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ....errors import UsageError
+from ...protocols import AnswerRequest
 
 PROMPTS_VERSION = "es-1"
 
@@ -29,14 +31,24 @@ PROMPTS: Mapping[str, str] = {
     "spoken_question": "Pregunta:",
     "spoken_instruction": "Instrucción:",
 }
-"""Every text, by what it is for. A single sound beside no other has no name."""
+"""Every text, by what it is for. A single clip has no name."""
+LANGUAGES = ("es",)
+"""The languages that there are prompts in."""
+TEMPLATES: Mapping[str, str] = {
+    "transcript": "Transcripción automática del audio: «{text}»",
+    "named_transcript": "{name} (transcripción automática): «{text}»",
+    "no_transcript": "(no se ha entendido nada)",
+    "text_only_note": "(El audio no está disponible. Responde de todos modos; si hay opciones, elige la más probable.)",
+}
+"""What stands before the prompt in place of the audio: transcripts for an LLM, a note for the text-only baseline."""
 LETTERS = "ABCDEFGHIJ"
+_QUOTES = str.maketrans({"«": "‹", "»": "›"})
 
 
 def prompt_of(
     kind: str, question: str, options: Sequence[str] = (), *, comparative: bool = False, spoken: bool = False
 ) -> str:
-    """What is written to the answerer for a question of `kind` "mcqa" or "aif"; a spoken one is not written.
+    """The prompt of a question of `kind` "mcqa" or "aif"; the text of a spoken question is not in it.
 
     >>> print(prompt_of("mcqa", "¿Quién habla?", ["Ana", "Luis"]))
     Escucha el audio y responde a la pregunta.
@@ -57,22 +69,45 @@ def prompt_of(
     fields = {"question": question.strip(), "options": "", "letters": ""}
     if kind == "mcqa":
         listed = [_filled(PROMPTS["option"], letter=LETTERS[i], text=text.strip()) for i, text in enumerate(options)]
-        asked = PROMPTS["letters" if len(options) == 2 else "letters_many"]
+        letters = PROMPTS["letters" if len(options) == 2 else "letters_many"]
         fields |= {
             "options": "\n".join(listed),
-            "letters": _filled(asked, first="A", last=LETTERS[len(options) - 1]),
+            "letters": _filled(letters, first="A", last=LETTERS[len(options) - 1]),
         }
     return _filled(template, **fields)
 
 
-def audio_names(kind: str, sounds: int, *, spoken: bool) -> tuple[str, ...]:
-    """What is written before each of `sounds` clips, and before the spoken question behind them.
+def with_transcripts(
+    request: AnswerRequest, texts: Sequence[str], names: Sequence[str], templates: Mapping[str, str] = TEMPLATES
+) -> AnswerRequest:
+    """The request with transcripts before its prompt in place of its clips, one text and one name for each clip.
+
+    Angle quotes within a transcript become single ones.
+    """
+    lines = []
+    for name, text in zip(names, texts, strict=True):
+        shown = " ".join(text.split()).translate(_QUOTES) or templates["no_transcript"]
+        template = templates["named_transcript" if name else "transcript"]
+        lines.append(template.replace("{name}", name.rstrip(":")).replace("{text}", shown))
+    prompt = "\n".join([*lines, "", request.prompt]) if lines else request.prompt
+    return replace(request, prompt=prompt, audios=(), audio_names=(), transcripts=tuple(texts))
+
+
+def without_audio(request: AnswerRequest, templates: Mapping[str, str] = TEMPLATES) -> AnswerRequest:
+    """The request of the text-only baseline: no clips, and a note before the prompt that says so."""
+    note = templates["text_only_note"]
+    prompt = f"{note}\n\n{request.prompt}" if note else request.prompt
+    return replace(request, prompt=prompt, audios=(), audio_names=(), transcripts=())
+
+
+def audio_names(kind: str, clips: int, *, spoken: bool) -> tuple[str, ...]:
+    """What is written before each of `clips` clips, and before the spoken question behind them.
 
     >>> audio_names("mcqa", 1, spoken=False), audio_names("mcqa", 2, spoken=True)
     (('',), ('Audio 1:', 'Audio 2:', 'Pregunta:'))
     """
-    numbered = [_filled(PROMPTS["audio_numbered"], number=str(i + 1)) for i in range(sounds)]
-    names = numbered if sounds > 1 else [PROMPTS["audio"] if spoken else ""] * sounds
+    numbered = [_filled(PROMPTS["audio_numbered"], number=str(i + 1)) for i in range(clips)]
+    names = numbered if clips > 1 else [PROMPTS["audio"] if spoken else ""] * clips
     last = PROMPTS["spoken_question" if kind == "mcqa" else "spoken_instruction"]
     return (*names, last) if spoken else tuple(names)
 

@@ -1,4 +1,4 @@
-"""A few questions with their sound, for the report's players: the beginning of each sound, in `samples/`."""
+"""A few questions with their audio, for the report's players: the beginning of each clip, in `samples/`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...results.files import write_atomically
 
 FOLDER = "samples"
 LONGEST_S = 30.0
-"""How much of a sound is kept: a report is one file."""
+"""How much of a clip is kept: a report is one file."""
 
 
 def chosen(questions: Sequence[Question], most: int) -> list[Question]:
@@ -33,7 +33,7 @@ def chosen(questions: Sequence[Question], most: int) -> list[Question]:
 
 
 def keep_samples(folder: Path, data: QuestionData, questions: Sequence[Question], most: int) -> list[Path]:
-    """Write the beginning of the sounds of `chosen` questions below `folder`; what cannot be read is left out.
+    """Write the beginning of the audio of `chosen` questions below `folder`; what cannot be read is left out.
 
     Raises `StorageError` if the disk refuses.
     """
@@ -45,11 +45,11 @@ def keep_samples(folder: Path, data: QuestionData, questions: Sequence[Question]
                 kept.append(path)
                 continue
             try:
-                clip = excerpt(data.audio(audio), 0.0, LONGEST_S, RATE, name=f"the sound {audio!r}")
+                clip = excerpt(data.audio(audio), 0.0, LONGEST_S, RATE, name=f"the audio {audio!r}")
                 peak = float(np.abs(clip).max()) if clip.size else 0.0
-                content = encode_flac(clip / max(1.0, peak * 1.0001), f"the sound {audio!r}", RATE)
+                content = encode_flac(clip / max(1.0, peak * 1.0001), f"the audio {audio!r}", RATE)
             except AudioError:
-                # It is counted where it was asked about; the report does without.
+                # It is counted where it failed; the report does without.
                 continue
             write_atomically(path, content)
             kept.append(path)

@@ -104,7 +104,7 @@ def _identifier() -> Any:
     try:
         langid = importlib.import_module("py3langid.langid")  # It has no types.
     except ModuleNotFoundError as error:
-        raise missing_extra("py3langid", "escucha") from error
+        raise missing_extra("py3langid", "questions") from error
     identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
     identifier.set_languages(list(_IDENTIFIED))
     return identifier
