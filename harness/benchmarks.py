@@ -10,6 +10,27 @@ from ..errors import unknown_name
 
 
 @dataclass(frozen=True, slots=True)
+class Demo:
+    """What `squtr demo --benchmark NAME` runs, on embedded data and packaged weights.
+
+    `conditions` are what is built from `source` with the options `build`; without any, `source` is evaluated as it is.
+    An item takes `clips` transcriptions per language; as many items are taken as the time allows, in multiples of
+    `step`, at least `fewest`. `next_steps` are commands to go on with; `{data}` and `{out}` are filled in.
+    """
+
+    systems: tuple[str, ...]
+    source: str
+    languages: tuple[str, ...]
+    conditions: tuple[str, ...] = ()
+    build: Mapping[str, Any] = field(default_factory=dict)
+    baselines: tuple[str, ...] = ()
+    clips: float = 1.0
+    step: int = 1
+    fewest: int = 1
+    next_steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Benchmark:
     """A row of the table.
 
@@ -17,8 +38,7 @@ class Benchmark:
     own. `metrics` are names of the registry, the main one first; a name that does not apply to a language (words in
     Chinese) is left out there. `normalizer` is the text normalizer, by language if it is a mapping (`""` is every other
     language). `groups` are the columns that scores and losses are broken down by. `build` are the defaults of
-    `squtr build --benchmark NAME`, options of the data's builder by name. `demo` is the dotted path below `harness` of
-    what `squtr demo --benchmark NAME` runs, "" without one.
+    `squtr build --benchmark NAME`, options of the data's builder by name.
     """
 
     name: str
@@ -32,7 +52,7 @@ class Benchmark:
     groups: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
     build: Mapping[str, Any] = field(default_factory=dict)
-    demo: str = ""
+    demo: Demo | None = None
 
     def normalizer_of(self, language: str) -> str:
         """The name of the text normalizer of a language."""
@@ -59,7 +79,24 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             metrics=_RETRIEVAL,
             groups=("subset", "noise_family", "rt60_s", "drr_db"),
             conditions=("clean", "low_noise", "medium_noise", "high_noise"),
-            demo="demo.retrieval",
+            demo=Demo(
+                systems=(
+                    "whisper-base + bm25",
+                    "whisper-base + dense:all-minilm-l6-v2",
+                    "whisper-base + dense:multilingual-e5-small",
+                ),
+                source="mini",
+                languages=("en", "zh", "es"),
+                conditions=("clean", "medium_noise", "high_noise", "snr_-5", "reverb", "reverb_high_noise"),
+                clips=6,
+                step=4,
+                fewest=8,
+                next_steps=(
+                    "squtr build --source mini --conditions clean snr_5 reverb_snr_5 --noise FOLDER --out data",
+                    "squtr evaluate 'whisper-base + bm25' --data data --out run",
+                    "squtr report run",
+                ),
+            ),
         ),
         Benchmark(
             name="rir_mega",
@@ -72,8 +109,28 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             normalizer={"en": "whisper", "": "default"},
             groups=("rt60_s", "drr_db"),
             conditions=("clean", "reverb"),
-            build={"sample_rate": 16_000, "rirs": "rir_mega:train", "stratify": "rt60", "splits": True},
-            demo="demo.recognition",
+            build={
+                "source": "librispeech:test-clean",
+                "conditions": ("clean", "reverb"),
+                "sample_rate": 16_000,
+                "rirs": "rir_mega:train",
+                "stratify": "rt60",
+                "splits": True,
+            },
+            demo=Demo(
+                systems=("whisper-tiny.en", "whisper-base"),
+                source="mini",
+                languages=("en",),
+                conditions=("clean", "reverb"),
+                build={"rirs": "simulated", "rirs_per_utterance": 2},
+                # Clean once and in two rooms, of the 80 % that are in the test split.
+                clips=2.4,
+                fewest=20,
+                next_steps=(
+                    "squtr evaluate whisper-base --front-ends spectral-gate wpe --data {data} --out {out}",
+                    "squtr build --benchmark rir_mega --source librispeech:test-clean --out whisper-rir-mega",
+                ),
+            ),
         ),
         Benchmark(
             name="escucha",
@@ -85,7 +142,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             metrics=_UNDERSTANDING,
             normalizer="",
             groups=("perception", "reasoning", "duration_s"),
-            demo="demo.understanding",
+            demo=Demo(
+                systems=("whisper-base + embedder:multilingual-e5-small",),
+                source="escucha_mini",
+                languages=("es",),
+                baselines=("text-only", "shuffled"),
+                next_steps=("squtr evaluate chat:MODEL --data escucha_mini --baselines text-only --out run",),
+            ),
         ),
         Benchmark("retrieval", "1", "retrieval", "Retrieval from spoken queries", metrics=_RETRIEVAL,
                   groups=("subset", *_ACOUSTIC_GROUPS)),

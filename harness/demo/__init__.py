@@ -1,0 +1,1 @@
+"""Demos: each benchmark once, on embedded data with weights that packages carry."""
