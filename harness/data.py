@@ -12,7 +12,7 @@ from ..errors import DataError, HubError, UsageError, unknown_name
 from ..loaders.conditions import STANDARD_CONDITIONS, TEXT, parse_condition
 from ..loaders.hub_retry import Backoff, Trouble, patiently
 from ..loaders.manifest import MANIFEST_NAME, Manifest, Shard
-from ..loaders.paired import BuiltData, LiveData, PairedData
+from ..loaders.data import BuiltData, LiveData, SpeechData
 from ..loaders.records import Query, SpokenQuery
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def is_release(name: str) -> bool:
 
 def open_data(
     name: str, *, configs: Sequence[str] | None = None, api: HfApi | None = None, backoff: Backoff | None = None
-) -> PairedData:
+) -> SpeechData:
     """Open data by name: a built folder, `mini`, `release:PATH`, or `ORG/NAME[@REVISION]` on the Hub.
 
     `configs` are the configs that will be evaluated, patterns such as `zh_*` included (None: all). `mini` is rendered
@@ -89,7 +89,7 @@ def _open_folder(folder: Path, name: str) -> BuiltData:
 
 
 def _open_mini(configs: Sequence[str] | None) -> LiveData:
-    from ..loaders.recipe import open_kitchen
+    from ..loaders.recipe import open_recipe
 
     # All standard conditions, whatever is asked for: rendering waits until it is read, and results of several
     # evaluations are about the same data.
@@ -98,7 +98,7 @@ def _open_mini(configs: Sequence[str] | None) -> LiveData:
         condition = config.partition("_")[2]
         if condition and condition != TEXT and not _is_pattern(config):
             conditions[parse_condition(condition).name] = None
-    return LiveData(open_kitchen(MINI, conditions=list(conditions)))
+    return LiveData(open_recipe(MINI, conditions=list(conditions)))
 
 
 def _is_pattern(config: str) -> bool:

@@ -93,6 +93,7 @@ def _manifest(opened: OpenedRecipe, *, complete: bool, shards: list[Shard]) -> M
         squtr_version=__version__,
         recipe_fingerprint=opened.recipe.fingerprint,
         recipe=opened.recipe.as_dict(),
+        benchmark=opened.recipe.benchmark,
         complete=complete,
         shards=shards,
     )

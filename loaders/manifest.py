@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import DataError
 
 MANIFEST_NAME = "manifest.json"
-SQUTR = "squtr"
+SPEECH = "speech"
+KINDS: Mapping[str, str] = {SPEECH: ".manifest:Manifest", "questions": ".questions.manifest:QuestionManifest"}
+"""Kinds of data sets, and the model of each one's manifest."""
 
 
 class _Model(BaseModel):
@@ -28,23 +32,42 @@ class Shard(_Model):
     rows: int
 
 
+class Stratum(_Model):
+    """A group of RIRs: above the first and at most the second value of `rt60_s` (and `drr_db`); null is open.
+
+    `rirs` and `rooms` count what could be drawn, `pairs` the pairs of an utterance and a RIR by split.
+    """
+
+    name: str
+    rt60_s: tuple[float | None, float | None] = (None, None)
+    drr_db: tuple[float | None, float | None] = (None, None)
+    rirs: int
+    rooms: int
+    pairs: dict[str, int]
+
+
 class Manifest(_Model):
     """The content of `manifest.json`. It holds no time and no place, so that the same recipe gives the same file.
 
     `data_folders` are where shards lie (whatever else lies there would be read as data, because configs are patterns),
-    `side_files` what a complete folder has besides.
+    `side_files` what a complete folder has besides. `benchmark` is the name of the benchmark that the data was built
+    for, "" for none. `edges` are those of the bins that results are reported by: column to values, bin i being above
+    edge i−1 and at most edge i; they are quantiles over the RIRs that could be drawn, the same for every split.
     """
 
-    data_folders: ClassVar[tuple[str, ...]] = ("corpus", "qrels", "queries")
+    data_folders: ClassVar[tuple[str, ...]] = ("corpus", "qrels", "queries", "rirs")
     side_files: ClassVar[tuple[str, ...]] = ("README.md", "eval.yaml")
 
     schema_version: Literal["1"] = "1"
-    benchmark: str = SQUTR
+    kind: str = SPEECH
+    benchmark: str = ""
     squtr_version: str
     recipe_fingerprint: str
     recipe: dict[str, Any]
     complete: bool
     shards: list[Shard]
+    edges: dict[str, list[float]] = {}
+    strata: list[Stratum] = []
 
     @property
     def subsets(self) -> dict[str, str]:
@@ -56,23 +79,61 @@ class Manifest(_Model):
         """The conditions that were built."""
         return list(self.recipe["conditions"])
 
+    @property
+    def splits(self) -> list[str]:
+        """The splits that were built."""
+        return list(self.recipe["splits"])
+
+    def below(self, folder: str, split: str = "") -> list[Shard]:
+        """The shards below a folder (relative, without the last slash), of one split if one is named."""
+        return [shard for shard in self.shards if shard.path.startswith(f"{folder}/{split}{'-' if split else ''}")]
+
     def to_json(self) -> bytes:
         """As UTF-8 JSON."""
         text = json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=2, sort_keys=True)
         return text.encode("utf-8") + b"\n"
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a built folder. Raises `DataError` if there is none or it cannot be read."""
-    path = folder / MANIFEST_NAME
-    benchmark = benchmark_of(folder)
-    if benchmark not in {SQUTR, ""}:
-        raise DataError(
-            f"{folder} holds data of the benchmark {benchmark!r}.",
-            hint="Give a folder that `squtr build --source` wrote.",
-        )
+Model = TypeVar("Model", bound=Manifest)
+
+
+def _held(folder: Path) -> Mapping[str, Any]:
+    """The manifest as it is, empty where there is none that can be read."""
     try:
-        return Manifest.model_validate_json(path.read_bytes())
+        held = json.loads((folder / MANIFEST_NAME).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return held if isinstance(held, dict) else {}
+
+
+def kind_of(folder: Path) -> str:
+    """The kind of the data set in a folder, a key of `KINDS`; "" where there is no manifest that says so."""
+    return str(_held(folder).get("kind", ""))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a folder of speech. Raises `DataError` if there is none, or it is of other data or unreadable."""
+    return read_manifest_as(Manifest, SPEECH, folder)
+
+
+def read_any_manifest(folder: Path) -> Manifest:
+    """The manifest of a built folder, whatever kind of data it holds. Raises what `read_manifest` raises."""
+    kind = kind_of(folder)
+    if kind not in KINDS:
+        return read_manifest(folder)
+    module, _, name = KINDS[kind].partition(":")
+    model = getattr(importlib.import_module(module, __package__), name)
+    return cast("Manifest", read_manifest_as(model, kind, folder))
+
+
+def read_manifest_as(model: type[Model], kind: str, folder: Path) -> Model:
+    """The manifest of a folder of this kind. Raises what `read_manifest` raises."""
+    path = folder / MANIFEST_NAME
+    held = kind_of(folder)
+    if held not in {kind, ""}:
+        raise DataError(f"{folder} holds {held}, not {kind}.", hint="Give a folder that `squtr build` wrote.")
+    try:
+        return model.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:
         raise DataError(
             f"{folder} is not a data set that squtr built: {MANIFEST_NAME} is missing.", hint="Run `squtr build` first."
@@ -81,15 +142,6 @@ def read_manifest(folder: Path) -> Manifest:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise DataError(f"{path}: {place}: {first['msg']}.", hint="Build the folder again.") from error
-
-
-def benchmark_of(folder: Path) -> str:
-    """The benchmark whose data a built folder holds, "" if it has no manifest that says so."""
-    try:
-        held = json.loads((folder / MANIFEST_NAME).read_bytes())
-    except (OSError, ValueError):
-        return ""
-    return str(held.get("benchmark", "")) if isinstance(held, dict) else ""
 
 
 def file_sha256(path: Path) -> str:

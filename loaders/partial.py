@@ -1,4 +1,4 @@
-"""A part of paired data: some queries of every subset, with the whole corpus."""
+"""A part of a data set: some utterances of every subset, with the whole corpus."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import UsageError
-from .paired import PairedData
+from .data import SpeechData
 from .recipe import choose_queries
 from .records import Document, Query, SpokenQuery
 
@@ -34,50 +34,69 @@ def part_name(limit: int, fraction: float, seed: int) -> str:
 
 
 class PartialData:
-    """At most `limit` queries of every subset (0: all), or a `fraction` of them (rounded up), of `data`.
+    """At most `limit` utterances of every subset (0: all), or a `fraction` of them (rounded up), of `data`.
 
-    They are drawn by the keyed rule of `choose_queries`, stratified by group, so the same part is taken everywhere.
-    A part of which all is taken is still marked as what it is: `totals` says how many queries there were.
+    They are drawn by the keyed rule of `choose_queries`, stratified by group, so the same part is taken everywhere; of
+    each, all rows are taken. A part of which all is taken is still marked as what it is: `total` says how many
+    utterances there were.
     """
 
-    def __init__(self, data: PairedData, *, limit: int = 0, fraction: float = 1.0, seed: int = 0) -> None:
+    # The rows taken lie far from each other: a wide window would read many that are not taken.
+    rows_at_once = 64
+
+    def __init__(self, data: SpeechData, *, limit: int = 0, fraction: float = 1.0, seed: int = 0) -> None:
         check_part(limit, fraction)
         self._data = data
         self.recipe: Mapping[str, Any] = data.recipe
         self.revision = data.revision
         self.manifest_sha256 = data.manifest_sha256
+        self.benchmark = data.benchmark
+        self.split = data.split
         self.subsets: Mapping[str, str] = data.subsets
         self.conditions: Sequence[str] = data.conditions
-        # Its clips lie apart: a wide window would read many that are not taken.
-        self.rows_at_once = 64
+        self.edges = data.edges
         self._limit, self._fraction, self._seed = limit, fraction, seed
-        self._chosen: dict[str, tuple[list[Query], list[int], int]] = {}
+        self._chosen: dict[str, tuple[list[Query], int]] = {}
+        self._rows: dict[tuple[str, str], tuple[list[Query], list[int]]] = {}
 
-    def _choice(self, subset: str) -> tuple[list[Query], list[int], int]:
-        """The queries taken, their positions in the whole, and how many there were."""
+    def _choice(self, subset: str) -> tuple[list[Query], int]:
+        """The utterances taken, and how many there were."""
         if subset not in self._chosen:
             every = self._data.queries(subset)
             number = math.ceil(len(every) * self._fraction)
             if self._limit:
                 number = min(number, self._limit)
-            taken = choose_queries(every, number, self._seed) if number else []
-            ids = {query.id for query in taken}
-            places = [i for i, query in enumerate(every) if query.id in ids]
-            self._chosen[subset] = taken, places, len(every)
+            self._chosen[subset] = choose_queries(every, number, self._seed) if number else [], len(every)
         return self._chosen[subset]
 
+    def _taken(self, subset: str, condition: str) -> tuple[list[Query], list[int]]:
+        """The rows taken, and their positions in the whole."""
+        if (subset, condition) not in self._rows:
+            ids = {query.id for query in self.queries(subset)}
+            taken = [(row, i) for i, row in enumerate(self._data.rows(subset, condition)) if row.utterance in ids]
+            self._rows[subset, condition] = [row for row, _ in taken], [i for _, i in taken]
+        return self._rows[subset, condition]
+
     def total(self, subset: str) -> int:
-        """How many queries the whole subset has."""
-        return self._choice(subset)[2]
+        """How many utterances the whole subset has."""
+        return self._choice(subset)[1]
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The typed queries that are taken."""
+        """The utterances that are taken."""
         return self._choice(subset)[0]
 
+    def rows(self, subset: str, condition: str) -> Sequence[Query]:
+        """The rows of the utterances that are taken."""
+        return self._taken(subset, condition)[0]
+
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
-        """The spoken queries that are taken: positions `start` to `stop` among them."""
-        for first, last in _runs(self._choice(subset)[1][start:stop]):
+        """The spoken rows that are taken: positions `start` to `stop` among them."""
+        for first, last in _runs(self._taken(subset, condition)[1][start:stop]):
             yield from self._data.spoken(subset, condition, start=first, stop=last)
+
+    def has_corpus(self, subset: str) -> bool:
+        """Whether there are documents to retrieve."""
+        return self._data.has_corpus(subset)
 
     def documents(self, subset: str) -> Sequence[Document]:
         """The whole corpus."""

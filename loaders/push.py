@@ -13,8 +13,7 @@ from .. import __version__
 from ..errors import HubError, IntegrityError, UsageError
 from .card import REPOSITORY_PLACEHOLDER
 from .hub_retry import Backoff, Result, Trouble, patiently
-from .manifest import MANIFEST_NAME, Manifest
-from .rir_mega.manifest import read_any_manifest
+from .manifest import MANIFEST_NAME, Manifest, read_any_manifest
 from .shard_checks import CARD_NAME, Progress, check_shards, is_shard_path
 
 if TYPE_CHECKING:

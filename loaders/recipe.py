@@ -12,7 +12,7 @@ from ..errors import UsageError, unknown_name
 from .banks import load_noise_bank, load_rir_bank
 from .conditions import TEXT, Condition, parse_condition
 from .keyed import RECIPE_VERSION, keyed_seed
-from .records import Query, Source
+from .records import SAMPLE_RATE, Query, Source
 from .render import StepContext
 from .sources import load_source
 
@@ -42,11 +42,14 @@ class Recipe:
     seed: int
     level: Level
     limit: int
+    splits: tuple[str, ...] = ("test",)
+    sample_rate: int = SAMPLE_RATE
+    benchmark: str = ""
     recipe_version: str = RECIPE_VERSION
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON object."""
-        return {**asdict(self), "subsets": dict(self.subsets), "conditions": list(self.conditions)}
+        return {**asdict(self), "subsets": dict(self.subsets), "conditions": list(self.conditions), "splits": list(self.splits)}
 
     @property
     def fingerprint(self) -> str:
@@ -118,6 +121,7 @@ def open_recipe(
     seed: int = 0,
     level: str = "whole",
     limit: int = 0,
+    benchmark: str = "",
 ) -> OpenedRecipe:
     """Open source (a name, or a source that is open) and banks, check every choice, and fix the recipe.
 
@@ -155,6 +159,7 @@ def open_recipe(
         seed=seed,
         level=level,
         limit=limit,
+        benchmark=benchmark or getattr(opened, "benchmark", ""),
     )
     return OpenedRecipe(recipe, opened, StepContext(noise_bank, rir_bank, seed=seed, level=recipe.level))
 

@@ -10,17 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 Samples = NDArray[np.float32]
-"""Mono sound, shape (T,), float32, nominally within [-1, 1]."""
+"""Mono audio, shape (T,), float32, nominally within [-1, 1]."""
 
 SAMPLE_RATE = 24_000
-"""Sample rate of everything that squtr stores, in Hz (SQuTR, arXiv 2602.12783, section 3.2)."""
+"""Sample rate of stored audio in Hz unless a recipe has another (SQuTR, arXiv 2602.12783, section 3.2)."""
 
 NAN = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A typed query. `id` is unique within its subset and is the same in every condition."""
+    """A typed query, or the transcript of an utterance. `id` is unique within its subset.
+
+    It is the same in every condition, but where an utterance has several RIRs: then a row's `id` is
+    `<utterance>@<rir>`, and `utterance_id` names the utterance.
+    """
 
     id: str
     subset: str
@@ -28,6 +32,12 @@ class Query:
     text: str
     group: str = ""
     """What to stratify by when only some queries are taken (for `mini`: its domain); "" if nothing."""
+    utterance_id: str = ""
+
+    @property
+    def utterance(self) -> str:
+        """The id of the utterance: its own unless `utterance_id` says another."""
+        return self.utterance_id or self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +65,9 @@ class Qrel:
 
 @dataclass(frozen=True, slots=True)
 class CleanSpeech:
-    """A query spoken without noise or room.
+    """A query spoken without noise or reverberation.
 
-    `samples` is (T,) float32 at `SAMPLE_RATE`. `tts_error_rate` is the WER (CER for zh) of a named recognizer on this
+    `samples` is (T,) float32 at `SAMPLE_RATE` (or at the rate that was asked for). `tts_error_rate` is the WER (CER for zh) of a named ASR model on this
     clip, NaN if not measured or not synthetic.
     """
 
@@ -71,10 +81,17 @@ class CleanSpeech:
 class SpokenQuery:
     """One row of a built data set: one utterance under one condition.
 
-    `audio` is a complete 24 kHz mono FLAC file (16 bit). What does not apply is NaN for numbers and "" for strings.
-    Times in s, levels in dB. `snr_db` is the level asked for over the whole clip, `snr_active_db` the one measured over
-    the active part of the speech. `onset_samples` is the direct path that was cut from the room (0 without a room).
-    `gain_db` is the joint gain that kept the peak at or below 0.9 (0 when none was needed).
+    `audio` is a complete mono FLAC file (16 bit) at the recipe's rate. What does not apply is NaN for numbers and "" for
+    strings. Times in s, levels in dB.
+
+    - `utterance_id`: pairs the rows of one utterance across conditions and RIRs; the same as `id` but where an
+      utterance has several RIRs.
+    - `snr_db`: the SNR asked for; `snr_active_db`: the one measured over the active part of the speech.
+    - `rt60_s` (with `rt60_method` "T30" or "T20"), `edt_s`, `drr_db`, `c50_db`, `c80_db`: measured on the whole RIR (see
+      `rir_measures`); `source_rt60_s`, `source_drr_db`, `source_c50_db`: what its publisher says.
+    - `room_id`: the room of the RIR; `stratum`: the group of RIRs that it was drawn from.
+    - `onset_samples`: what was cut from the RIR before its direct path (0 without a RIR).
+    - `gain_db`: the joint gain that kept the peak at or below 0.9 (0 when none was needed).
     """
 
     id: str
@@ -84,21 +101,34 @@ class SpokenQuery:
     audio: bytes
     duration_s: float
     condition: str
+    utterance_id: str = ""
     snr_db: float = NAN
     snr_active_db: float = NAN
     noise_id: str = ""
     noise_family: str = ""
     noise_offset_s: float = NAN
     rir_id: str = ""
+    room_id: str = ""
     rt60_s: float = NAN
+    rt60_method: str = ""
+    edt_s: float = NAN
     drr_db: float = NAN
     c50_db: float = NAN
+    c80_db: float = NAN
+    source_rt60_s: float = NAN
+    source_drr_db: float = NAN
+    source_c50_db: float = NAN
+    stratum: str = ""
     onset_samples: int = 0
     gain_db: float = 0.0
     speaker: str = ""
     voice: str = ""
     tts_error_rate: float = NAN
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.utterance_id:
+            object.__setattr__(self, "utterance_id", self.id)
 
 
 class Source(Protocol):

@@ -30,7 +30,8 @@ ROWS_PER_TABLE = 32
 QUERY_COLUMNS = tuple(field.name for field in fields(SpokenQuery))
 _INTEGERS = {"onset_samples", "seed"}
 _TEXTS = {
-    "id", "subset", "language", "text", "condition", "noise_id", "noise_family", "rir_id", "speaker", "voice",
+    "id", "subset", "language", "text", "condition", "utterance_id", "noise_id", "noise_family", "rir_id", "room_id",
+    "rt60_method", "stratum", "speaker", "voice",
 }  # fmt: skip
 
 

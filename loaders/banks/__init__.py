@@ -23,7 +23,7 @@ from typing import Any, cast
 
 from ...errors import DataError, UsageError, unknown_name
 from ..sources.names import SourceName, parse_source_name
-from .catalog import CATALOGUE, Kind, bank_folder
+from .catalog import CATALOG, Kind, bank_folder
 from .protocols import NoiseBank, NoiseInfo, RirBank
 
 __all__ = ["NOISE_BANKS", "RIR_BANKS", "NoiseBank", "NoiseInfo", "RirBank", "load_noise_bank", "load_rir_bank"]
@@ -51,7 +51,7 @@ class _Openers:
 
     @property
     def known(self) -> list[str]:
-        return [*self.embedded, *(name for name, spec in CATALOGUE.items() if spec.kind == self.kind)]
+        return [*self.embedded, *(name for name, spec in CATALOG.items() if spec.kind == self.kind)]
 
 
 _NOISES = _Openers("noise", "noise bank", NOISE_BANKS, "folder:FolderNoises", "hub:HubNoises", "joined:JoinedNoises")
@@ -90,7 +90,7 @@ def _open(name: str | Path, channel: int | None, openers: _Openers) -> Any:
             return _named(openers.hub)(_parse(name, openers), channel)
         if "+" in name and not Path(name).exists():
             return _named(openers.joined)([_open(part, channel, openers) for part in name.split("+")])
-        if kind in CATALOGUE:
+        if kind in CATALOG:
             return _cataloged(_parse(name, openers), channel, openers)
     bank = _named(openers.folder)(_folder(name, openers), channel)
     bank.files()
@@ -98,7 +98,7 @@ def _open(name: str | Path, channel: int | None, openers: _Openers) -> Any:
 
 
 def _cataloged(name: SourceName, channel: int | None, openers: _Openers) -> Any:
-    spec = CATALOGUE[name.kind]
+    spec = CATALOG[name.kind]
     if spec.kind != openers.kind:
         raise unknown_name(openers.label, name.kind, openers.known)
     known = BANK_OPTIONS.get(spec.name, ())

@@ -96,7 +96,7 @@ class BankSpec:
         return f"{base.rstrip('/')}/{file.name}" if base else f"{self.base_url}{file.name}{self.url_suffix}"
 
 
-CATALOGUE: dict[str, BankSpec] = {
+CATALOG: dict[str, BankSpec] = {
     spec.name: spec
     for spec in (
         BankSpec(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .catalog import CATALOGUE, DEMAND_CHANNELS, DEMAND_ENVIRONMENTS, not_fetched
+from .catalog import CATALOG, DEMAND_CHANNELS, DEMAND_ENVIRONMENTS, not_fetched
 from .folder import FolderNoises, walk_sounds
 from .protocols import NoiseInfo
 
@@ -27,7 +27,7 @@ class DemandNoises(FolderNoises):
     name = "demand"
 
     def __init__(self, folder: Path, channel: int | None = None) -> None:
-        super().__init__(folder, channel, CATALOGUE[self.name].license)
+        super().__init__(folder, channel, CATALOG[self.name].license)
 
     def _find(self) -> dict[str, Path]:
         found: dict[str, Path] = {}
@@ -40,7 +40,7 @@ class DemandNoises(FolderNoises):
         missing = [noise_id for noise_id in wanted if noise_id not in found]
         if missing:
             lacks = f"lacks {len(missing)} of its {len(wanted)} files, the first {missing[0]}" if found else ""
-            raise not_fetched(CATALOGUE[self.name], self._folder, lacks)
+            raise not_fetched(CATALOG[self.name], self._folder, lacks)
         return dict(sorted(found.items()))
 
     def noises(self) -> tuple[NoiseInfo, ...]:

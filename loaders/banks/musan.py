@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .catalog import CATALOGUE, not_fetched
+from .catalog import CATALOG, not_fetched
 from .folder import FolderNoises, walk_sounds
 from .protocols import NoiseInfo
 
@@ -18,13 +18,13 @@ class MusanNoises(FolderNoises):
     name = "musan"
 
     def __init__(self, folder: Path, channel: int | None = None) -> None:
-        super().__init__(folder, channel, CATALOGUE[self.name].license)
+        super().__init__(folder, channel, CATALOG[self.name].license)
 
     def _find(self) -> dict[str, Path]:
         # Speech and music lie beside the noise where the whole corpus was unpacked.
         found = {f"musan_{p.stem}": p for p in walk_sounds(self._folder) if p.stem.startswith("noise-")}
         if not found:
-            raise not_fetched(CATALOGUE[self.name], self._folder, "")
+            raise not_fetched(CATALOG[self.name], self._folder, "")
         return dict(sorted(found.items()))
 
     def noises(self) -> tuple[NoiseInfo, ...]:

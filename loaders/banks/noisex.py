@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import AudioError
 from ..records import Samples
-from .catalog import CATALOGUE, not_fetched
+from .catalog import CATALOG, not_fetched
 from .folder import FolderNoises, walk_sounds
 from .protocols import NoiseInfo
 
@@ -26,7 +26,7 @@ class NoisexBabble(FolderNoises):
     name = "noisex"
 
     def __init__(self, folder: Path, channel: int | None = None) -> None:
-        super().__init__(folder, channel, CATALOGUE[self.name].license)
+        super().__init__(folder, channel, CATALOG[self.name].license)
 
     def _find(self) -> dict[str, Path]:
         published = self._folder / "babble.mat"
@@ -35,7 +35,7 @@ class NoisexBabble(FolderNoises):
         for path in walk_sounds(self._folder):
             if path.stem.lower() == "babble":
                 return {"noisex_babble": path}
-        raise not_fetched(CATALOGUE[self.name], self._folder, "")
+        raise not_fetched(CATALOG[self.name], self._folder, "")
 
     def noises(self) -> tuple[NoiseInfo, ...]:
         """The one noise. Raises `DataError` that says how to fetch it."""

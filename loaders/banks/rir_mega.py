@@ -17,7 +17,7 @@ from typing import Any
 
 from ...errors import DataError, unknown_name
 from ..records import NAN
-from .catalog import CATALOGUE, not_fetched
+from .catalog import CATALOG, not_fetched
 from .folder import FolderRirs, walk_sounds
 
 OWN_VALUES = {
@@ -47,7 +47,7 @@ class RirMegaRirs(FolderRirs):
     """
 
     def __init__(self, folder: Path, channel: int | None = None, split: str = "") -> None:
-        super().__init__(folder, channel, CATALOGUE["rir_mega"].license)
+        super().__init__(folder, channel, CATALOG["rir_mega"].license)
         self._split = split
         self._rows: dict[str, dict[str, object]] | None = None
 
@@ -93,7 +93,7 @@ class RirMegaRirs(FolderRirs):
             if first is not path and not filecmp.cmp(first, path, shallow=False):
                 raise DataError(f"{first} and {path} share an id but differ.", hint="Remove one, or fetch again.")
         if not found:
-            raise not_fetched(CATALOGUE["rir_mega"], self._folder, "")
+            raise not_fetched(CATALOG["rir_mega"], self._folder, "")
         if self._split:
             rows = self._metadata()
             splits = {str(row.get("split") or "") for row in rows.values()}
@@ -101,7 +101,7 @@ class RirMegaRirs(FolderRirs):
                 raise unknown_name("split of rir_mega:", self._split, splits - {""})
             found = {k: path for k, path in found.items() if rows.get(k, {}).get("split") == self._split}
             if not found:
-                raise not_fetched(CATALOGUE["rir_mega"], self._folder, f"has no response of the split {self._split!r}")
+                raise not_fetched(CATALOG["rir_mega"], self._folder, f"has no response of the split {self._split!r}")
         return dict(sorted(found.items()))
 
     def _metadata(self) -> dict[str, dict[str, object]]:

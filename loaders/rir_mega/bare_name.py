@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 
 from ...errors import UsageError, unknown_name
 from ..home import data_folder
-from ..manifest import MANIFEST_NAME, benchmark_of
+from ..manifest import MANIFEST_NAME
 from ..rows import ROWS_PER_TABLE, batches
 from .data import RirMegaData
-from .manifest import FOLDER, RIR_MEGA, ROOMS_FOLDER
+from .manifest import FOLDER, RIR_MEGA, ROOMS_FOLDER, benchmark_of
 from .plan import SPLITS
 from .published import PUBLISHED, PublishedData, fingerprint, open_published
 from .recipe import OpenedPairs, open_pairs

@@ -137,7 +137,7 @@ def _manifest(opened: OpenedPairs, *, complete: bool, shards: list[Shard]) -> Pa
         shards=shards,
         edges=plan.strata.edges,
         strata=[Stratum.model_validate(row) for row in plan.table()],
-        splits=splits,
+        pair_splits=splits,
     )
 
 

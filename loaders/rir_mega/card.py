@@ -31,7 +31,7 @@ def pair_card(manifest: PairManifest, folder: Path) -> str:
         languages="\n".join(f"- {language}" for language in dict.fromkeys(manifest.subsets.values())),
         license="\n".join(_license(recipe)),
         pretty_name=json.dumps(f"{recipe['speech']}, clean and in rooms of {recipe['rirs']}", ensure_ascii=False),
-        size=size_category(sum(split.pairs for split in manifest.splits.values())),
+        size=size_category(sum(split.pairs for split in manifest.pair_splits.values())),
         speech=recipe["speech"],
         speech_version=recipe["speech_version"],
         rirs=recipe["rirs"],
@@ -84,7 +84,7 @@ def _licenses(recipe: dict[str, Any]) -> list[str]:
 
 def _splits(manifest: PairManifest, folder: Path) -> list[str]:
     lines = []
-    for name, split in manifest.splits.items():
+    for name, split in manifest.pair_splits.items():
         table = pq.read_table(
             [folder / s.path for s in manifest.shards if s.path.startswith(f"{FOLDER}/{name}-")],
             columns=["duration_s", "reverb_duration_s", "rt60_s", "drr_db"],

@@ -73,7 +73,7 @@ def examine_pairs(folder: Path, *, sample: int = SAMPLE, progress: Progress | No
         fingerprint=manifest.recipe_fingerprint,
         shards=len(manifest.shards),
         bytes=sum(shard.bytes for shard in manifest.shards),
-        pairs=sum(split.pairs for split in manifest.splits.values()),
+        pairs=sum(split.pairs for split in manifest.pair_splits.values()),
         decoded=decoded,
         findings=tuple(findings),
     )
@@ -137,7 +137,7 @@ class _Tables:
         return table
 
     def _split(self, split: str, table: pa.Table) -> None:
-        place, said = f"{FOLDER}/{split}", self.manifest.splits.get(split)
+        place, said = f"{FOLDER}/{split}", self.manifest.pair_splits.get(split)
         if said is None:
             self._add("value", place, f"the manifest does not know the split {split}")
             return

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from ...errors import DataError, unknown_name
 from ..manifest import MANIFEST_NAME, Shard
-from ..paired import rows_between
+from ..data import rows_between
 from ..records import NAN, SpokenQuery
 from .manifest import FOLDER, ROOMS_FOLDER, PairManifest, Stratum, read_pair_manifest
 from .plan import SPLITS
@@ -91,7 +91,7 @@ class RirMegaData:
         self.revision: str = self.manifest.recipe_fingerprint
         self.edges: Mapping[str, Sequence[float]] = self.manifest.edges
         self.strata: Sequence[Stratum] = self.manifest.strata
-        self.splits: Mapping[str, int] = {name: self.manifest.splits[name].pairs for name in SPLITS}
+        self.splits: Mapping[str, int] = {name: self.manifest.pair_splits[name].pairs for name in SPLITS}
         self.languages: Sequence[str] = tuple(dict.fromkeys(self.manifest.subsets.values()))
 
     @cached_property

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
-from ..manifest import benchmark_of
+from .manifest import benchmark_of
 from ..sources.names import COMMIT
 from .data import RirMegaData
 from .manifest import RIR_MEGA

@@ -33,8 +33,9 @@ TABLES = ("corpus", "queries", "qrels", "speech")
 class CollectionSource:
     """A collection folder as a source. Tables are read and checked when first needed, sound on demand."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, benchmark: str = "") -> None:
         self.root = root
+        self.benchmark = benchmark
         self._queries: dict[str, list[Query]] = {}
         self._documents: dict[str, list[Document]] = {}
         self._clips: dict[str, dict[str, Clip]] = {}
@@ -147,7 +148,7 @@ class CollectionSource:
 
 def open_mini(_: SourceName) -> CollectionSource:
     """The embedded collection."""
-    return CollectionSource(Path(__file__).resolve().parent.parent / "data" / "mini")
+    return CollectionSource(Path(__file__).resolve().parent.parent / "data" / "mini", "squtr")
 
 
 def open_collection(name: SourceName) -> CollectionSource:

@@ -98,6 +98,8 @@ class PublishedClip:
 class ReleaseSource:
     """The release in a tree of files. Tables are read when first needed, documents streamed, sound read singly."""
 
+    benchmark = "squtr"
+
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._queries: dict[str, list[Query]] = {}

@@ -33,7 +33,7 @@ class _Sound:
 
 
 class ReleaseData:
-    """`PairedData` over a release. Conditions are those that every chosen subset has recordings of.
+    """`SpeechData` of a release. Conditions are those that every chosen subset has recordings of.
 
     The published sound is passed on as it is, without loss where it has 16 bits at 24 kHz: nothing is mixed, leveled
     or checked for silence (only what 16 bits cannot hold is turned down, see `gain_db`). A clip that is missing comes
@@ -42,6 +42,9 @@ class ReleaseData:
     """
 
     manifest_sha256 = ""
+    benchmark = ReleaseSource.benchmark
+    split = "test"
+    edges: Mapping[str, Sequence[float]] = MappingProxyType({})
 
     def __init__(
         self,
@@ -93,6 +96,9 @@ class ReleaseData:
             "rirs": "",
             "limit": self._limit,
             "seed": self._seed,
+            "splits": ["test"],
+            "sample_rate": SAMPLE_RATE,
+            "benchmark": self.benchmark,
         }
 
     @cached_property
@@ -109,6 +115,17 @@ class ReleaseData:
         """The typed queries that are taken."""
         self._check(subset)
         return choose_queries(self.source.queries(subset), self._limit, self._seed)
+
+    def rows(self, subset: str, condition: str) -> Sequence[Query]:
+        """The queries: each has one recording under every condition."""
+        if condition not in self._arms:
+            raise unknown_name("condition of the release:", condition, self._arms)
+        return self.queries(subset)
+
+    def has_corpus(self, subset: str) -> bool:
+        """A release has a corpus for every subset."""
+        self._check(subset)
+        return True
 
     def documents(self, subset: str) -> Corpus:
         """The corpus, read once for all that hold it at the same time. Each text is held once."""

@@ -74,6 +74,11 @@ def number_or_none(value: float) -> float | None:
     return None if math.isnan(value) else round(value, 6)
 
 
+def is_speech_folder(folder: Path) -> bool:
+    """Whether speech was synthesized into a folder."""
+    return (folder / JOURNAL).is_file()
+
+
 class SpeechFolder:
     """The folder at `root`, which is made when something is written."""
 

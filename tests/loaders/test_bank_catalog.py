@@ -10,7 +10,7 @@ import soundfile
 
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
 from squtr.loaders.banks import load_noise_bank, load_rir_bank
-from squtr.loaders.banks.catalog import CATALOGUE, DEMAND_ENVIRONMENTS, bank_folder
+from squtr.loaders.banks.catalog import CATALOG, DEMAND_ENVIRONMENTS, bank_folder
 from squtr.loaders.conditions import parse_condition
 from squtr.loaders.licenses import OTHER, merge_licenses
 from squtr.loaders.recipe import open_recipe
@@ -40,7 +40,7 @@ def make_demand(folder, pattern="{0}/ch{1:02d}.wav"):
 
 
 def test_the_catalog_is_consistent():
-    for name, spec in CATALOGUE.items():
+    for name, spec in CATALOG.items():
         assert spec.name == name
         assert spec.license == "unknown" or merge_licenses([spec.license]) != OTHER
         assert bool(spec.repository) != bool(spec.variants)
@@ -49,7 +49,7 @@ def test_the_catalog_is_consistent():
             for file in files:
                 assert spec.url(file).startswith(("https://", "http://"))
                 assert file.checksum == "" or len(file.checksum) == len("md5:") + 32
-    demand = CATALOGUE["demand"]
+    demand = CATALOG["demand"]
     assert [len(files) for files in demand.variants.values()] == [16, 16]
     assert demand.url(demand.files()[11]) == "https://zenodo.org/records/1227121/files/SCAFE_48k.zip?download=1"
     assert demand.url(demand.files("16k")[0], "http://mirror/x/") == "http://mirror/x/DKITCHEN_16k.zip"

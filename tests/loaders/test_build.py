@@ -19,7 +19,7 @@ from squtr.loaders import engines as engines_module
 from squtr.loaders.audio import pcm_sha256
 from squtr.loaders.build import build, count_clips
 from squtr.loaders.manifest import MANIFEST_NAME, file_sha256, read_manifest
-from squtr.loaders.paired import BuiltData, LiveData
+from squtr.loaders.data import BuiltData, LiveData
 from squtr.loaders.recipe import OpenedRecipe, open_recipe
 
 from .collections_for_tests import make_collection

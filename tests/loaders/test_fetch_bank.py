@@ -13,7 +13,7 @@ import soundfile
 
 from squtr.errors import FetchError, HubError, IntegrityError, UnknownNameError
 from squtr.loaders.banks import load_noise_bank
-from squtr.loaders.banks.catalog import CATALOGUE, DEMAND_ENVIRONMENTS, bank_folder
+from squtr.loaders.banks.catalog import CATALOG, DEMAND_ENVIRONMENTS, bank_folder
 from squtr.loaders.banks.fetch import fetch_bank, where_from
 
 from .web_for_tests import serve
@@ -49,7 +49,7 @@ def web(tmp_path, monkeypatch):
 
 
 def fetch(web, name="demand", **options):
-    return fetch_bank(CATALOGUE[name], base_url=web.address, **OPTIONS, **options)
+    return fetch_bank(CATALOG[name], base_url=web.address, **OPTIONS, **options)
 
 
 def test_demand_arrives_and_is_a_bank(web):
@@ -142,7 +142,7 @@ def test_only_the_noise_of_musan_is_unpacked(web):
     with pytest.raises(IntegrityError, match="md5"):
         fetch(web, "musan")
     digest = hashlib.md5(web.files["musan.tar.gz"]).hexdigest()
-    spec = CATALOGUE["musan"]
+    spec = CATALOG["musan"]
     file = replace(spec.files()[0], checksum=f"md5:{digest}")
     fetched = fetch_bank(replace(spec, variants={"all": (file,)}), base_url=web.address, **OPTIONS)
     assert fetched.files[0].checked == "md5"
@@ -158,11 +158,11 @@ def test_a_file_that_is_no_archive_stays_as_it_is(web):
 
 
 def test_where_to_get_the_files_by_hand(tmp_path):
-    text = where_from(CATALOGUE["demand"], tmp_path)
+    text = where_from(CATALOG["demand"], tmp_path)
     assert text.count("https://zenodo.org/records/1227121/files/") == 16
     assert str(tmp_path) in text
-    assert "md5:95daf4df678e13b120e14211e6d89571" in where_from(CATALOGUE["demand"], tmp_path, "16k")
-    assert "mandipgoswami/rirmega at the commit fb74c5a" in where_from(CATALOGUE["rir_mega"], tmp_path)
+    assert "md5:95daf4df678e13b120e14211e6d89571" in where_from(CATALOG["demand"], tmp_path, "16k")
+    assert "mandipgoswami/rirmega at the commit fb74c5a" in where_from(CATALOG["rir_mega"], tmp_path)
 
 
 def test_a_repository_comes_through_the_client_of_the_hub(tmp_path, monkeypatch):
@@ -173,15 +173,15 @@ def test_a_repository_comes_through_the_client_of_the_hub(tmp_path, monkeypatch)
         return str(options["local_dir"])
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
-    fetched = fetch_bank(CATALOGUE["rir_mega"], tmp_path)
+    fetched = fetch_bank(CATALOG["rir_mega"], tmp_path)
     assert asked["repository"] == "mandipgoswami/rirmega"
     assert asked["repo_type"] == "dataset"
-    assert asked["revision"] == CATALOGUE["rir_mega"].revision
+    assert asked["revision"] == CATALOG["rir_mega"].revision
     assert fetched.new == ("mandipgoswami/rirmega",)
 
 
 def test_no_hub(tmp_path):
     # The tests run with the Hub switched off.
     with pytest.raises(HubError, match="mandipgoswami/rirmega cannot be fetched") as caught:
-        fetch_bank(CATALOGUE["rir_mega"], tmp_path / "r")
+        fetch_bank(CATALOG["rir_mega"], tmp_path / "r")
     assert f"put its files into {tmp_path / 'r'}" in caught.value.hint

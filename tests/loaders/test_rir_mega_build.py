@@ -13,7 +13,7 @@ import pytest
 from squtr.errors import AudioError, DataError, RecipeMismatchError, UnknownNameError
 from squtr.loaders.audio import encode_flac
 from squtr.loaders.manifest import benchmark_of, read_manifest
-from squtr.loaders.paired import BuiltData
+from squtr.loaders.data import BuiltData
 from squtr.loaders.rir_mega import build as module
 from squtr.loaders.rir_mega.build import build_pairs, count_pairs
 from squtr.loaders.rir_mega.checks import causal_share, examine_pairs

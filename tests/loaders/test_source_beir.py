@@ -12,7 +12,7 @@ import pytest
 import squtr
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
 from squtr.loaders.build import build
-from squtr.loaders.paired import BuiltData
+from squtr.loaders.data import BuiltData
 from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Qrel
 from squtr.loaders.sources import digests, load_source

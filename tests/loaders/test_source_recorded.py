@@ -13,7 +13,7 @@ import soundfile
 
 from squtr.errors import AudioError, DataError, SqutrError, UnknownNameError
 from squtr.loaders.build import build
-from squtr.loaders.paired import BuiltData
+from squtr.loaders.data import BuiltData
 from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Query
 from squtr.loaders.sources import load_source

@@ -20,7 +20,7 @@ from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
 from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.evaluation.system import Cascade
 from squtr.loaders.build import build
-from squtr.loaders.paired import BuiltData, PairedData
+from squtr.loaders.data import BuiltData, SpeechData
 from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Document, Qrel
 from squtr.loaders.sources import load_source
@@ -219,7 +219,7 @@ def test_built_from_the_zip_with_other_noise(published: Path, tmp_path: Path) ->
 
 
 def test_as_published(published: Path) -> None:
-    data: PairedData = ReleaseData(opened(published))
+    data: SpeechData = ReleaseData(opened(published))
     assert tuple(data.conditions) == ("clean", "low_noise", "medium_noise", "high_noise")
     assert data.recipe["noise"] == "as published"
     rows = list(data.spoken("fiqa", "high_noise"))

@@ -1,0 +1,315 @@
+"""One split of a data set of speech as the harness reads it: a built folder, or a recipe rendered on the fly."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import DataError, UsageError, unknown_name
+from .conditions import parse_condition
+from .corpus import Corpus
+from .corpus_parquet import ParquetRows
+from .manifest import MANIFEST_NAME, Manifest, Shard, read_manifest
+from .recipe import OpenedRecipe
+from .records import Document, Query, SpokenQuery
+from .rows import QUERY_COLUMNS, ROWS_PER_TABLE, render_rows
+
+TEST = "test"
+
+
+class SpeechData(Protocol):
+    """Utterances under several conditions, and where they are queries, their corpora and judgments: one split."""
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """What decides the data, as JSON object (see `Recipe`)."""
+        ...
+
+    @property
+    def revision(self) -> str:
+        """The fingerprint of the recipe, or the commit."""
+        ...
+
+    @property
+    def manifest_sha256(self) -> str:
+        """The sha256 of `manifest.json`, "" for data that was not built."""
+        ...
+
+    @property
+    def benchmark(self) -> str:
+        """The name of the benchmark that the data is made for, "" for none."""
+        ...
+
+    @property
+    def split(self) -> str:
+        """The split at hand."""
+        ...
+
+    @property
+    def subsets(self) -> Mapping[str, str]:
+        """Subset name to language."""
+        ...
+
+    @property
+    def conditions(self) -> Sequence[str]:
+        """The conditions at hand."""
+        ...
+
+    @property
+    def edges(self) -> Mapping[str, Sequence[float]]:
+        """Edges of bins that are fixed in the data (see `Manifest`) by row column, {} for none."""
+        ...
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The utterances (typed queries), with unique ids."""
+        ...
+
+    def rows(self, subset: str, condition: str) -> Sequence[Query]:
+        """The rows of a condition in order; where an utterance has several RIRs, one for each (see `Query`)."""
+        ...
+
+    def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
+        """The spoken rows in the order of `rows`: those at positions `start` to `stop` (not included) of it."""
+        ...
+
+    def has_corpus(self, subset: str) -> bool:
+        """Whether there are documents to retrieve."""
+        ...
+
+    def documents(self, subset: str) -> Sequence[Document]:
+        """The corpus; empty for speech with transcripts alone."""
+        ...
+
+    def qrels(self, subset: str) -> dict[str, dict[str, int]]:
+        """Grades by query id and document id."""
+        ...
+
+
+class LiveData:
+    """A recipe rendered when it is read.
+
+    `rows_at_once` is how many rows a reader should ask for together: what it does not need is not rendered.
+    """
+
+    rows_at_once = 64
+    manifest_sha256 = ""
+
+    def __init__(self, opened: OpenedRecipe, split: str = TEST, *, workers: int = 0) -> None:
+        if split not in opened.recipe.splits:
+            raise unknown_name("split", split, opened.recipe.splits)
+        self._opened = opened
+        self._workers = workers or os.cpu_count() or 1
+        self.split = split
+        self.recipe: Mapping[str, Any] = opened.recipe.as_dict()
+        self.revision = opened.recipe.fingerprint
+        self.benchmark = opened.recipe.benchmark
+        self.subsets: Mapping[str, str] = dict(opened.recipe.subsets)
+        self.conditions: Sequence[str] = opened.recipe.conditions
+        self.edges: Mapping[str, Sequence[float]] = {}
+        self._corpora: WeakValueDictionary[str, Corpus] = WeakValueDictionary()
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The utterances that the recipe takes."""
+        return self._opened.queries(subset)
+
+    def rows(self, subset: str, condition: str) -> Sequence[Query]:
+        """The rows of a condition."""
+        parse_condition(condition)
+        return self._opened.queries(subset)
+
+    def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
+        """Render the rows at positions `start` to `stop`."""
+        queries = self._opened.queries(subset)[start:stop]
+        return render_rows(self._opened, parse_condition(condition), queries, workers=self._workers)
+
+    def has_corpus(self, subset: str) -> bool:
+        """Whether the source has documents."""
+        return next(iter(self._opened.source.documents(subset)), None) is not None
+
+    def documents(self, subset: str) -> Corpus:
+        """The corpus, read once for all that hold it at the same time."""
+        corpus = self._corpora.get(subset)
+        if corpus is None:
+            corpus = self._corpora[subset] = Corpus.of(self._opened.source.documents(subset))
+        return corpus
+
+    def qrels(self, subset: str) -> dict[str, dict[str, int]]:
+        """The grades of the queries taken."""
+        grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
+        for qrel in self._opened.source.qrels(subset):
+            if qrel.query_id in grades:
+                grades[qrel.query_id][qrel.document_id] = qrel.score
+        return grades
+
+
+class BuiltData:
+    """A split of a folder that `squtr build` wrote.
+
+    Raises `DataError` if the folder is missing, unfinished or damaged, `UnknownNameError` for a split it does not have.
+    """
+
+    def __init__(self, folder: Path, split: str = TEST) -> None:
+        if not folder.is_dir():
+            raise DataError(f"{folder} does not exist.", hint="Run `squtr build` first, or check the path.")
+        self.folder = folder
+        self.manifest: Manifest = read_manifest(folder)
+        if not self.manifest.complete:
+            raise DataError(f"the build in {folder} is not finished.", hint="Run the same `squtr build` again.")
+        if split not in self.manifest.splits:
+            raise unknown_name(f"split of {folder}:", split, self.manifest.splits)
+        self.split = split
+        self.recipe: Mapping[str, Any] = self.manifest.recipe
+        self.revision = self.manifest.recipe_fingerprint
+        self.benchmark = self.manifest.benchmark
+        self.subsets: Mapping[str, str] = self.manifest.subsets
+        self.conditions: Sequence[str] = self.manifest.conditions
+        self.edges: Mapping[str, Sequence[float]] = self.manifest.edges
+        self._corpora: WeakValueDictionary[str, Corpus] = WeakValueDictionary()
+
+    @cached_property
+    def manifest_sha256(self) -> str:
+        """The sha256 of `manifest.json`."""
+        return hashlib.sha256((self.folder / MANIFEST_NAME).read_bytes()).hexdigest()
+
+    def _language(self, subset: str) -> str:
+        if subset not in self.subsets:
+            raise unknown_name(f"subset of {self.folder}:", subset, self.subsets)
+        return self.subsets[subset]
+
+    def _spoken_shards(self, subset: str, condition: str) -> list[Shard]:
+        language = self._language(subset)
+        if condition not in self.manifest.conditions:
+            raise unknown_name(f"condition of {self.folder}:", condition, self.manifest.conditions)
+        return self.manifest.below(f"queries/{language}/{subset}/{condition}", self.split)
+
+    def _batches(
+        self, shards: Sequence[Shard], columns: list[str] | None = None, *, start: int = 0, stop: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        at = 0  # the position of the shard's first row
+        for shard in shards:
+            first, at = at, at + shard.rows
+            if at <= start or (stop is not None and first >= stop):
+                continue
+            path = self.folder / shard.path
+            try:
+                with pq.ParquetFile(path) as file:
+                    if file.metadata.num_rows != shard.rows:
+                        raise DataError(
+                            f"{path} has {file.metadata.num_rows} rows, the manifest says {shard.rows}.",
+                            hint="Build the folder again.",
+                        )
+                    yield from rows_between(file, start - first, at if stop is None else stop - first, columns)
+            except (OSError, pa.ArrowException) as error:
+                raise DataError(f"{path} cannot be read: {error}.", hint="Build the folder again.") from error
+
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The utterances, read from the first condition."""
+        return utterances(self.rows(subset, self.conditions[0]))
+
+    def rows(self, subset: str, condition: str) -> Sequence[Query]:
+        """The rows of a condition, read without audio."""
+        columns = ["id", "language", "text", "utterance_id"]
+        return [
+            Query(row["id"], subset, row["language"], row["text"], utterance_id=row["utterance_id"])
+            for batch in self._batches(self._spoken_shards(subset, condition), columns)
+            for row in batch.to_pylist()
+        ]
+
+    def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
+        """Read the rows at positions `start` to `stop`, a row group at a time; others are not read."""
+        for batch in self._batches(self._spoken_shards(subset, condition), start=start, stop=stop):
+            for row in batch.to_pylist():
+                row["audio"] = row["audio"]["bytes"]
+                yield SpokenQuery(**{name: row[name] for name in QUERY_COLUMNS})
+
+    def rirs(self) -> list[dict[str, Any]]:
+        """The RIRs of the split (see `rirs.table`), where they were dealt by a plan; else none."""
+        return [row for batch in self._batches(self.manifest.below("rirs", self.split)) for row in batch.to_pylist()]
+
+    def has_corpus(self, subset: str) -> bool:
+        """Whether a corpus was built."""
+        self._language(subset)
+        return bool(self.manifest.below(f"corpus/{subset}"))
+
+    def documents(self, subset: str) -> Corpus:
+        """The corpus, read when its documents are asked for."""
+        self._language(subset)
+        corpus = self._corpora.get(subset)
+        if corpus is None:
+            rows = ParquetRows(self.folder, self.manifest.below(f"corpus/{subset}"))
+            corpus = self._corpora[subset] = Corpus(rows)
+        return corpus
+
+    def qrels(self, subset: str) -> dict[str, dict[str, int]]:
+        """Grades by query id and document id."""
+        grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
+        for batch in self._batches(self.manifest.below(f"qrels/{subset}")):
+            for row in batch.to_pylist():
+                grades.setdefault(row["query-id"], {})[row["corpus-id"]] = row["score"]
+        return grades
+
+
+def utterances(rows: Sequence[Query]) -> list[Query]:
+    """The utterances of a condition's rows, each once, in order.
+
+    >>> utterances([Query("a@r1", "s", "en", "text", utterance_id="a"), Query("a@r2", "s", "en", "text", "", "a")])
+    [Query(id='a', subset='s', language='en', text='text', group='', utterance_id='')]
+    """
+    found: dict[str, Query] = {}
+    for row in rows:
+        if row.utterance not in found:
+            found[row.utterance] = Query(row.utterance, row.subset, row.language, row.text, row.group)
+    return list(found.values())
+
+
+def rows_between(file: pq.ParquetFile, start: int, stop: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    """The rows at positions `start` to `stop` of a file; row groups outside are not read."""
+    at = 0
+    for group in range(file.metadata.num_row_groups):
+        first, at = at, at + file.metadata.row_group(group).num_rows
+        if at <= start or first >= stop:
+            continue
+        position = first
+        for batch in file.iter_batches(ROWS_PER_TABLE, row_groups=[group], columns=columns):
+            low, high = max(start - position, 0), min(stop - position, batch.num_rows)
+            if low < high:
+                yield batch.slice(low, high - low)
+            position += batch.num_rows
+
+
+def check_config(data: SpeechData, config: str) -> str:
+    """`config`, if it is `<language>_<condition>` or `<subset>_<condition>` of this data, `text` included.
+
+    Raises `UnknownNameError` that suggests the nearest.
+    """
+    scope, _, condition = config.partition("_")
+    conditions = ("text", *data.conditions)
+    scopes = (*dict.fromkeys(data.subsets.values()), *data.subsets)
+    if scope not in scopes or condition not in conditions:
+        raise unknown_name("config", config, [f"{s}_{c}" for s in scopes for c in conditions])
+    return config
+
+
+def config_subsets(data: SpeechData, config: str) -> tuple[list[str], str]:
+    """The subsets and the condition of a checked config."""
+    scope, _, condition = check_config(data, config).partition("_")
+    if scope in data.subsets:
+        return [scope], condition
+    return [subset for subset, language in data.subsets.items() if language == scope], condition
+
+
+def check_pairing(expected: Sequence[Query], spoken: SpokenQuery, position: int) -> None:
+    """Raise `UsageError` where a spoken row is not the one of its position in `rows`: the pairing is broken."""
+    if position >= len(expected) or expected[position].id != spoken.id:
+        raise UsageError(
+            f"the row {spoken.id!r} under {spoken.condition} is not the one at position {position}.",
+            hint="Build the folder again.",
+        )
