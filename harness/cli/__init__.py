@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -26,65 +26,58 @@ class CommandSpec:
     summary: str
 
 
-COMMANDS = {
-    spec.name: spec
-    for spec in (
-        CommandSpec("demo", ".demo", "the whole way once, on real speech: build, recognize, retrieve, report"),
-        CommandSpec("build", ".build", "build a paired clean/noisy/reverberant data set into a folder"),
-        CommandSpec("doctor", ".doctor", "check a built data set: files, ids, pairing, and SNR on a sample"),
+GROUPS: Mapping[str, tuple[CommandSpec, ...]] = {
+    "a first look": (
+        CommandSpec("demo", ".demo", "build, transcribe, retrieve and report once, on synthetic speech in minutes"),
+    ),
+    "data": (
+        CommandSpec("build", ".build", "build a data set: paired clean, noisy and reverberant speech, or questions"),
+        CommandSpec("doctor", ".doctor", "check a built data set: files, ids, pairing, SNR measured on a sample"),
         CommandSpec("push", ".push", "publish a built data set on the Hugging Face Hub"),
+        CommandSpec("fetch", ".fetch", "fetch recorded noise, room impulse responses, or questions with their audio"),
+        CommandSpec("synthesize", ".synthesize", "synthesize speech for all queries of a source and check its quality"),
+        CommandSpec("review", ".review", "write a page to review synthesized queries or questions, and apply its marks"),
+    ),
+    "evaluate": (
         CommandSpec("evaluate", ".evaluate", "evaluate systems on a data set"),
+        CommandSpec("score", ".score", "score files of transcripts, rankings or answers"),
+    ),
+    "report and compare": (
         CommandSpec("report", ".report", "write one self-contained HTML page from results"),
         CommandSpec("compare", ".compare", "compare two systems on the same items: tests, intervals, n"),
-        CommandSpec("score", ".score", "score transcripts, rankings or answers that lie in files"),
         CommandSpec("export", ".export", "write results as another tool reads them (mteb)"),
         CommandSpec("import", ".import_", "read results that another tool wrote (mteb)"),
+        CommandSpec("card", "...leaderboard.cli.card", "print the section of a model card about results"),
+    ),
+    "leaderboard": (
         CommandSpec("submit", ".submit", "check results, and offer them to a leaderboard or a public table (mteb)"),
         CommandSpec("validate", "...leaderboard.cli.validate", "check results as a leaderboard does"),
-        CommandSpec("card", "...leaderboard.cli.card", "print the section of a model card about results"),
         CommandSpec("leaderboard", "...leaderboard.cli.board", "make, publish and update a page of ranked results"),
-        CommandSpec("normalize", ".normalize", "normalize lines of text as the scores do"),
-        CommandSpec("speak", ".speak", "speak one text into a sound file"),
-        CommandSpec("synthesize", ".synthesize", "speak all queries of a source and check their quality"),
-        CommandSpec("review", ".review", "listen to synthesized queries on a page, and apply the marks"),
-        CommandSpec("fetch", ".fetch", "fetch recorded noise or rooms, or say where to get them"),
+    ),
+    "one file or text at a time": (
         CommandSpec("mix", ".mix", "add noise to one recording at an exact level"),
-        CommandSpec("reverb", ".reverb", "put one recording into a room"),
-        CommandSpec("room", ".room", "measure a room from its impulse response"),
+        CommandSpec("reverb", ".reverb", "convolve one recording with a room impulse response"),
+        CommandSpec("rir", ".rir", "measure a room impulse response: RT60, EDT, DRR, C50, C80"),
+        CommandSpec("speak", ".speak", "synthesize one text into an audio file"),
+        CommandSpec("normalize", ".normalize", "normalize lines of text as the scores do"),
+    ),
+}
+"""The commands by what they are for."""
+
+COMMANDS: Mapping[str, CommandSpec] = {spec.name: spec for group in GROUPS.values() for spec in group}
+
+
+def _help() -> str:
+    groups = (
+        f"{title}:\n" + "\n".join(f"  {spec.name:<11} {spec.summary}" for spec in specs)
+        for title, specs in GROUPS.items()
     )
-}
+    commands = "\n\n".join(groups)
+    return f"""usage: squtr COMMAND [options]
 
-BENCHMARKS = {
-    ("build", "rir_mega"): CommandSpec(
-        "build rir_mega", ".build_rir_mega", "build the data of another benchmark: utterances clean and in a room"
-    ),
-    ("evaluate", "rir_mega"): CommandSpec(
-        "evaluate rir_mega", ".evaluate_rir_mega", "evaluate transcribers on utterances clean and in a room"
-    ),
-    ("evaluate", "escucha"): CommandSpec(
-        "evaluate escucha", ".evaluate_escucha", "ask models questions about speech, and score what they answer"
-    ),
-    ("build", "escucha"): CommandSpec(
-        "build escucha", ".build_escucha", "check and build a set of questions about speech"
-    ),
-    ("fetch", "escucha"): CommandSpec(
-        "fetch escucha", ".fetch_escucha", "fetch ESCUCHA's questions and their sound, as far as it is there"
-    ),
-    ("review", "escucha"): CommandSpec(
-        "review escucha", ".review_escucha", "answer a set's questions by ear on a page, and correct its key"
-    ),
-}
-"""Commands that a benchmark's name after them turns into its own."""
+squtr {__version__}: build paired clean, noisy and reverberant speech data, evaluate systems on it, rank the results.
 
-_HELP = f"""usage: squtr COMMAND [options]
-
-squtr {__version__}: how much does retrieval lose when queries are spoken, in noise and in rooms?
-
-commands:
-{chr(10).join(f"  {spec.name:<11} {spec.summary}" for spec in COMMANDS.values())}
-
-commands of other benchmarks:
-{chr(10).join(f"  {spec.name:<17} {spec.summary}" for spec in BENCHMARKS.values())}
+{commands}
 
 options:
   --help     show this help; `squtr COMMAND --help` shows a command's options and an example
@@ -101,11 +94,25 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(EXIT_USAGE)
 
 
+def parser_of(spec: CommandSpec) -> argparse.ArgumentParser:
+    """The parser of a command; its module is imported."""
+    module = importlib.import_module(spec.module, __name__)
+    parser = _Parser(
+        prog=f"squtr {spec.name}",
+        description=module.__doc__,
+        epilog=module.EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.configure(parser)
+    return parser
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status: 0, 1 (failed), 2 (bad usage) or 130 (interrupted)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or given[0] in {"--help", "-h", "help"}:
-        print(_HELP, end="")  # noqa: T201
+        print(_help(), end="")  # noqa: T201
         return 0 if given else EXIT_USAGE
     if given[0] in {"--version", "-V"}:
         print(f"squtr {__version__}")  # noqa: T201
@@ -115,20 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         guess = nearest(given[0], COMMANDS)
         hint = f"Did you mean {guess!r}? " if guess else ""
         return _fail(f"unknown command {given[0]!r}. {hint}Known: {', '.join(COMMANDS)}.", EXIT_USAGE)
-    rest = given[1:]
-    if rest and (spec.name, rest[0]) in BENCHMARKS:
-        spec, rest = BENCHMARKS[spec.name, rest[0]], rest[1:]
     try:
-        module = importlib.import_module(spec.module, __name__)
-        parser = _Parser(
-            prog=f"squtr {spec.name}",
-            description=module.__doc__,
-            epilog=module.EXAMPLE,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        module.configure(parser)
-        status: int = module.run(parser.parse_args(rest))
+        parser = parser_of(spec)
+        status: int = importlib.import_module(spec.module, __name__).run(parser.parse_args(given[1:]))
     except SqutrError as error:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:

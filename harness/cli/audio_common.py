@@ -11,7 +11,7 @@ from ...errors import UsageError
 
 if TYPE_CHECKING:
     from ...loaders.one_file import Sound
-    from ...loaders.room_measures import RoomMeasures
+    from ...loaders.rir_measures import RirMeasures
 
 KEEP = "keep"
 
@@ -44,7 +44,7 @@ def about_output(path: Path, samples: int, rate: int) -> dict[str, Any]:
     return {"file": str(path), "rate": rate, "samples": samples, "duration_s": round(samples / rate, 6)}
 
 
-def about_room(measures: RoomMeasures) -> dict[str, Any]:
+def about_room(measures: RirMeasures) -> dict[str, Any]:
     """Measures for JSON: null where nothing could be measured, with the reason beside."""
     values = {name: getattr(measures, name) for name in ("rt60_s", "edt_s", "drr_db", "c50_db", "c80_db")}
     return {

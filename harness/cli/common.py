@@ -1,45 +1,52 @@
-"""What several commands share: options of a recipe, progress on stderr, output."""
+"""What several commands share: lists as options, options of some kinds of data only, progress on stderr, output."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ...loaders.conditions import STANDARD_CONDITIONS
+from ...errors import UsageError
 from ..progress import Bars, bars, counting
 
-__all__ = ["Bars", "add_recipe_options", "bars", "counting", "note", "say", "say_json"]
+__all__ = ["Bars", "Extend", "bars", "check_options", "counting", "note", "say", "say_json"]
 
 
-def add_recipe_options(parser: argparse.ArgumentParser) -> None:
-    """The options that decide a recipe."""
-    parser.add_argument(
-        "--source",
-        default="mini",
-        metavar="NAME",
-        help="mini, a collection folder, beir:PATH?language=en, mteb:ORG/NAME@COMMIT, release:PATH, recorded:PATH;"
-        " ?speech=DIR adds recordings to texts (mini)",
-    )
-    parser.add_argument("--languages", nargs="+", metavar="LANG", help="languages to take, for example en zh (all)")
-    parser.add_argument("--subsets", nargs="+", metavar="SUBSET", help="subsets to take (all)")
-    parser.add_argument(
-        "--conditions",
-        nargs="+",
-        metavar="COND",
-        default=["clean", "low_noise", "medium_noise", "high_noise"],
-        help=f"{', '.join(STANDARD_CONDITIONS)}, or any level as snr_-5, reverb_snr_5"
-        " (clean low_noise medium_noise high_noise)",
-    )
-    parser.add_argument("--noise", default="synthetic", metavar="BANK", help="noise bank or folder (synthetic)")
-    parser.add_argument("--rooms", default="simulated", metavar="BANK", help="room bank or folder (simulated)")
-    parser.add_argument("--channel", type=int, metavar="N", help="channel (from 0) of recordings that have several")
-    parser.add_argument(
-        "--level", default="whole", metavar="LEVEL", help="SNR over the whole clip or active speech (whole)"
-    )
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="queries per subset, stratified; 0: all (0)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of every keyed draw (0)")
+class Extend(argparse.Action):
+    """An option that takes a list, given once with several values or several times: `--metrics a b` is `--metrics a
+    --metrics b`. The first value replaces the default. To be used with `nargs="+"`.
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Add the values to those given before."""
+        held = getattr(namespace, self.dest, self.default)
+        before = [] if held is self.default else held
+        setattr(namespace, self.dest, [*before, *(values or ())])
+
+
+def check_options(
+    arguments: argparse.Namespace, options: Mapping[str, Collection[str]], kind: str, subject: str
+) -> dict[str, Any]:
+    """The given ones of the options for `kind`; `options` are their names by kind of data.
+
+    They have `default=argparse.SUPPRESS`, so that those that were not given are not there. Raises `UsageError` naming
+    an option that was given and is one for other kinds only.
+    """
+    for other, names in options.items():
+        for name in names:
+            if name not in options[kind] and hasattr(arguments, name):
+                raise UsageError(
+                    f"--{name.replace('_', '-')} does not apply to {subject}.", hint=f"It is an option for {other}."
+                )
+    return {name: getattr(arguments, name) for name in options[kind] if hasattr(arguments, name)}
 
 
 def say(text: str) -> None:

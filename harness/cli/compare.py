@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import note, say, say_json
+from .common import Extend, note, say, say_json
 from .score import add_statistics_options, statistics_from
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("a", type=Path, metavar="A", help="one system: a per-item file, a result, or a results folder")
     parser.add_argument("b", type=Path, metavar="B", help="the other")
-    parser.add_argument("--metrics", nargs="+", metavar="METRIC", help="metrics to compare (all that both have)")
+    parser.add_argument(
+        "--metrics", action=Extend, nargs="+", metavar="METRIC", help="metrics to compare (all that both have)"
+    )
     parser.add_argument(
         "--on", default="all", metavar="IDS", help="all: other ids are an error; intersection: what both have (all)"
     )

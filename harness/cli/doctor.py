@@ -1,8 +1,7 @@
-"""Check a built data set: files, tables, pairing across conditions, and SNR measured again on a sample.
+"""Check a built data set: files, tables, the pairing of conditions, SNR measured again on a sample; of a set of
+questions its items and audio.
 
-Of data of rir_mega, splits, strata, rooms and the pairing of the arms are checked; of a set of questions (escucha), its
-items and sound. A published release (release:PATH) has its known defects counted instead; they are handled when it is
-read.
+A published release (release:PATH) has its known defects counted instead; they are handled when it is read.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from typing import TYPE_CHECKING
 from .common import bars, say, say_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...loaders.shard_checks import Finding
+    from ...loaders.doctor import Diagnosis
+    from ...loaders.questions.checks import SetDiagnosis
     from ...loaders.sources.release import ReleaseSource
 
 EXAMPLE = """example:
@@ -39,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=8,
         metavar="N",
-        help="queries per subset to decode and measure under every condition; 0: none (8)",
+        help="queries per subset to decode and measure under every condition, or clips of questions; 0: none (8)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object with all findings")
 
@@ -47,9 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Examine the folder; 0 if nothing is wrong with it, 1 with the list otherwise."""
     from ...loaders.doctor import examine
-    from ...loaders.questions.manifest import ESCUCHA
-    from ...loaders.manifest import benchmark_of
-    from ...loaders.rir_mega.manifest import RIR_MEGA
+    from ...loaders.questions.checks import examine_set
+    from ...loaders.questions.manifest import is_built_set
     from ...loaders.sources import load_source
     from ...loaders.sources.release import ReleaseSource
     from ..data import is_release
@@ -58,78 +55,45 @@ def run(arguments: argparse.Namespace) -> int:
         source = load_source(arguments.folder)
         if isinstance(source, ReleaseSource):
             return _report_release(source, as_json=arguments.json)
-    benchmark = benchmark_of(Path(arguments.folder))
-    if benchmark == RIR_MEGA:
-        return _report_pairs(Path(arguments.folder), sample=arguments.sample, as_json=arguments.json)
-    if benchmark == ESCUCHA:
-        return _report_set(Path(arguments.folder), sample=arguments.sample, as_json=arguments.json)
+    folder = Path(arguments.folder)
+    diagnosis: Diagnosis | SetDiagnosis
     with bars() as show:
-        diagnosis = examine(Path(arguments.folder), sample=arguments.sample, progress=show)
-    largest = diagnosis.largest_error_db
+        if is_built_set(folder):
+            diagnosis = examine_set(folder, sample=arguments.sample, progress=show)
+            summary = [f"{diagnosis.items:,} questions, {diagnosis.decoded:,} clips decoded."]
+        else:
+            diagnosis = examine(folder, sample=arguments.sample, progress=show)
+            summary = _summary(diagnosis)
     if arguments.json:
-        told = asdict(diagnosis)
-        told |= {"folder": str(diagnosis.folder), "healthy": diagnosis.healthy}
-        told["largest_error_db"] = None if math.isnan(largest) else round(largest, 4)
+        told = asdict(diagnosis) | {"folder": str(diagnosis.folder), "healthy": diagnosis.healthy}
+        if math.isnan(told.get("largest_error_db", 0.0)):
+            told["largest_error_db"] = None
         say_json(told)
-        return 0 if diagnosis.healthy else 1
-    if not diagnosis.healthy:
-        _say_findings(arguments.folder, diagnosis.findings)
-        return 1
-    say(
-        f"{arguments.folder} is whole: {diagnosis.shards} files ({diagnosis.bytes / 1e6:.1f} MB),"
-        f" {diagnosis.clips:,} clips, {diagnosis.decoded:,} of them decoded."
-    )
+    elif diagnosis.healthy:
+        size = f"{diagnosis.shards} files ({diagnosis.bytes / 1e6:.1f} MB)"
+        say("\n".join([f"{folder} is whole: {size}, {summary[0]}", *summary[1:]]))
+    else:
+        for finding in diagnosis.findings[:SHOWN]:
+            say(f"{finding.kind:<10} {finding.message}.")
+        count = len(diagnosis.findings)
+        if count > SHOWN:
+            say(f"… and {count - SHOWN} more: --json lists all.")
+        say(f"{folder}: {count} finding{'s' if count > 1 else ''}. Run the same `squtr build` again.")
+    return 0 if diagnosis.healthy else 1
+
+
+def _summary(diagnosis: Diagnosis) -> list[str]:
+    lines = [f"{diagnosis.clips:,} clips, {diagnosis.decoded:,} of them decoded."]
     if diagnosis.measured:
-        say(f"SNR measured again on {diagnosis.measured:,} clips: off by at most {largest:.4f} dB.")
+        lines.append(
+            f"SNR measured again on {diagnosis.measured:,} clips: off by at most {diagnosis.largest_error_db:.4f} dB."
+        )
     if diagnosis.unmeasured:
-        say(
+        lines.append(
             f"SNR not measured on {diagnosis.unmeasured:,} clips: their partner without noise (clean or reverb) was not"
             " built, or the noise is weaker than 16 bits resolve."
         )
-    return 0
-
-
-def _say_findings(folder: str, findings: Sequence[Finding]) -> None:
-    for finding in findings[:SHOWN]:
-        say(f"{finding.kind:<10} {finding.message}.")
-    if len(findings) > SHOWN:
-        say(f"… and {len(findings) - SHOWN} more: --json lists all.")
-    count = len(findings)
-    say(f"{folder}: {count} finding{'s' if count > 1 else ''}. Run the same `squtr build` again.")
-
-
-def _report_pairs(folder: Path, *, sample: int, as_json: bool) -> int:
-    from ...loaders.rir_mega.checks import examine_pairs
-
-    with bars() as show:
-        diagnosis = examine_pairs(folder, sample=sample, progress=show)
-    if as_json:
-        say_json(asdict(diagnosis) | {"folder": str(folder), "healthy": diagnosis.healthy})
-    elif diagnosis.healthy:
-        say(
-            f"{folder} is whole: {diagnosis.shards} files ({diagnosis.bytes / 1e6:.1f} MB), {diagnosis.pairs:,} pairs,"
-            f" {diagnosis.decoded:,} of them decoded."
-        )
-    else:
-        _say_findings(str(folder), diagnosis.findings)
-    return 0 if diagnosis.healthy else 1
-
-
-def _report_set(folder: Path, *, sample: int, as_json: bool) -> int:
-    from ...loaders.questions.checks import examine_set
-
-    with bars() as show:
-        diagnosis = examine_set(folder, sample=sample, progress=show)
-    if as_json:
-        say_json(asdict(diagnosis) | {"folder": str(folder), "healthy": diagnosis.healthy})
-    elif diagnosis.healthy:
-        say(
-            f"{folder} is whole: {diagnosis.shards} files ({diagnosis.bytes / 1e6:.1f} MB), {diagnosis.items:,}"
-            f" questions, {diagnosis.decoded:,} sounds decoded."
-        )
-    else:
-        _say_findings(str(folder), diagnosis.findings)
-    return 0 if diagnosis.healthy else 1
+    return lines
 
 
 def _report_release(source: ReleaseSource, *, as_json: bool) -> int:

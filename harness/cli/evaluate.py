@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import note, say, say_json
+from .common import Extend, note, say, say_json
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation, Options
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "systems", nargs="*", metavar="SYSTEM", help="'<transcriber> + <retriever>', for example 'whisper-base + bm25'"
     )
     parser.add_argument(
-        "--system", nargs="+", action="extend", default=[], metavar="SPEC", help="spec files (.yaml), or short forms"
+        "--system", action=Extend, nargs="+", default=[], metavar="SPEC", help="spec files (.yaml), or short forms"
     )
     parser.add_argument(
         "--data",
@@ -45,7 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DATA",
         help="a folder that `squtr build` wrote, mini, ORG/NAME on the Hub, or release:PATH",
     )
-    parser.add_argument("--configs", nargs="+", metavar="CONFIG", help="for example zh_clean 'zh_*' (all)")
+    parser.add_argument(
+        "--configs", action=Extend, nargs="+", metavar="CONFIG", help="for example zh_clean 'zh_*' (all)"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the folder for results (needed, except for --dry-run)")
     parser.add_argument("--depth", type=int, default=100, metavar="K", help="documents retrieved per query (100)")
     parser.add_argument("--resamples", type=int, default=1000, metavar="N", help="bootstrap resamples (1000)")
@@ -97,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     processes.close()
     if processes.rank != 0:
         return 0
-    from ..report.terminal import summary_table
+    from ..report import summary_table
 
     return tell(arguments, evaluation, summary_table)
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import note, say, say_json
+from .common import Extend, note, say, say_json
 from .evaluate import cache_folder, showing, without_launch
 
 if TYPE_CHECKING:
@@ -35,18 +35,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--audio", type=Path, metavar="DIR", help="where the sound lies, if not in the data's folder")
     parser.add_argument(
-        "--configs", nargs="+", metavar="CONFIG", help="mcqa aif comparative spoken non_normative all (all)"
+        "--configs",
+        action=Extend,
+        nargs="+",
+        metavar="CONFIG",
+        help="mcqa aif comparative spoken non_normative all (all)",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder for results")
     asking = parser.add_argument_group("how to ask")
     asking.add_argument("--permutations", type=int, default=1, metavar="N", help="orders of the options to ask in (1)")
     asking.add_argument(
-        "--controls", nargs="+", default=[], metavar="NAME", help="text-only (no sound), shuffled (another order)"
+        "--controls",
+        action=Extend,
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="text-only (no sound), shuffled (another order)",
     )
     asking.add_argument("--no-spoken", action="store_true", help="do not ask the spoken versions of questions")
     asking.add_argument("--limit", type=int, default=0, metavar="N", help="questions per config; 0: all (0)")
     asking.add_argument(
-        "--judges", nargs="+", default=[], metavar="ANSWERER", help="mark replies to open-ended questions (none)"
+        "--judges",
+        action=Extend,
+        nargs="+",
+        default=[],
+        metavar="ANSWERER",
+        help="mark replies to open-ended questions (none)",
     )
     options = parser.add_argument_group("options of answerers (each goes to every component that has it)")
     options.add_argument("--url", metavar="URL", help="a server's base, for example http://localhost:8000/v1")
@@ -62,7 +76,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--trust-remote-code", action="store_true", help="let a model's repository run its own code")
     how = parser.add_argument_group("how to run")
     how.add_argument("--strict", action="store_true", help="a question that fails fails its config (else: scores 0)")
-    how.add_argument("--duration-edges", nargs="+", type=float, metavar="S", help="edges of the duration bins, s")
+    how.add_argument(
+        "--duration-edges", action=Extend, nargs="+", type=float, metavar="S", help="edges of the duration bins, s"
+    )
     how.add_argument("--samples", type=int, default=12, metavar="N", help="questions to keep the sound of (12)")
     how.add_argument("--resamples", type=int, default=1000, metavar="N", help="bootstrap resamples (1000)")
     how.add_argument("--seed", type=int, default=0, metavar="N", help="seed of bootstrap and orders (0)")
@@ -146,7 +162,7 @@ def _options(arguments: argparse.Namespace) -> Options:
 def report(evaluation: Evaluation, out: Path, *, as_json: bool) -> int:
     """Print the tables (or the results as JSON) and what failed; the exit status."""
     from ...errors import EXIT_FAILED
-    from ..report.escucha.terminal import summary_tables
+    from ..report import summary_table as summary_tables
 
     for failure in evaluation.failures:
         where = f" on {failure.config}" if failure.config else ""

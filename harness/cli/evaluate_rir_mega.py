@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .common import Extend
 from .evaluate import add_running_options, cache_folder, showing, tell, without_launch
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", default="test", metavar="SPLIT", help="validation or test (test)")
     parser.add_argument(
         "--front-end",
+        action=Extend,
         nargs="+",
         default=[],
         metavar="NAME",
@@ -50,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", default="", metavar="NAME", help="published decode settings: whisper-rir-mega")
     parser.add_argument(
         "--option",
+        action=Extend,
         nargs="+",
         default=[],
         metavar="NAME=VALUE",
@@ -97,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     processes.close()
     if processes.rank != 0:
         return 0
-    from ..report.rir_mega import summary_table
+    from ..report import summary_table
 
     return tell(arguments, evaluation, summary_table)
 

@@ -1,6 +1,9 @@
-"""Fetch a bank of recorded noise or rooms, or say where to get it. Without NAME: list the banks and their licenses.
+"""Fetch recorded noise, room impulse responses (RIRs) or a published set of questions. Without NAME: list what there
+is, with licenses.
 
 A stopped download continues. Without a network the command says which files to get from where and where to put them.
+The audio of questions comes from its publishers' addresses; what cannot be had any more is recorded file by file and
+counted as coverage. Fetch what you may use.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .common import note, say, say_json
+from .common import Extend, bars, check_options, note, say, say_json
 
 if TYPE_CHECKING:
     from ...loaders.banks.catalog import BankSpec, Kind
@@ -20,33 +23,61 @@ EXAMPLE = """example:
   squtr fetch noise
   squtr fetch noise demand
   squtr build --noise demand+noisex --out data
+  squtr fetch questions escucha --limit 20
+  squtr fetch questions --table my-set/questions.jsonl --to my-set
 """
+
+QUESTIONS = "questions"
+_BANK_OPTIONS = ("variant",)
+OPTIONS = {
+    "noise": _BANK_OPTIONS,
+    "rirs": _BANK_OPTIONS,
+    QUESTIONS: ("table", "field", "limit", "again", "ffmpeg"),
+}
+"""Options that only some kinds take."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("kind", metavar="KIND", help="noise or rooms")
-    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="the bank; without it, all are listed")
-    parser.add_argument("--to", type=Path, metavar="DIR", help="another folder ($SQUTR_HOME/banks/NAME)")
+    parser.add_argument("kind", metavar="KIND", help="noise, rirs or questions")
+    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="what to fetch; without it, all are listed")
+    parser.add_argument("--to", type=Path, metavar="DIR", help="another folder ($SQUTR_HOME/banks/NAME, …/NAME)")
     parser.add_argument("--url", default="", metavar="BASE", help="another place that holds the same files")
-    parser.add_argument("--variant", default="", metavar="NAME", help="another choice of files, for example 16k")
-    parser.add_argument("--json", action="store_true", help="print one JSON object about the bank")
+    parser.add_argument("--json", action="store_true", help="print one JSON object about what is there")
+    banks = parser.add_argument_group("noise and rirs", argument_default=argparse.SUPPRESS)
+    banks.add_argument("--variant", metavar="NAME", help="another choice of files, for example 16k")
+    questions = parser.add_argument_group("questions", argument_default=argparse.SUPPRESS)
+    questions.add_argument("--table", type=Path, metavar="FILE", help="a table of questions (the published one)")
+    questions.add_argument(
+        "--field", action=Extend, nargs="+", metavar="SPELLING=FIELD", help="what a column means; - leaves it out"
+    )
+    questions.add_argument("--limit", type=int, metavar="N", help="the most audio files to look at; 0: all (0)")
+    questions.add_argument("--again", action="store_true", help="also try what was refused for good")
+    questions.add_argument("--ffmpeg", metavar="PATH", help="ffmpeg, for formats that need it (the system's)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Fetch, or list."""
+    from ...errors import unknown_name
+
+    if arguments.kind not in OPTIONS:
+        raise unknown_name("kind of data", arguments.kind, OPTIONS)
+    given = check_options(arguments, OPTIONS, arguments.kind, f"`squtr fetch {arguments.kind}`")
+    if arguments.kind == QUESTIONS:
+        return _questions(arguments, **given)
+    return _bank(arguments, "noise" if arguments.kind == "noise" else "rirs", **given)
+
+
+def _bank(arguments: argparse.Namespace, kind: Kind, variant: str = "") -> int:
     from ...errors import FetchError, HubError, UsageError, unknown_name
-    from ...loaders.banks import NOISE_BANKS, ROOM_BANKS
-    from ...loaders.banks.catalog import CATALOGUE, KINDS, bank_folder
+    from ...loaders.banks import NOISE_BANKS, RIR_BANKS
+    from ...loaders.banks.catalog import CATALOG, bank_folder
     from ...loaders.banks.fetch import fetch_bank, where_from
 
-    kind = next((known for known in KINDS if known == arguments.kind), None)
-    if kind is None:
-        raise unknown_name("kind of bank", arguments.kind, KINDS)
-    specs = {name: spec for name, spec in CATALOGUE.items() if spec.kind == kind}
+    specs = {name: spec for name, spec in CATALOG.items() if spec.kind == kind}
     if not arguments.name:
         return _list(specs, as_json=arguments.json)
-    embedded = NOISE_BANKS if kind == "noise" else ROOM_BANKS
+    embedded = NOISE_BANKS if kind == "noise" else RIR_BANKS
     if arguments.name in embedded:
         raise UsageError(f"the bank {arguments.name!r} is part of squtr.", hint="Use it as it is.")
     if arguments.name not in specs:
@@ -56,9 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
     note(f"{spec.title}. License: {spec.license}. {spec.license_note}")
     try:
         with _Bar() as bar:
-            fetched = fetch_bank(spec, folder, variant=arguments.variant, base_url=arguments.url, progress=bar)
+            fetched = fetch_bank(spec, folder, variant=variant, base_url=arguments.url, progress=bar)
     except (FetchError, HubError):
-        note(where_from(spec, folder, arguments.variant, arguments.url))
+        note(where_from(spec, folder, variant, arguments.url))
         raise
     name = spec.name if folder == bank_folder(spec.name) else f"{spec.name}:{folder}"
     note("Reading every file once for its checksum …")
@@ -71,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "folder": str(folder),
                 "license": spec.license,
                 "version": version,
-                "sounds": number,
+                "recordings": number,
                 "families": families,
                 "fetched_now": list(fetched.new),
                 "files": [
@@ -85,19 +116,90 @@ def run(arguments: argparse.Namespace) -> int:
         if file.name in fetched.new and not file.checked:
             note(f"{file.name}: no checksum is published; its sha256 is {file.sha256}, recorded in {folder}.")
     of_families = f" in {len(families)} families" if len(families) > 1 else ""
-    what = "noises" if kind == "noise" else "rooms"
+    what = "noises" if kind == "noise" else "RIRs"
     say(f"{name}: {number} {what}{of_families} in {folder}, version {version}, license {spec.license}.")
     say(f"Use: squtr build --{kind} {name}")
     return 0
 
 
-def _contents(kind: Kind, name: str) -> tuple[int, list[str], str]:
-    """How many sounds, which families, and the version."""
-    from ...loaders.banks import load_noise_bank, load_room_bank
+def _questions(
+    arguments: argparse.Namespace,
+    *,
+    table: Path | None = None,
+    field: list[str] | None = None,
+    limit: int = 0,
+    again: bool = False,
+    ffmpeg: str = "",
+) -> int:
+    from ...errors import UsageError, unknown_name
+    from ...loaders.home import data_folder
+    from ...loaders.questions.data import read_taught, write_taught
+    from ...loaders.questions.fetching import fetch_audio, fetch_table, wanted_of
+    from ...loaders.questions.fields import fields_of
+    from ...loaders.questions.reading import read_questions
+    from ...loaders.questions.statuses import STATUSES, coverage_of
+    from ...loaders.questions.yt_dlp import YtDlp, find_ffmpeg
+    from ...loaders.sources.published_questions import PUBLISHED_QUESTIONS
 
-    if kind == "rooms":
-        rooms = load_room_bank(name)
-        return len(rooms.rooms()), [], rooms.version
+    name = arguments.name
+    if not name and table is None:
+        for row in PUBLISHED_QUESTIONS.values():
+            say(f"{row.name:<10} {row.title}")
+            say(f"{'':<10} License: {row.license}. {row.home}")
+        return 0
+    if name and name not in PUBLISHED_QUESTIONS:
+        raise unknown_name("set of questions", name, PUBLISHED_QUESTIONS)
+    if limit < 0:
+        raise UsageError(f"the limit is {limit}.", hint="Give the number of audio files, or 0 for all.")
+    folder: Path = (arguments.to or data_folder(name or QUESTIONS)).expanduser()
+    given = fields_of(field or [])
+    path = fetch_table(folder, PUBLISHED_QUESTIONS.get(name), table, arguments.url)
+    questions = read_questions(path, extra={**read_taught(folder), **given})
+    if given:
+        write_taught(folder, given)
+    wanted = wanted_of(questions)
+    if not wanted:
+        raise UsageError(f"{path} has no addresses.", hint="Its questions need a source_url.")
+    tool = YtDlp()
+    note(f"{len(questions):,} questions, {len(wanted):,} audio files with an address. {tool.name}, into {folder}.")
+    with bars() as show:
+        report = fetch_audio(
+            wanted[: limit or None],
+            folder,
+            tool,
+            ffmpeg=find_ffmpeg(ffmpeg),
+            again=again,
+            progress=lambda done, total, _: show("fetching audio", done, total),
+        )
+    coverage = coverage_of(questions, {id_: status.status for id_, status in report.statuses.items()})
+    if arguments.json:
+        say_json(
+            {
+                "folder": str(folder),
+                "table": str(path),
+                "audio": report.counts,
+                "new": len(report.new),
+                "items": coverage.items,
+                "covered": coverage.covered,
+                "missing": {id_: {"audio": audio, "status": why} for id_, (audio, why) in coverage.missing.items()},
+            }
+        )
+        return 0
+    meanings: dict[str, str] = dict(STATUSES.items())
+    for status, count in report.counts.items():
+        say(f"{status:<15} {count:>6,}  {meanings[status]}")
+    say(f"{coverage.covered:,} of {coverage.items:,} questions have their audio; {len(report.new):,} files are new.")
+    say(f'Load: squtr.load_dataset("questions", source="{folder if arguments.to or not name else name}")')
+    return 0
+
+
+def _contents(kind: Kind, name: str) -> tuple[int, list[str], str]:
+    """How many recordings, which families, and the version."""
+    from ...loaders.banks import load_noise_bank, load_rir_bank
+
+    if kind == "rirs":
+        rirs = load_rir_bank(name)
+        return len(rirs.rirs()), [], rirs.version
     noises = load_noise_bank(name)
     infos = noises.noises()
     return len(infos), sorted({info.family for info in infos}), noises.version

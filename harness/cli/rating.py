@@ -12,6 +12,7 @@ from ...loaders.records import Samples
 from ...loaders.synthesis import SYNTHESIZERS, Synthesizer, load_synthesizer
 from ...loaders.synthesis.candidates import Heard, Rating
 from ..protocols import Transcriber
+from .common import Extend
 
 NONE = "none"
 
@@ -23,6 +24,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--engine-option",
+        action=Extend,
         nargs="+",
         default=[],
         metavar="KEY=VALUE",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import score_answers
-from .common import note, say, say_json
+from .common import Extend, note, say, say_json
 
 if TYPE_CHECKING:
     from ..metrics.summaries import Summary
@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     ranking.add_argument("qrels", type=Path, metavar="QRELS", help="judgments")
     ranking.add_argument("run", type=Path, metavar="RUN", help="the ranking")
     ranking.add_argument(
-        "--metrics", nargs="+", metavar="METRIC", help="metrics (ndcg_at_10 mrr_at_10 recall_at_10)"
+        "--metrics", action=Extend, nargs="+", metavar="METRIC", help="metrics (ndcg_at_10 mrr_at_10 recall_at_10)"
     )  # fmt: skip
     ranking.add_argument(
         "--ignore-identical-ids", action="store_true", help="drop the document that has the query's own id"

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import note
+from .common import Extend, note
 
 if TYPE_CHECKING:
     from ..metrics.summaries import Summary
@@ -59,18 +59,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Files and slices."""
     parser.add_argument("questions", type=Path, metavar="ITEMS", help="the questions")
     parser.add_argument("replies", type=Path, metavar="REPLIES", help="what was answered; the same ids")
-    parser.add_argument("--by", nargs="+", default=[], metavar="FIELD", help="more fields of ITEMS to make slices of")
     parser.add_argument(
-        "--duration-edges", nargs="+", type=float, metavar="S", help="edges of the duration bins, s (30 60 300 1200)"
+        "--by", action=Extend, nargs="+", default=[], metavar="FIELD", help="more fields of ITEMS to make slices of"
+    )
+    parser.add_argument(
+        "--duration-edges",
+        action=Extend,
+        nargs="+",
+        type=float,
+        metavar="S",
+        help="edges of the duration bins, s (30 60 300 1200)",
     )
 
 
 def summarize(arguments: argparse.Namespace, statistics: dict[str, Any]) -> tuple[Summary, str]:
     """The scores, and a line that says what they are of. Raises `UsageError`, `DataError`."""
-    from ..answers.accuracy import summarize_mcqa
-    from ..answers.following import summarize_aif
-    from ..answers.labels import DURATION_EDGES_S
     from ..score_files.questions import read_aif_items, read_mcqa_items, read_replies
+    from ..tasks.understanding.answers.accuracy import summarize_mcqa
+    from ..tasks.understanding.answers.following import summarize_aif
+    from ..tasks.understanding.answers.labels import DURATION_EDGES_S
 
     options = {**statistics, "duration_edges_s": arguments.duration_edges or DURATION_EDGES_S}
     if arguments.kind == "mcqa":

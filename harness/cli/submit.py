@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import note, say, say_json
+from .common import Extend, note, say, say_json
 
 if TYPE_CHECKING:
     from ...loaders.hub_request import RequestReport
@@ -61,7 +61,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         modes.add_argument(f"--{mode.name}", dest="mode", action="store_const", const=mode.name, help=mode.summary)
     parser.add_argument("--out", type=Path, metavar="DIR", help="the folder to prepare")
     parser.add_argument(
-        "--system", action="append", default=[], metavar="NAME", help="only this system (several times: only these)"
+        "--system",
+        action=Extend,
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="only this system (several times: only these)",
     )
     parser.add_argument(
         "--allow-partial", action="store_true", help="take results that are not whole; the text then says so"

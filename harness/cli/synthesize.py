@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .common import bars, note, say, say_json
+from .common import Extend, bars, note, say, say_json
 from .rating import NONE, add_engine_options, engine_from, rating_from
 
 EXAMPLE = """example:
@@ -22,12 +22,14 @@ EXAMPLE = """example:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("--source", required=True, metavar="NAME", help="a source of texts, for example beir:PATH")
-    parser.add_argument("--languages", nargs="+", metavar="LANG", help="languages to take (all)")
-    parser.add_argument("--subsets", nargs="+", metavar="SUBSET", help="subsets to take (all)")
+    parser.add_argument("--languages", action=Extend, nargs="+", metavar="LANG", help="languages to take (all)")
+    parser.add_argument("--subsets", action=Extend, nargs="+", metavar="SUBSET", help="subsets to take (all)")
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="queries per subset, stratified; 0: all (0)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
     add_engine_options(parser)
-    parser.add_argument("--voices", nargs="+", default=[], metavar="NAME", help="voices to draw from (all)")
+    parser.add_argument(
+        "--voices", action=Extend, nargs="+", default=[], metavar="NAME", help="voices to draw from (all)"
+    )
     parser.add_argument(
         "--candidates", type=int, metavar="N", help="takes per query to compare (3 for neural engines, else 1)"
     )
@@ -39,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--judges",
+        action=Extend,
         nargs="+",
         default=[],
         metavar="MODEL[,URL[,VARIABLE]]",

@@ -1,4 +1,4 @@
-"""Sound files in a folder, found by id: the file name without its ending."""
+"""Audio files in a folder, found by id: the file name without its ending."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ...errors import AudioError, DataError
 READABLE = (".flac", ".wav", ".ogg", ".opus", ".mp3", ".aiff", ".aif", ".w64")
 """What libsndfile decodes."""
 UNREADABLE = (".m4a", ".webm", ".mp4", ".aac", ".wma", ".mka", ".mkv")
-"""Sound that it does not: to be converted first."""
+"""Audio that it does not: to be converted first."""
 AUDIO_FOLDERS = ("audio", "audios", "data/audio", "data/audios", "wav", "data/wav")
-"""Where a set's sound may lie, below its folder."""
+"""Where a set's audio may lie, below its folder."""
 
 
 class AudioFolder:
-    """The sound files below `folder`, subfolders included. Cheap to construct; the folder is listed once."""
+    """The audio files below `folder`, subfolders included. Cheap to construct; the folder is listed once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -26,7 +26,7 @@ class AudioFolder:
     def files(self) -> Mapping[str, Path]:
         """Id to path, sorted. Raises `DataError` if two files have one id, or the folder does not exist."""
         if not self.folder.is_dir():
-            raise DataError(f"the folder of sound {self.folder} does not exist.", hint="Check the path.")
+            raise DataError(f"the folder of audio {self.folder} does not exist.", hint="Check the path.")
         found: dict[str, Path] = {}
         for path in sorted(self.folder.rglob("*")):
             if path.suffix.lower() not in READABLE or path.name.startswith(".") or not path.is_file():
@@ -39,16 +39,16 @@ class AudioFolder:
         return found
 
     def path(self, id_: str) -> Path:
-        """The file of a sound. Raises `AudioError` if it is not there, and says so where another format is."""
+        """The file of a clip. Raises `AudioError` if it is not there, and says so where another format is."""
         path = self.files.get(id_)
         if path is None:
             other = next((p for p in self.folder.rglob(f"{_literal(id_)}.*") if p.suffix.lower() in UNREADABLE), None)
             if other is not None:
                 raise AudioError(
-                    f"the sound {id_!r} is there as {other.name}, which cannot be decoded.",
+                    f"the audio {id_!r} is there as {other.name}, which cannot be decoded.",
                     hint=f"Convert it: ffmpeg -i {other.name} -ac 1 -ar 16000 {id_}.flac",
                 )
-            raise AudioError(f"the sound {id_!r} is not in {self.folder}.", hint="Fetch it, or leave the item out.")
+            raise AudioError(f"the audio {id_!r} is not in {self.folder}.", hint="Fetch it, or leave the item out.")
         return path
 
 
@@ -57,5 +57,5 @@ def _literal(name: str) -> str:
 
 
 def find_audio_folder(folder: Path) -> Path:
-    """The folder of sound of a set, or where it would be: the first of `AUDIO_FOLDERS` that exists, else `audio`."""
+    """The folder of audio of a set, or where it would be: the first of `AUDIO_FOLDERS` that exists, else `audio`."""
     return next((folder / name for name in AUDIO_FOLDERS if (folder / name).is_dir()), folder / AUDIO_FOLDERS[0])

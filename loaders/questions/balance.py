@@ -20,7 +20,7 @@ def balance_of(questions: Sequence[Question]) -> dict[str, Any]:
     """Counts of everything that tables are broken down by, as a JSON object.
 
     `positions` is, for each number of options, how often each letter is right; `pairs` counts perception × reasoning;
-    `rules` what rules that hear nothing score (see `shortcuts`); `warnings` are sentences about what is out of balance.
+    `rules` what rules that see the text alone score (see `shortcuts`); `warnings` says what is out of balance.
     """
     choices = [question for question in questions if question.kind == "mcqa"]
     positions: dict[str, dict[str, int]] = {}
@@ -80,7 +80,7 @@ def _warnings(
     for name, score in rules.items():
         if score["p_value"] < SUSPICIOUS:
             found.append(
-                f"without hearing anything, the rule '{name.replace('_', ' ')}' gets {score['accuracy']:.1%} where "
+                f"from the text alone, the rule '{name.replace('_', ' ')}' gets {score['accuracy']:.1%} where "
                 f"chance gives {score['chance']:.1%}."
             )
     for label in (*PERCEPTION, *REASONING):

@@ -1,7 +1,7 @@
-"""`load_dataset("squtr", "escucha", …)`: the benchmark's configs behind the bare name.
+"""`load_dataset("squtr", "questions", …)`: sets of questions behind the bare name.
 
-`escucha` (or `escucha_all`) has every question, `escucha_mcqa`, `escucha_aif`, `escucha_comparative`, `escucha_spoken`
-and `escucha_non_normative` a part. The builder in `on_the_fly` hands over to this module.
+`questions` (or `questions_all`) has every question, `questions_mcqa`, `questions_aif`, `questions_comparative`,
+`questions_spoken` and `questions_non_normative` a part. The builder in `on_the_fly` hands over to this module.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from ...errors import unknown_name
-from .data import QuestionData, open_data
-from .manifest import ESCUCHA
+from .data import QuestionData, open_questions
+from .manifest import QUESTIONS
 from .question import CONFIGS, Question
 from .rows import AudioBytes, audio_bytes, cells_of, plain_row, question_features, row_groups, weight_of
 
 if TYPE_CHECKING:
     import datasets
 
-QUESTION_CONFIGS: Mapping[str, str] = {ESCUCHA: "all", **{f"{ESCUCHA}_{config}": config for config in CONFIGS}}
-"""Config of the bare name to config of the benchmark."""
+QUESTION_CONFIGS: Mapping[str, str] = {QUESTIONS: "all", **{f"{QUESTIONS}_{config}": config for config in CONFIGS}}
+"""Config of the bare name to config of the set."""
 
 QUESTIONS_PER_BLOCK = 16
 
@@ -32,13 +32,13 @@ Block = tuple[str, int, int]
 
 @dataclass
 class QuestionLoading:
-    """One config from `source` (see `data.open_data`). It travels to other processes without what it opened."""
+    """One config from `source` (see `data.open_questions`). It travels to other processes without what it opened."""
 
     config: str
     source: str | None
     _opened: QuestionData | None = field(default=None, repr=False, compare=False)
 
-    description: ClassVar[str] = "Questions about Spanish speech."
+    description: ClassVar[str] = "Questions about audio."
 
     def __post_init__(self) -> None:
         if self.config not in QUESTION_CONFIGS:
@@ -50,7 +50,7 @@ class QuestionLoading:
     def opened(self) -> QuestionData:
         """The set, opened once."""
         if self._opened is None:
-            self._opened = open_data(self.source)
+            self._opened = open_questions(self.source)
         return self._opened
 
     def fingerprint(self) -> str:
@@ -83,7 +83,7 @@ class QuestionLoading:
 def _row(data: QuestionData, question: Question, position: int) -> dict[str, Any]:
     absent = next((audio for audio in question.audios if data.status(audio) != "ok"), None)
     wanted = question.all_audios if absent is None else (question.question_audio,)
-    sounds: dict[str, AudioBytes] = {
+    clips: dict[str, AudioBytes] = {
         audio: audio_bytes(data.audio(audio), audio) for audio in wanted if data.status(audio) == "ok"
     }
-    return plain_row(question, position, "ok" if absent is None else data.status(absent)) | cells_of(question, sounds)
+    return plain_row(question, position, "ok" if absent is None else data.status(absent)) | cells_of(question, clips)

@@ -25,13 +25,13 @@ from ..sources.digests import stream_sha256
 from .balance import balance_of
 from .card import question_card
 from .fields import row_of
-from .manifest import FOLDER, QuestionManifest, read_question_manifest
+from .manifest import QUESTIONS, QuestionManifest, read_question_manifest
 from .question import Question
 from .rows import AUDIO, AudioBytes, audio_bytes, cells_of, plain_row, question_features, row_groups, weight_of
 from .statuses import Status, coverage_of
 
 SHARD_BYTES = 400 * 2**20
-"""The most sound of a shard, but for one row that is larger by itself."""
+"""The most audio of a shard, but for one row that is larger by itself."""
 
 Progress = Callable[[int], None]
 """Called with the number of questions that were written since the last call."""
@@ -39,33 +39,38 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecipe:
-    """What decides a built set: its name, the license of its sound and text, its questions, and their sound's files.
+    """What decides a built set: its name, license and language (of text and audio), its questions, and their audio
+    files.
 
-    `sounds` is id to path; an id that is missing is an item without its sound, with the status in `statuses`. `spoken`
+    `clips` is id to path; an id that is missing is an item without its audio, with the status in `statuses`. `spoken`
     says how questions were spoken ({} if they were not, or came spoken).
     """
 
     name: str
     license: str
+    language: str
     questions: Sequence[Question]
-    sounds: Mapping[str, Path]
+    clips: Mapping[str, Path]
     statuses: Mapping[str, Status]
     spoken: Mapping[str, Any]
+    benchmark: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object, with digests in place of questions and sound."""
+        """As a JSON object, with digests in place of questions and audio."""
         digest = hashlib.sha256()
         for question in self.questions:
             digest.update(json.dumps(row_of(question), ensure_ascii=False, sort_keys=True).encode("utf-8") + b"\n")
-        sound = hashlib.sha256()
-        for id_, path in sorted(self.sounds.items()):
+        audio = hashlib.sha256()
+        for id_, path in sorted(self.clips.items()):
             with path.open("rb") as stream:
-                sound.update(f"{len(id_)}:{id_}={stream_sha256(stream)}\n".encode())
+                audio.update(f"{len(id_)}:{id_}={stream_sha256(stream)}\n".encode())
         return {
             "name": self.name,
             "license": self.license,
+            "language": self.language,
+            "benchmark": self.benchmark,
             "questions_sha256": digest.hexdigest(),
-            "sounds_sha256": sound.hexdigest(),
+            "audio_sha256": audio.hexdigest(),
             "missing": {id_: status for id_, status in sorted(self.statuses.items()) if status != "ok"},
             "spoken": dict(self.spoken),
         }
@@ -90,7 +95,7 @@ def part_of(question: Question) -> str:
 def build_questions(recipe: QuestionRecipe, out: Path, *, progress: Progress | None = None) -> QuestionManifest:
     """Write the set to the folder `out` and return its manifest.
 
-    Long sound is copied as it is, one shard's worth (400 MB) at a time at most. Raises `RecipeMismatchError` if the
+    Long audio is copied as it is, one shard's worth (400 MB) at a time at most. Raises `RecipeMismatchError` if the
     folder holds anything else, `StorageError` if the disk refuses.
     """
     report = progress or (lambda _: None)
@@ -109,7 +114,7 @@ def build_questions(recipe: QuestionRecipe, out: Path, *, progress: Progress | N
             for p in plans
         ]
         manifest = _manifest(recipe, described, fingerprint, shards)
-        coverage = coverage_of(recipe.questions, {**recipe.statuses, **dict.fromkeys(recipe.sounds, "ok")})
+        coverage = coverage_of(recipe.questions, {**recipe.statuses, **dict.fromkeys(recipe.clips, "ok")})
         replace_file(out / "README.md", question_card(manifest, coverage).encode("utf-8"))
         replace_file(out / MANIFEST_NAME, manifest.to_json())
     return manifest
@@ -124,27 +129,27 @@ def _pieces(recipe: QuestionRecipe) -> Iterator[tuple[ShardPlan, list[tuple[int,
         pieces: list[list[tuple[int, Question]]] = [[]]
         size = 0
         for position, question in numbered:
-            weight = sum(recipe.sounds[a].stat().st_size for a in question.all_audios if a in recipe.sounds)
+            weight = sum(recipe.clips[a].stat().st_size for a in question.all_audios if a in recipe.clips)
             if pieces[-1] and size + weight > SHARD_BYTES:
                 pieces.append([])
                 size = 0
             pieces[-1].append((position, question))
             size += weight
         for index, piece in enumerate(pieces):
-            path = f"{FOLDER}/{part}/{shard_name(index, len(pieces))}"
-            yield ShardPlan(path, len(piece), schema, FOLDER, sounds=AUDIO), piece
+            path = f"{QUESTIONS}/{part}/{shard_name(index, len(pieces))}"
+            yield ShardPlan(path, len(piece), schema, QUESTIONS, sounds=AUDIO), piece
 
 
 def _rows(recipe: QuestionRecipe, numbered: Sequence[tuple[int, Question]]) -> Iterator[tuple[dict[str, Any], int]]:
     for position, question in numbered:
-        absent = [audio for audio in question.audios if audio not in recipe.sounds]
+        absent = [audio for audio in question.audios if audio not in recipe.clips]
         status: Status = recipe.statuses.get(absent[0], "missing") if absent else "ok"
-        # All or nothing: an item with one of two sounds cannot be asked.
+        # All or nothing: an item with one of two clips cannot be answered.
         wanted = question.all_audios if not absent else (question.question_audio,)
-        sounds: dict[str, AudioBytes] = {
-            audio: audio_bytes(recipe.sounds[audio], audio) for audio in wanted if audio in recipe.sounds
+        clips: dict[str, AudioBytes] = {
+            audio: audio_bytes(recipe.clips[audio], audio) for audio in wanted if audio in recipe.clips
         }
-        row = plain_row(question, position, status) | cells_of(question, sounds)
+        row = plain_row(question, position, status) | cells_of(question, clips)
         yield row, weight_of(row)
 
 
@@ -158,6 +163,8 @@ def _manifest(
         complete=shards is not None,
         shards=shards or [],
         license=recipe.license,
+        language=recipe.language,
+        benchmark=recipe.benchmark,
         items=len(recipe.questions),
         balance=balance_of(recipe.questions),
     )
@@ -178,7 +185,7 @@ def _claim(out: Path, described: dict[str, Any], fingerprint: str, recipe: Quest
         return
     if out.is_dir() and any(out.iterdir()):
         raise RecipeMismatchError(
-            f"{out} is not empty and was not made by `squtr build escucha`.", hint="Choose another folder with --out."
+            f"{out} is not empty and was not made by `squtr build`.", hint="Choose another folder with --out."
         )
     out.mkdir(parents=True, exist_ok=True)
     replace_file(out / MANIFEST_NAME, _manifest(recipe, described, fingerprint, None).to_json())

@@ -1,4 +1,4 @@
-"""A set that `squtr build escucha` wrote, read back: questions without their sound, and one sound at a time."""
+"""A built set, read back: questions without their audio, and one audio file at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .statuses import AudioStatus
 _KEPT_BYTES = 128 * 2**20
 
 Place = tuple[str, int, int, str]
-"""Where a sound lies: the shard, its row group, the row in there, the column."""
+"""Where a clip lies: the shard, its row group, the row in there, the column."""
 
 
 class BuiltStore:
@@ -34,13 +34,15 @@ class BuiltStore:
         if not self.manifest.complete:
             raise DataError(f"the build in {folder} is not finished.", hint="Run the same `squtr build` again.")
         self.name = str(self.manifest.recipe["name"])
+        self.benchmark = self.manifest.benchmark
         self.license = self.manifest.license
+        self.language = self.manifest.language
         self._kept: LruCache[str, bytes] = LruCache(_KEPT_BYTES, len)
         self._reading = threading.Lock()
 
     @cached_property
     def _read(self) -> tuple[list[Question], dict[str, Place], dict[str, AudioStatus]]:
-        """The questions in their order, the place of every sound that is there, the status of the others."""
+        """The questions in their order, the place of every clip that is there, the status of the others."""
         plain = [name for name in COLUMNS if name not in AUDIO]
         found: list[tuple[int, Question]] = []
         places: dict[str, Place] = {}
@@ -72,32 +74,32 @@ class BuiltStore:
         return self._read[0]
 
     def present(self) -> frozenset[str]:
-        """The sounds that are there."""
+        """The clips that are there."""
         return frozenset(self._read[1])
 
     def statuses(self) -> Mapping[str, AudioStatus]:
-        """Why the sound of items that were built without it is missing."""
+        """Why the audio of items that were built without it is missing."""
         return self._read[2]
 
     def audio(self, id_: str) -> bytes:
-        """The file of a sound; the last ones read are kept (128 MB). Raises `AudioError`."""
+        """The file of a clip; the last ones read are kept (128 MB). Raises `AudioError`."""
         place = self._read[1].get(id_)
         if place is None:
-            raise AudioError(f"the sound {id_!r} is not in {self._folder}.", hint="Build the set with it.")
+            raise AudioError(f"the audio {id_!r} is not in {self._folder}.", hint="Build the set with it.")
         return self._kept.get(id_, lambda: self._load(id_, place))
 
     def _load(self, id_: str, place: Place) -> bytes:
         shard, group, at, column = place
         path = self._folder / shard
         try:
-            # One after the other: a row group with long sound takes much memory.
+            # One after the other: a row group with long audio takes much memory.
             with self._reading, pq.ParquetFile(path) as file:
                 cell = file.read_row_group(group, columns=[f"{column}.bytes"]).column(column)[at].as_py()
         except (OSError, pa.ArrowException) as error:
             raise DataError(f"{path} cannot be read: {error}.", hint="Build the folder again.") from error
         content = bytes(cell["bytes"] or b"")
         if not content:
-            raise AudioError(f"the sound {id_!r} is empty in {path}.", hint="Build the folder again.")
+            raise AudioError(f"the audio {id_!r} is empty in {path}.", hint="Build the folder again.")
         return content
 
     def digest(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from ..card import size_category
 from ..licenses import OTHER, merge_licenses
 from .labels import PERCEPTION, REASONING
-from .manifest import FOLDER, QuestionManifest
+from .manifest import QUESTIONS, QuestionManifest
 from .question import CONFIGS
 from .statuses import STATUSES, Coverage
 
@@ -29,7 +29,7 @@ PATTERNS: Mapping[str, str] = {
 def question_card(manifest: QuestionManifest, coverage: Coverage) -> str:
     """The card of a built set."""
     balance = manifest.balance
-    template = Template((files("squtr") / "dataset_cards" / "escucha.md.template").read_text(encoding="utf-8"))
+    template = Template((files("squtr") / "dataset_cards" / "questions.md.template").read_text(encoding="utf-8"))
     return template.substitute(
         configs="\n".join(_configs(manifest)),
         license="\n".join(_license(manifest.license)),
@@ -61,7 +61,7 @@ def _configs(manifest: QuestionManifest) -> list[str]:
         if not manifest.balance["configs"][config]:
             continue
         lines += [f"- config_name: {config}", "  data_files:", "  - split: test"]
-        lines.append(f"    path: {FOLDER}/{PATTERNS[config]}/*.parquet")
+        lines.append(f"    path: {QUESTIONS}/{PATTERNS[config]}/*.parquet")
         if config == "all":
             lines.append("  default: true")
     return lines
@@ -74,10 +74,10 @@ def _license(statement: str) -> list[str]:
 
 def _coverage(coverage: Coverage) -> str:
     if coverage.covered == coverage.items:
-        return "The sound of every item is there."
+        return "The audio of every item is there."
     why = "; ".join(f"{count:,} {STATUSES[name]}" for name, count in _by_status(coverage))
     return (
-        f"The sound of {coverage.covered:,} of {coverage.items:,} items is there. The others have empty sound: {why}."
+        f"The audio of {coverage.covered:,} of {coverage.items:,} items is there. The others have empty audio: {why}."
     )
 
 

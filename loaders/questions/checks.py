@@ -1,4 +1,4 @@
-"""Whether a built set is whole: its files, its questions, its sound on a sample."""
+"""Whether a built set is whole: its files, its questions, its audio on a sample."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..keyed import keyed_seed
 from ..shard_checks import Finding, Progress, check_shards
 from .build import part_of
 from .built import BuiltStore
-from .manifest import FOLDER, QuestionManifest, read_question_manifest
+from .manifest import QUESTIONS, QuestionManifest, read_question_manifest
 from .question import Question, check_question
 from .rows import COLUMNS, plain_row, question_of_row
 from .validate import check_audio
 
 SAMPLE = 8
-"""Sounds that are decoded, unless told otherwise."""
+"""Clips that are decoded, unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetDiagnosis:
-    """What was looked at, and what is wrong. `decoded` sounds were decoded to their end."""
+    """What was looked at, and what is wrong. `decoded` clips were decoded to their end."""
 
     folder: Path
     fingerprint: str
@@ -41,19 +41,19 @@ class SetDiagnosis:
 
 
 def examine_set(folder: Path, *, sample: int = SAMPLE, progress: Progress | None = None) -> SetDiagnosis:
-    """Check `folder` against its manifest and itself; `sample` sounds, drawn by a fixed key, are decoded (0: none).
+    """Check `folder` against its manifest and itself; `sample` clips, drawn by a fixed key, are decoded (0: none).
 
     Raises `DataError` if there is no manifest to check against, `UsageError` for a negative sample.
     """
     if sample < 0:
-        raise UsageError(f"the sample is {sample}.", hint="Give a number of sounds, or 0 for none.")
+        raise UsageError(f"the sample is {sample}.", hint="Give a number of clips, or 0 for none.")
     manifest = read_question_manifest(folder)
-    findings, sound = check_shards(folder, manifest, progress)
+    findings, intact = check_shards(folder, manifest, progress)
     decoded = 0
-    if len(sound) == len(manifest.shards) and manifest.complete:
+    if len(intact) == len(manifest.shards) and manifest.complete:
         findings += _check_questions(folder, manifest)
         if not findings:
-            more, decoded = _listen(folder, sample, progress)
+            more, decoded = _check_sample(folder, sample, progress)
             findings += more
     return SetDiagnosis(
         folder=folder,
@@ -89,22 +89,24 @@ def _check_questions(folder: Path, manifest: QuestionManifest) -> list[Finding]:
             except DataError as error:
                 findings.append(Finding("value", shard.path, error.message.rstrip("."), row["id"]))
                 continue
-            if not shard.path.startswith(f"{FOLDER}/{part_of(question)}/"):
+            if not shard.path.startswith(f"{QUESTIONS}/{part_of(question)}/"):
                 findings.append(Finding("rows", shard.path, f"item {question.id!r} is in {shard.path}", question.id))
     if sorted(positions) != list(range(manifest.items)) or len(set(ids)) != len(ids):
-        findings.append(Finding("ids", FOLDER, f"the items are not {manifest.items:,} different ones in their order"))
+        findings.append(
+            Finding("ids", QUESTIONS, f"the items are not {manifest.items:,} different ones in their order")
+        )
     return findings
 
 
-def _listen(folder: Path, sample: int, progress: Progress | None) -> tuple[list[Finding], int]:
+def _check_sample(folder: Path, sample: int, progress: Progress | None) -> tuple[list[Finding], int]:
     store = BuiltStore(folder)
-    chosen = sorted(store.present(), key=lambda id_: keyed_seed(0, "escucha doctor", id_))[:sample]
+    chosen = sorted(store.present(), key=lambda id_: keyed_seed(0, "questions doctor", id_))[:sample]
     findings: list[Finding] = []
     for number, id_ in enumerate(chosen, start=1):
         try:
-            check_audio(store.audio(id_), f"the sound {id_!r}")
+            check_audio(store.audio(id_), f"the audio {id_!r}")
         except AudioError as error:
-            findings.append(Finding("audio", FOLDER, error.message.rstrip("."), id_))
+            findings.append(Finding("audio", QUESTIONS, error.message.rstrip("."), id_))
         if progress is not None:
-            progress("decoding sound", number, len(chosen))
+            progress("decoding audio", number, len(chosen))
     return findings, len(chosen)

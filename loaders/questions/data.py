@@ -1,14 +1,13 @@
-"""The benchmark's data as the harness reads it: questions in order, sound by id, coverage.
+"""A set of questions as the harness reads it: questions in order, audio by id, coverage.
 
-    data = QuestionData("mini")                 # the embedded set; or a folder, see `QuestionData`
+    data = QuestionData("mini")                # the embedded set; or a folder, see `QuestionData`
     for question in data.questions("mcqa"):    # Question: audios, question, options, answer, labels, …
-        if data.has(question): ...             # every sound is there; else data.coverage().missing says why not
-            sound = data.audio(question.audios[0])          # a path, or a file's bytes
-            for window in windows(sound, 30.0, 1.0): ...    # long sound piece by piece
+        if data.has(question): ...             # all its audio is there; else data.coverage().missing says why not
+            audio = data.audio(question.audios[0])          # a path, or a file's bytes
+            for window in windows(audio, 30.0, 1.0): ...    # long audio piece by piece
 
-What lies in a folder is found out from it: a set that `squtr build escucha` wrote (`manifest.json`), the published
-repository with its sound (`data/tsv/ESCUCHA.json` or `.tsv`, `audio/`, as `squtr fetch escucha` leaves it), or a table
-of one's own (`questions.jsonl`, `audio/`).
+What lies in a folder is found out from it: a set that `squtr build` wrote (`manifest.json`), a published repository
+with its audio, as `squtr fetch questions` leaves it, or a table of one's own (`questions.jsonl`, `audio/`).
 """
 
 from __future__ import annotations
@@ -23,43 +22,47 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...errors import DataError, unknown_name
-from ..home import escucha_folder
-from ..manifest import benchmark_of
+from ..home import data_folder
 from ..shards import replace_file
 from ..sources.digests import KeptDigests, stream_sha256
+from ..sources.published_questions import PUBLISHED_QUESTIONS
 from .audio_folder import AudioFolder, find_audio_folder
 from .fields import row_of
-from .manifest import ESCUCHA
+from .manifest import QUESTIONS, is_built_set
 from .question import CONFIGS, Question, in_config
-from .reading import find_table, read_questions
+from .reading import TABLES, find_table, read_questions
 from .statuses import AudioStatus, Coverage, Status, coverage_of, read_statuses
 from .windows import AudioFile, Facts, facts
 
-MINI = ("mini", "escucha_mini")
-MINI_FOLDER = Path(__file__).resolve().parent.parent / "data" / "escucha_mini"
+MINI = "mini"
+MINI_FOLDER = Path(__file__).resolve().parent.parent / "data" / "questions_mini"
 ABOUT, TAUGHT = "about.json", "fields.json"
+LANGUAGE = "es"
+"""That of a set which does not state its language."""
 
 
 class QuestionStore(Protocol):
-    """Where questions and sound lie: plain files, or a built set."""
+    """Where questions and audio lie: plain files, or a built set."""
 
     name: str
+    benchmark: str
     license: str
+    language: str
 
     def questions(self) -> Sequence[Question]:
         """All questions, in order."""
         ...
 
     def audio(self, id_: str) -> AudioFile:
-        """A sound by id. Raises `AudioError`."""
+        """A clip by id. Raises `AudioError`."""
         ...
 
     def statuses(self) -> Mapping[str, AudioStatus]:
-        """What is known of sounds that were fetched, by id."""
+        """What is known of clips that were fetched, by id."""
         ...
 
     def present(self) -> frozenset[str]:
-        """The ids of the sounds that are there."""
+        """The ids of the clips that are there."""
         ...
 
     def digest(self) -> str:
@@ -68,17 +71,16 @@ class QuestionStore(Protocol):
 
 
 class QuestionData:
-    """A set of questions with its sound.
+    """A set of questions with its audio.
 
-    `folder` is "mini", or a folder (see the module); `audio` another folder of sound for plain files; `extra` further
+    `folder` is "mini", or a folder (see the module); `audio` another folder of audio for plain files; `extra` further
     spellings of fields (see `fields`). Raises `DataError` for a folder that is none of the kinds, or a broken table.
     """
 
     def __init__(
         self, folder: Path | str = "mini", *, audio: Path | str = "", extra: Mapping[str, str] | None = None
     ) -> None:
-        named_mini = isinstance(folder, str) and folder in MINI
-        self.folder = MINI_FOLDER if named_mini else Path(folder).expanduser()
+        self.folder = MINI_FOLDER if folder == MINI else Path(folder).expanduser()
         self._audio = Path(audio).expanduser() if str(audio) else None
         self._extra = dict(extra or {})
         if not self.folder.is_dir():
@@ -88,7 +90,7 @@ class QuestionData:
 
     @cached_property
     def _store(self) -> QuestionStore:
-        if benchmark_of(self.folder):
+        if is_built_set(self.folder):
             from .built import BuiltStore
 
             return BuiltStore(self.folder)
@@ -100,6 +102,16 @@ class QuestionData:
         return self._store.name
 
     @property
+    def benchmark(self) -> str:
+        """The benchmark whose data this is; "" for a set of one's own."""
+        return self._store.benchmark
+
+    @property
+    def language(self) -> str:
+        """The language of questions and audio, as `es`."""
+        return self._store.language
+
+    @property
     def license(self) -> str:
         """SPDX identifiers with remarks; "unknown" where none is stated."""
         return self._store.license
@@ -109,9 +121,9 @@ class QuestionData:
         return tuple(self._with_duration(question) for question in self._store.questions())
 
     def questions(self, config: str = "all") -> tuple[Question, ...]:
-        """The questions of a config, in order, those without sound too. Raises `UnknownNameError`, `DataError`."""
+        """The questions of a config, in order, those without audio too. Raises `UnknownNameError`, `DataError`."""
         if config not in CONFIGS:
-            raise unknown_name("config of escucha:", config, CONFIGS)
+            raise unknown_name("config of questions", config, CONFIGS)
         return tuple(question for question in self._questions if in_config(question, config))
 
     @cached_property
@@ -123,25 +135,26 @@ class QuestionData:
         return found | dict.fromkeys(present, "ok")
 
     def status(self, audio: str) -> Status:
-        """Whether a sound is there, and if not, why."""
+        """Whether a clip is there, and if not, why."""
         return self._status.get(audio, "missing")
 
     def has(self, question: Question, *, spoken: bool = False) -> bool:
-        """Whether every sound of a question is there; with `spoken` also the spoken question."""
+        """Whether every clip of a question is there; with `spoken` also the spoken question."""
         wanted = question.all_audios if spoken else question.audios
         return (not spoken or question.spoken) and all(self.status(audio) == "ok" for audio in wanted)
 
     def coverage(self, config: str = "all") -> Coverage:
-        """How many questions of a config can be asked, and why the others cannot; "spoken" asks them aloud."""
+        """How many questions of a config have their audio, and why the others do not; "spoken" counts that of the
+        questions."""
         return coverage_of(self.questions(config), self._status, spoken=config == "spoken")
 
     def audio(self, id_: str) -> AudioFile:
-        """The sound with this id: the path of a file, or (in a built set) a file's bytes. Raises `AudioError`."""
+        """The audio with this id: the path of a file, or (in a built set) a file's bytes. Raises `AudioError`."""
         return self._store.audio(id_)
 
     def audio_facts(self, id_: str) -> Facts:
-        """Length in s, sample rate in Hz and channels of a sound, from its header."""
-        return facts(self.audio(id_), f"the sound {id_!r}")
+        """Length in s, sample rate in Hz and channels of a clip, from its header."""
+        return facts(self.audio(id_), f"the audio {id_!r}")
 
     @cached_property
     def manifest_sha256(self) -> str:
@@ -154,7 +167,7 @@ class QuestionData:
         return self.manifest_sha256[:16]
 
     def _with_duration(self, question: Question) -> Question:
-        """The question with the length of its sound from the files, where the table does not say it."""
+        """The question with the length of its audio from the files, where the table does not say it."""
         if not math.isnan(question.duration_s) or not self.has(question):
             return question
         lengths = tuple(round(self.audio_facts(audio).duration_s, 3) for audio in question.audios)
@@ -162,42 +175,46 @@ class QuestionData:
 
 
 class FileStore:
-    """A table of questions and a folder of sound files."""
+    """A table of questions and a folder of audio files."""
 
     def __init__(self, folder: Path, audio: Path | None, extra: Mapping[str, str]) -> None:
         table = find_table(folder)
         if table is None:
             raise DataError(
                 f"{folder} holds no questions.",
-                hint="Give a folder with questions.jsonl and audio/, the published repository with its sound (see "
-                "`squtr fetch escucha`), or one that `squtr build escucha` wrote.",
+                hint="Give a folder with questions.jsonl and audio/, a published repository with its audio (see `squtr "
+                "fetch questions`), or one that `squtr build` wrote.",
             )
         self._table, self._folder, self._extra = table, folder, {**read_taught(folder), **extra}
-        self._sounds = AudioFolder(audio or find_audio_folder(folder))
+        self._clips = AudioFolder(audio or find_audio_folder(folder))
         about = _object(folder / ABOUT)
-        self.name = str(about.get("name") or (ESCUCHA if "ESCUCHA" in table.name else folder.resolve().name))
-        self.license = str(about.get("license") or "unknown")
+        place = table.relative_to(folder).as_posix()
+        published = next((row for row in PUBLISHED_QUESTIONS.values() if place in row.tables), None)
+        self.name = str(about.get("name") or (published.name if published else folder.resolve().name))
+        self.benchmark = published.name if published else ""
+        self.license = str(about.get("license") or (published.license if published else "unknown"))
+        self.language = str(about.get("language") or (published.language if published else LANGUAGE))
 
     def questions(self) -> Sequence[Question]:
         """All questions of the table."""
         return read_questions(self._table, extra=self._extra)
 
     def audio(self, id_: str) -> Path:
-        """The file of a sound."""
-        return self._sounds.path(id_)
+        """The file of a clip."""
+        return self._clips.path(id_)
 
     def present(self) -> frozenset[str]:
-        """The sounds that are there; none where the folder does not exist."""
-        return frozenset(self._sounds.files) if self._sounds.folder.is_dir() else frozenset()
+        """The clips that are there; none where the folder does not exist."""
+        return frozenset(self._clips.files) if self._clips.folder.is_dir() else frozenset()
 
     def statuses(self) -> Mapping[str, AudioStatus]:
-        """What `squtr fetch escucha` wrote."""
+        """What `squtr fetch questions` wrote."""
         return read_statuses(self._folder)
 
     def digest(self) -> str:
-        """The sha256 over all questions as we write them, and over the files of the sounds they name."""
+        """The sha256 over all questions as we write them, and over the files of the clips they name."""
         digest = hashlib.sha256()
-        kept = KeptDigests(self._sounds.folder)
+        kept = KeptDigests(self._clips.folder)
         questions = self.questions()
         for question in questions:
             digest.update(json.dumps(row_of(question), ensure_ascii=False, sort_keys=True).encode("utf-8") + b"\n")
@@ -240,23 +257,46 @@ def _object(path: Path) -> dict[str, Any]:
 
 def find_set(folder: Path) -> bool:
     """Whether a folder holds a built set or a table of questions."""
-    return benchmark_of(folder) == ESCUCHA or find_table(folder) is not None
+    return is_built_set(folder) or find_table(folder) is not None
 
 
-def default_data() -> QuestionData:
-    """What was built or fetched into `$SQUTR_HOME/escucha`. Raises `DataError` that says how to get it."""
-    folder = escucha_folder()
+def names_questions(source: str) -> bool:
+    """Whether a source is a published set of questions, a table, or a folder with one (and no name of speech)."""
+    path = Path(source).expanduser()
+    return (
+        source in PUBLISHED_QUESTIONS
+        or (path.suffix.lower() in TABLES and path.is_file())
+        or find_table(path) is not None
+    )
+
+
+def table_of(source: str) -> tuple[Path, Path]:
+    """The table of questions that a source names, and the folder that it is of: "mini", a published set that was
+    fetched, a table or a folder. Raises `DataError` if there is none.
+    """
+    path = Path(source).expanduser()
+    if path.suffix.lower() in TABLES:
+        return path, path.parent
+    folder = MINI_FOLDER if source == MINI else data_folder(source) if source in PUBLISHED_QUESTIONS else path
+    table = find_table(folder)
+    if table is None:
+        raise DataError(f"{folder} holds no table of questions.", hint="Give the table, or fetch one.")
+    return table, folder
+
+
+def open_questions(source: str | None) -> QuestionData:
+    """The set that a source names: "mini", the name of a published set that was fetched, a folder, or None for what was
+    built into `$SQUTR_HOME/questions`. Raises `DataError` that says how to get what is not there.
+    """
+    if source is not None and source not in PUBLISHED_QUESTIONS:
+        return QuestionData(source)
+    folder = data_folder(source or QUESTIONS)
     if not find_set(folder):
         raise DataError(
             f"no questions lie in {folder}.",
-            hint="Run `squtr fetch escucha`, build your own with `squtr build escucha`, or name a source: "
-            'load_dataset("squtr", "escucha", source="escucha_mini") for the embedded set.',
+            hint=f"Run `squtr fetch questions {source}`."
+            if source
+            else 'Build your own with `squtr build`, or name a source: "mini" for the embedded set, a folder, or what '
+            f"`squtr fetch questions` fetched ({', '.join(PUBLISHED_QUESTIONS)}).",
         )
     return QuestionData(folder)
-
-
-def open_data(source: str | None) -> QuestionData:
-    """The set that a source names: None for what lies in `$SQUTR_HOME`, "mini" or "escucha_mini", or a folder."""
-    if source is None:
-        return default_data()
-    return QuestionData("mini" if source in MINI else source)

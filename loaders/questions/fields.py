@@ -1,9 +1,8 @@
 """From a row of a table to a `Question`, and back.
 
-The layout of ESCUCHA's `data/tsv/ESCUCHA.json` and `.tsv` was not available when this was written; its paper names what
-they hold. So every field is found under several spellings, all listed in `spellings`. What is not listed is an error
-that names item and field, never skipped in silence: `extra={"spelling": "field"}` teaches one more, and `"-"` as field
-leaves it out.
+Tables of questions spell their columns differently, and of published ones the paper alone may be known. So every field
+is found under several spellings, all listed in `spellings`. What is not listed is an error that names item and field,
+never skipped in silence: `extra={"spelling": "field"}` teaches one more, and `"-"` as field leaves it out.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from .labels import PERCEPTION_SPELLINGS, REASONING_SPELLINGS, plain_name
 from .question import Kind, Question, check_question, same_text
 from .spellings import (
     AETIOLOGIES,
+    AUDIO_ENDINGS,
     FIELD_OF,
     IGNORED,
     INTELLIGIBILITY_OF,
@@ -31,7 +31,6 @@ from .spellings import (
     NOTHING,
     OPTION_OF,
     SEXES_OF,
-    SOUND_ENDINGS,
     SPELLINGS,
     TEXTS,
 )
@@ -40,7 +39,7 @@ from .spellings import (
 def question_of(row: Mapping[str, Any], place: str, *, extra: Mapping[str, str] | None = None) -> Question:
     """The question that a row of a table holds; `place` ("FILE, line 3") is what errors call a row without an id.
 
-    Missing and empty values become NaN, "" or (). A sound without a name has the item's id (`<id>_1` and `<id>_2` for
+    Missing and empty values become NaN, "" or (). A clip without a name has the item's id (`<id>_1` and `<id>_2` for
     two addresses). Options may be one list, a column each, or answer and distractors:
     these have no published order, so theirs is drawn by the item's id. An answer may be the text of an option, its
     letter, or its number from 0 under `answer_index`. Raises `DataError` naming item and field for a spelling that is
@@ -55,7 +54,7 @@ def question_of(row: Mapping[str, Any], place: str, *, extra: Mapping[str, str] 
     kind = _kind(fields.get("kind"), bool(verifiers), item)
     options, answer = _options(fields, columns, id_, item) if kind == "mcqa" else ((), "")
     perception, reasoning = _labels(fields, item)
-    audios, question_audio = _sounds(fields, item)
+    audios, question_audio = _audio_of(fields, item)
     durations = tuple(_number(value, "audio_durations_s", item) for value in _members(fields.get("audio_durations_s")))
     lengths = [_number(value, "duration_s", item) for value in _list(fields.get("duration_s"))]
     if question_audio:
@@ -205,7 +204,7 @@ def _number(value: Any, field: str, item: str) -> float:
 
 
 def _flag(value: Any, field: str, item: str) -> bool | None:
-    """True, False, or None where nothing is said."""
+    """True, False, or None where nothing is stated."""
     if _is_nothing(value):
         return None
     if isinstance(value, bool):
@@ -282,7 +281,7 @@ def _options(fields: Mapping[str, Any], columns: Mapping[int, str], id_: str, it
         if not answer:
             raise DataError(f"{item}: the field answer is missing.", hint="Give the right answer beside distractors.")
         unordered = sorted({answer, *distractors})
-        order = keyed_rng(0, "escucha options", id_).permutation(len(unordered))
+        order = keyed_rng(0, "question options", id_).permutation(len(unordered))
         options = tuple(unordered[place] for place in order)
     if not options:
         raise DataError(
@@ -342,11 +341,11 @@ def _label(name: Any, known: Mapping[str, str], field: str, item: str) -> str:
 def _audios(fields: Mapping[str, Any], item: str) -> tuple[str, ...]:
     named = [*_list(fields.get("audios")), *_list(fields.get("audio_2"))]
     spoken = _audio_id(_text(fields.get("question_audio")))
-    # In the published prompts of the spoken questions the question is the second sound of the list.
+    # In the published prompts of the spoken questions the question is the second clip of the list.
     audios = tuple(audio for audio in (_audio_id(_option(name)) for name in named) if audio != spoken or not spoken)
     if audios:
         return audios
-    # Without a name, the sound is called as the item whose address it was fetched from.
+    # Without a name, the audio is called as the item whose address it was fetched from.
     urls = len(_list(fields.get("source_urls"))) + len(_list(fields.get("source_url_2")))
     id_ = _option(fields.get("id"))
     if urls:
@@ -355,20 +354,20 @@ def _audios(fields: Mapping[str, Any], item: str) -> tuple[str, ...]:
 
 
 def _audio_id(name: str) -> str:
-    """A sound's id: its file name without folder and ending.
+    """A clip's id: its file name without folder and ending.
 
     >>> _audio_id("audio/0001.wav"), _audio_id("v1.2")
     ('0001', 'v1.2')
     """
     file = PurePosixPath(name.replace("\\", "/")).name
-    ending = next((ending for ending in SOUND_ENDINGS if file.lower().endswith(ending)), "")
+    ending = next((ending for ending in AUDIO_ENDINGS if file.lower().endswith(ending)), "")
     return file[: len(file) - len(ending)]
 
 
 def _urls(fields: Mapping[str, Any], audios: int, item: str) -> tuple[str, ...]:
     urls = tuple(_text(url) for url in (*_list(fields.get("source_urls")), *_list(fields.get("source_url_2"))))
     if len(urls) == 1 and audios == 2:
-        # Both sounds are of one recording, or only one is known: that cannot be told apart.
+        # Both clips are of one recording, or only one is known: that cannot be told apart.
         return (urls[0], "")
     if len(urls) > audios:
         raise DataError(f"{item}: source_urls has {len(urls)} members for {audios} audios.", hint="Give one for each.")
@@ -387,13 +386,13 @@ def _aetiology(fields: Mapping[str, Any], item: str) -> str:
     return AETIOLOGIES.get(name, name)
 
 
-def _sounds(fields: Mapping[str, Any], item: str) -> tuple[tuple[str, ...], str]:
+def _audio_of(fields: Mapping[str, Any], item: str) -> tuple[tuple[str, ...], str]:
     """What the question is about, and the spoken question ("" if it is not spoken)."""
     audios = _audios(fields, item)
     question_audio = _audio_id(_text(fields.get("question_audio")))
     spoken, compared = (_flag(fields.get(name), name, item) for name in ("spoken", "comparative"))
     if spoken and not compared and not question_audio and len(audios) == 2:
-        # As the paper has it: the question is the second sound.
+        # As the paper has it: the question is the second clip.
         return audios[:1], audios[1]
     return audios, question_audio
 

@@ -1,6 +1,6 @@
-"""What a question of ESCUCHA asks of its answerer: nine labels of perception, ten of reasoning.
+"""What a question requires of its answerer: nine labels of perception, ten of reasoning.
 
-ESCUCHA (arXiv 2607.17812) names them; the short identifiers here are ours. A question has one or several of each.
+arXiv 2607.17812 names them; the short identifiers here are ours. A question has one or several of each.
 """
 
 from __future__ import annotations

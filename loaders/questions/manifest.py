@@ -1,58 +1,49 @@
-"""`manifest.json` of a set that `squtr build escucha` wrote."""
+"""`manifest.json` of a built set of questions."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import ValidationError
+from ..manifest import Manifest, kind_of, read_manifest_as
 
-from ...errors import DataError
-from ..manifest import MANIFEST_NAME, Manifest, benchmark_of
-
-ESCUCHA = "escucha"
-FOLDER = "questions"
+QUESTIONS = "questions"
+"""The kind of data, the folder of its shards, and the config of the bare name."""
 
 
 class QuestionManifest(Manifest):
-    """The content of `manifest.json`. `balance` is the report of `balance.balance_of`, `license` that of all sound."""
+    """The content of `manifest.json`. `balance` is the report of `balance.balance_of`, `license` that of all audio."""
 
-    data_folders: ClassVar[tuple[str, ...]] = (FOLDER,)
+    data_folders: ClassVar[tuple[str, ...]] = (QUESTIONS,)
     side_files: ClassVar[tuple[str, ...]] = ("README.md",)
 
-    benchmark: Literal["escucha"] = "escucha"
+    kind: Literal["questions"] = QUESTIONS
     license: str
+    language: str
     items: int
     balance: dict[str, Any]
 
     @property
     def subsets(self) -> dict[str, str]:
         """The one subset, and its language."""
-        return {ESCUCHA: "es"}
+        return {QUESTIONS: self.language}
 
     @property
     def conditions(self) -> list[str]:
         """Questions have none."""
         return []
 
+    @property
+    def splits(self) -> list[str]:
+        """The one split."""
+        return ["test"]
+
+
+def is_built_set(folder: Path) -> bool:
+    """Whether a folder has the manifest of a set of questions."""
+    return kind_of(folder) == QUESTIONS
+
 
 def read_question_manifest(folder: Path) -> QuestionManifest:
-    """The manifest of a built set. Raises `DataError` if there is none, it is of another benchmark, or unreadable."""
-    path = folder / MANIFEST_NAME
-    benchmark = benchmark_of(folder)
-    if benchmark not in {ESCUCHA, ""}:
-        raise DataError(
-            f"{folder} holds data of the benchmark {benchmark!r}.",
-            hint="Give a folder that `squtr build escucha` wrote.",
-        )
-    try:
-        return QuestionManifest.model_validate_json(path.read_bytes())
-    except FileNotFoundError as error:
-        raise DataError(
-            f"{folder} is not a data set that squtr built: {MANIFEST_NAME} is missing.",
-            hint="Run `squtr build escucha` first.",
-        ) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise DataError(f"{path}: {place}: {first['msg']}.", hint="Build the folder again.") from error
+    """The manifest of a built set. Raises `DataError` if there is none, it is of other data, or unreadable."""
+    return read_manifest_as(QuestionManifest, QUESTIONS, folder)

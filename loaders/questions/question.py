@@ -1,4 +1,4 @@
-"""One question of ESCUCHA as a value, and the checks that every question passes wherever it comes from."""
+"""One question about audio as a value, and the checks that every question passes wherever it comes from."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _BAD_IN_ID = frozenset('/\\:*?"<>|\0\n\r\t')
 class Question:
     """One item. What does not apply is NaN for numbers, "" for strings, () for lists.
 
-    `audios` are the ids of the one sound, or of the two that are compared, in the order in which they are heard;
+    `audios` are the ids of the one clip, or of the two that are compared, in their order;
     `source_urls` and `audio_durations_s` belong to them one by one ("" and NaN where not known). `duration_s` is that
-    of all sound the question is about. `options` and `answer` (the text of one option) are those of multiple choice.
+    of all audio the question is about. `options` and `answer` (the text of one option) are those of multiple choice.
     `verifiers` are those of an instruction: objects `{"id": …, arguments …}`, which the harness interprets.
     `question_audio` is the id of the question spoken aloud; the written question stays beside it. `aetiology` is "" for
     ordinary speech, else why it is not ("als", "stroke", …); `intelligibility` and `sex` are of its speaker.
@@ -58,12 +58,12 @@ class Question:
 
     @property
     def comparative(self) -> bool:
-        """Whether two sounds are compared."""
+        """Whether two clips are compared."""
         return len(self.audios) == 2
 
     @property
     def spoken(self) -> bool:
-        """Whether the question can be heard too."""
+        """Whether the question is there as audio too."""
         return bool(self.question_audio)
 
     @property
@@ -78,7 +78,7 @@ class Question:
 
     @property
     def all_audios(self) -> tuple[str, ...]:
-        """The ids of all its sounds: those it is about, then the spoken question."""
+        """The ids of all its clips: those it is about, then the spoken question."""
         return (*self.audios, self.question_audio) if self.question_audio else self.audios
 
 
@@ -107,7 +107,7 @@ def same_text(text: str) -> str:
 
 
 def check_question(question: Question) -> Question:
-    """`question` unchanged, if it is one that can be asked and scored. Raises `DataError` naming item and field."""
+    """`question` unchanged, if it can be answered and scored. Raises `DataError` naming item and field."""
     item = f"item {question.id!r}"
     _check_id(question.id, "item id", "the set")
     if question.kind not in KINDS:
@@ -115,7 +115,7 @@ def check_question(question: Question) -> Question:
     if not question.question.strip():
         raise DataError(f"{item}: question is empty.", hint="Write the question, also where it is spoken.")
     if not 1 <= len(question.audios) <= 2 or len(set(question.audios)) != len(question.audios):
-        raise DataError(f"{item}: audios is {list(question.audios)!r}.", hint="Name one sound, or two different ones.")
+        raise DataError(f"{item}: audios is {list(question.audios)!r}.", hint="Name one clip, or two different ones.")
     for audio in question.all_audios:
         _check_id(audio, "audio id", item)
     if question.kind == "mcqa":

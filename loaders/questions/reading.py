@@ -5,19 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
 from ..jsonl import read_jsonl
+from ..sources.published_questions import PUBLISHED_QUESTIONS
 from .fields import question_of
 from .question import Question
 
-PUBLISHED_TABLES = ("data/tsv/ESCUCHA.json", "data/tsv/ESCUCHA.tsv")
-"""Where the published repository has its questions, the preferred one first."""
 OWN_TABLES = ("questions.jsonl", "questions.json", "questions.tsv", "questions.csv")
 """Where a folder of one's own has them."""
+TABLES = (".jsonl", ".json", ".tsv", ".csv")
+"""Endings of tables."""
 _LISTS = ("data", "questions", "items", "examples", "preguntas")
 """Keys of a JSON object under which the list of items may lie."""
 
@@ -101,6 +102,7 @@ def _table_rows(path: Path, delimiter: str) -> Iterator[tuple[str, Mapping[str, 
         raise DataError(f"{path.name}, line {reader.line_num}: {error}.", hint="Mend the line.") from error
 
 
-def find_table(folder: Path, names: Iterable[str] = (*OWN_TABLES, *PUBLISHED_TABLES)) -> Path | None:
-    """The table of questions in a folder, own ones before the published ones; None if there is none."""
-    return next((folder / name for name in names if (folder / name).is_file()), None)
+def find_table(folder: Path) -> Path | None:
+    """The table of questions in a folder, own ones before those of published sets; None if there is none."""
+    published = (name for row in PUBLISHED_QUESTIONS.values() for name in row.tables)
+    return next((folder / name for name in (*OWN_TABLES, *published) if (folder / name).is_file()), None)

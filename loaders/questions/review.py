@@ -130,7 +130,7 @@ def human_replies(review: Review) -> list[dict[str, str]]:
     return [{"id": note.id, "reply": note.reply} for note in review.items if note.reply.strip()]
 
 
-def corrected(questions: Sequence[Question], review: Review) -> list[Question]:
+def corrected_questions(questions: Sequence[Question], review: Review) -> list[Question]:
     """The questions with their keys corrected and those marked to be discarded left out.
 
     Raises `DataError` naming the item whose new key is none of its options.

@@ -1,4 +1,4 @@
-"""Questions with their sound as Arrow tables: the same columns for a built folder and for the bare name."""
+"""Questions with their audio as Arrow tables: the same columns for a built folder and for the bare name."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import datasets
 
 AUDIO = ("audio", "audio_2", "question_audio")
-"""Columns with sound: what the question is about, what it is compared with, the question itself."""
+"""Columns with audio: what the question is about, what it is compared with, the question itself."""
 GROUP_BYTES = 64 * 2**20
-"""The most sound of a row group, and of what is held at once, but for one row that is larger by itself."""
+"""The most audio of a row group, and of what is held at once, but for one row that is larger by itself."""
 GROUP_ROWS = 32
 
 _TEXTS = (
@@ -39,7 +39,7 @@ COLUMNS = (
 
 
 def question_features() -> datasets.Features:
-    """The features of questions. Sound is not decoded by default; where it is missing or does not apply, its bytes are
+    """The features of questions. Audio is not decoded by default; where it is missing or does not apply, its bytes are
     empty. `verifiers` is a JSON list, because their arguments differ."""
     import datasets
 
@@ -62,7 +62,7 @@ def question_features() -> datasets.Features:
 
 @dataclass(frozen=True, slots=True)
 class AudioBytes:
-    """A sound's file as it is stored: its bytes, and a name with the right ending. Empty where there is none."""
+    """A clip's file as it is stored: its bytes, and a name with the right ending. Empty where there is none."""
 
     content: bytes = b""
     name: str = ""
@@ -72,15 +72,15 @@ class AudioBytes:
         return {"bytes": self.content, "path": self.name}
 
 
-def audio_bytes(sound: AudioFile, id_: str, ending: str = ".flac") -> AudioBytes:
-    """The bytes of a sound; a path keeps its ending."""
-    if isinstance(sound, Path):
-        return AudioBytes(sound.read_bytes(), f"{id_}{sound.suffix.lower()}")
-    return AudioBytes(sound, f"{id_}{ending}")
+def audio_bytes(audio: AudioFile, id_: str, ending: str = ".flac") -> AudioBytes:
+    """The bytes of a clip; a path keeps its ending."""
+    if isinstance(audio, Path):
+        return AudioBytes(audio.read_bytes(), f"{id_}{audio.suffix.lower()}")
+    return AudioBytes(audio, f"{id_}{ending}")
 
 
 def plain_row(question: Question, position: int, status: Status) -> dict[str, Any]:
-    """The columns of a question without sound; `status` is "ok" or that of its first missing sound."""
+    """The columns of a question without audio; `status` is "ok" or that of its first missing clip."""
     return {
         "id": question.id,
         "position": position,
@@ -138,16 +138,16 @@ def question_of_row(row: Mapping[str, Any], place: str) -> Question:
         raise DataError(f"{place} holds no question: {error}.", hint="Build the folder again.") from error
 
 
-def cells_of(question: Question, sounds: Mapping[str, AudioBytes]) -> dict[str, Any]:
-    """The sound columns of a question; what is not in `sounds` is empty."""
+def cells_of(question: Question, clips: Mapping[str, AudioBytes]) -> dict[str, Any]:
+    """The audio columns of a question; what is not in `clips` is empty."""
     empty = AudioBytes()
     second = question.audios[1] if question.comparative else ""
     wanted = (question.audios[0], second, question.question_audio)
-    return {name: sounds.get(id_, empty).cell() for name, id_ in zip(AUDIO, wanted, strict=True)}
+    return {name: clips.get(id_, empty).cell() for name, id_ in zip(AUDIO, wanted, strict=True)}
 
 
 def row_groups(rows: Iterable[tuple[dict[str, Any], int]], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Rows (each with the bytes of its sound) as tables of at most `GROUP_ROWS` rows and `GROUP_BYTES` of sound."""
+    """Rows (each with the bytes of its audio) as tables of at most `GROUP_ROWS` rows and `GROUP_BYTES` of audio."""
     group: list[dict[str, Any]] = []
     size = 0
     for row, weight in rows:
@@ -161,5 +161,5 @@ def row_groups(rows: Iterable[tuple[dict[str, Any], int]], schema: pa.Schema) ->
 
 
 def weight_of(row: Mapping[str, Any], columns: Sequence[str] = AUDIO) -> int:
-    """The bytes of sound in a row."""
+    """The bytes of audio in a row."""
     return sum(len(row[name]["bytes"]) for name in columns)

@@ -1,4 +1,4 @@
-"""Can a set's questions be answered without hearing anything? Rules that see the text alone, and what they score.
+"""Can a set's questions be answered from the text alone? Rules that see the text alone, and what they score.
 
 A rule that scores above chance shows a give-away in how the options were written, which a text-only control of a
 language model would use too.
@@ -35,8 +35,8 @@ def _best(scores: Sequence[float]) -> frozenset[int]:
 
 
 def _overlap(question: Question) -> frozenset[int]:
-    asked = set(_words(question.question))
-    return _best([len(asked & set(_words(option))) for option in question.options])
+    words = set(_words(question.question))
+    return _best([len(words & set(_words(option))) for option in question.options])
 
 
 def _central(question: Question) -> frozenset[int]:

@@ -1,7 +1,7 @@
 """The spoken subset: which questions are spoken, and speaking them.
 
-In ESCUCHA 100 questions were drawn inversely to how frequent their labels are and spoken by a synthesizer; the question
-is then the second sound, the prompt says "Contesta a la pregunta en el audio", and the options stay text.
+In arXiv 2607.17812, 100 questions were drawn inversely to how frequent their labels are and spoken by a synthesizer;
+the question is then the second clip, the prompt says "Contesta a la pregunta en el audio", and the options stay text.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from ..audio import encode_flac, resample
 from ..keyed import keyed_seed
 from ..records import SAMPLE_RATE, Query
 from ..shards import replace_file
-from ..synthesis import Synthesizer, speak_query
+from ..synthesis import Synthesizer, choose_voice, speak_query
+from .manifest import QUESTIONS
 from .question import Question
 from .windows import RATE
 
+PURPOSE = "spoken questions"
+"""What the keyed draw of the questions is for."""
 _SCALE = 2**128
 
 
 def can_be_spoken(question: Question) -> bool:
-    """Whether a question may join the spoken subset: multiple choice about one sound, so that the second is free."""
+    """Whether a question may join the spoken subset: multiple choice about one clip, so that the second is free."""
     return question.kind == "mcqa" and not question.comparative
 
 
@@ -55,7 +58,7 @@ def choose_spoken(questions: Sequence[Question], count: int, seed: int = 0) -> l
     if not 0 <= count <= len(able):
         raise UsageError(
             f"{count} questions are to be spoken, of {len(able)} that can be.",
-            hint="Only multiple-choice questions about one sound can.",
+            hint="Only multiple-choice questions about one clip can.",
         )
     weights = label_weights(able)
     # log(u)/w orders as u^(1/w) does, and keeps apart what is tiny.
@@ -67,7 +70,7 @@ def choose_spoken(questions: Sequence[Question], count: int, seed: int = 0) -> l
 def _draw(id_: str, seed: int, weight: float) -> float:
     from math import inf, log
 
-    share = (keyed_seed(seed, "escucha spoken", id_) + 1) / _SCALE
+    share = (keyed_seed(seed, PURPOSE, id_) + 1) / _SCALE
     return log(share) / weight if weight > 0 else -inf
 
 
@@ -77,30 +80,31 @@ def speak_questions(
     synthesizer: Synthesizer,
     folder: Path,
     *,
+    language: str,
     voices: Sequence[str] | None = None,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> list[Question]:
     """All questions, those in `chosen` spoken into `folder` as `pregunta-<id>.flac` (16 kHz mono).
 
-    Each voice is drawn by the keyed rule from `voices` (default: all that the engine has for Spanish). A file that is
-    there already is kept. Raises `SynthesisError` naming the item.
+    Each voice is drawn by the keyed rule from `voices` (default: all that the engine has for the language). A file that
+    is there already is kept. Raises `SynthesisError` naming the item.
     """
     wanted = set(chosen)
     unknown = wanted - {question.id for question in questions}
     if unknown:
         raise DataError(f"there is no item {sorted(unknown)[0]!r} to speak.", hint="Name items of the set.")
-    known = sorted(set(synthesizer.voices("es") if voices is None else voices))
+    known = sorted(set(synthesizer.voices(language) if voices is None else voices))
     out: list[Question] = []
     for question in questions:
         if question.id not in wanted:
             out.append(question)
             continue
         audio = f"pregunta-{question.id}"
-        voice = question_voice(question.id, known, seed)
+        query = Query(question.id, QUESTIONS, language, question.question)
+        voice = choose_voice(query, known, seed)
         path = folder / f"{audio}.flac"
         if not path.is_file():
-            query = Query(question.id, "escucha", "es", question.question)
             speech = speak_query(synthesizer, query, voices=[voice], seed=seed)
             samples = resample(speech.samples, SAMPLE_RATE, RATE)
             replace_file(path, encode_flac(samples, audio, RATE))
@@ -109,14 +113,3 @@ def speak_questions(
         if progress is not None:
             progress(1)
     return out
-
-
-def question_voice(id_: str, voices: Sequence[str], seed: int = 0) -> str:
-    """The voice of a spoken question, drawn by the keyed rule. Raises `UsageError` if there are none.
-
-    >>> question_voice("q1", ["a"])
-    'a'
-    """
-    from ..synthesis import choose_voice
-
-    return choose_voice(Query(id_, "escucha", "es", ""), voices, seed)

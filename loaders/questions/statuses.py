@@ -1,4 +1,4 @@
-"""What became of each sound: whether it is there, and if not, why. Missing sound is coverage, never a wrong answer."""
+"""What became of each clip: whether it is there, and if not, why. Missing audio is coverage, never a wrong answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STATUS_FOLDER = "status"
 
 
 class AudioStatus(BaseModel):
-    """One sound's status file, `status/<id>.json`. `reason` is what the site or the program said."""
+    """One clip's status file, `status/<id>.json`. `reason` is the message of the site or the program."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,10 +69,10 @@ def read_statuses(folder: Path) -> dict[str, AudioStatus]:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many items of a set can be asked.
+    """How many items of a set have their audio.
 
-    `items`: all; `covered`: those whose every sound is there; `missing`: item id to the first of its sounds that is
-    not, and that sound's status. Seconds are of the sound of covered items where it is known.
+    `items`: all; `covered`: those whose every clip is there; `missing`: item id to the first of its clips that is
+    not, and that clip's status. Seconds are of the audio of covered items where it is known.
     """
 
     items: int
@@ -93,7 +93,7 @@ class Coverage:
 
 
 def coverage_of(questions: Iterable[Question], statuses: Mapping[str, Status], *, spoken: bool = False) -> Coverage:
-    """The coverage of `questions`, with `spoken` of their spoken form; a sound without a status is missing.
+    """The coverage of `questions`, with `spoken` of their spoken form; a clip without a status is missing.
 
     >>> one = Question("q", "aif", ("a", "b"), "Di algo.", (), "", ({"id": "words"},))
     >>> coverage_of([one], {"a": "ok", "b": "private"}).by_status

@@ -20,7 +20,7 @@ from .windows import AudioFile, windows
 VerifierCheck = Callable[[Question], None]
 """Raises `SqutrError` if the verifiers of an instruction cannot be used. The harness has one."""
 Progress = Callable[[int, int], None]
-"""Called with how many sounds were checked, and of how many."""
+"""Called with how many clips were checked, and of how many."""
 TOLERANCE = (1.0, 0.02)
 """How far a file's length may lie from the table's: in s, and as a share; the larger counts."""
 
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """The questions that passed, with the lengths of their sounds; the sounds' lengths in s; and all problems."""
+    """The questions that passed, with the lengths of their audio; the clips' lengths in s; and all problems."""
 
     questions: tuple[Question, ...]
     durations: Mapping[str, float]
@@ -50,18 +50,18 @@ class Validation:
 
 def validate(
     table: Path,
-    sounds: AudioFolder,
+    clips: AudioFolder,
     *,
     extra: Mapping[str, str] | None = None,
     check_verifiers: VerifierCheck | None = None,
     allow_missing: bool = False,
     progress: Progress | None = None,
 ) -> Validation:
-    """Check a table of questions and its sound.
+    """Check a table of questions and its audio.
 
     Of every item: its fields and labels (at least one of each kind), that its options differ and hold the answer, its
-    verifiers; of every sound: that it is there, decodes to its end, is neither silent nor holds NaN, and is as long as
-    the table says. With `allow_missing` sound that is not there is no problem. Sound is read in pieces.
+    verifiers; of every clip: that it is there, decodes to its end, is neither silent nor holds NaN, and is as long as
+    the table says. With `allow_missing` audio that is not there is no problem. Audio is read in pieces.
     """
     check_extra(extra or {})
     problems: list[Problem] = []
@@ -83,7 +83,7 @@ def validate(
             problems.append(Problem(_id_of(row), error.message, error.hint))
             continue
         read[question.id], places[question.id] = question, place
-    durations = _check_sounds(list(read.values()), sounds, problems, allow_missing=allow_missing, progress=progress)
+    durations = _check_clips(list(read.values()), clips, problems, allow_missing=allow_missing, progress=progress)
     kept = []
     for question in read.values():
         own = _with_lengths(question, durations, problems)
@@ -99,15 +99,15 @@ def _id_of(row: Mapping[str, object]) -> str:
     return str(row.get("id") or "")
 
 
-def _check_sounds(
+def _check_clips(
     questions: list[Question],
-    sounds: AudioFolder,
+    clips: AudioFolder,
     problems: list[Problem],
     *,
     allow_missing: bool,
     progress: Progress | None,
 ) -> dict[str, float]:
-    """The length in s of every sound that can be used."""
+    """The length in s of every clip that can be used."""
     first: dict[str, str] = {}
     spoken = {question.question_audio for question in questions}
     for question in questions:
@@ -116,9 +116,9 @@ def _check_sounds(
     durations: dict[str, float] = {}
     for number, (audio, item) in enumerate(first.items(), start=1):
         try:
-            if audio not in sounds.files and allow_missing and audio not in spoken:
+            if audio not in clips.files and allow_missing and audio not in spoken:
                 continue
-            durations[audio] = check_audio(sounds.path(audio), f"the sound {audio!r}")
+            durations[audio] = check_audio(clips.path(audio), f"the audio {audio!r}")
         except AudioError as error:
             problems.append(Problem(item, f"item {item!r}: {error.message}", error.hint))
         if progress is not None:
@@ -126,10 +126,10 @@ def _check_sounds(
     return durations
 
 
-def check_audio(sound: AudioFile, name: str) -> float:
-    """The length in s of a sound that decodes to its end; it is read in pieces. Raises `AudioError`."""
+def check_audio(audio: AudioFile, name: str) -> float:
+    """The length in s of a clip that decodes to its end; it is read in pieces. Raises `AudioError`."""
     frames, rate, peak = 0, 0, 0.0
-    for window in windows(sound, 10.0, name=name):
+    for window in windows(audio, 10.0, name=name):
         frames, rate = frames + window.samples.size, window.rate
         peak = max(peak, float(np.abs(window.samples).max()))
     if not frames:
@@ -159,7 +159,7 @@ def _with_lengths(question: Question, durations: Mapping[str, float], problems: 
             problems.append(
                 Problem(
                     question.id,
-                    f"item {question.id!r}: the sound {audio!r} lasts {found:g} s, the table says {expected:g} s.",
+                    f"item {question.id!r}: the audio {audio!r} lasts {found:g} s, the table says {expected:g} s.",
                     "Get the right file, or mend the table.",
                 )
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -9,15 +10,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from squtr.harness.cli import COMMANDS, main
-from squtr.harness.cli.demo import CONDITIONS, affordable_queries
+from squtr.harness.benchmarks import BENCHMARKS
+from squtr.harness.cli import COMMANDS, GROUPS, main, parser_of
+from squtr.harness.cli.common import Extend
+from squtr.harness.demo.run import affordable_items
 from squtr.loaders.build import build
 from squtr.loaders.manifest import read_manifest
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 
 from ..loaders.collections_for_tests import make_collection
 from .report_runs_for_tests import write_example
@@ -119,7 +123,7 @@ def test_failures_exit_1(root: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_unknown_parts_of_a_system(root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    build(open_kitchen(root, conditions=["clean"], languages=["en"]), tmp_path / "data")
+    build(open_recipe(root, conditions=["clean"], languages=["en"]), tmp_path / "data")
     common = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "run")]
     assert main(["evaluate", "whisper-bsae + bm25", *common]) == 2
     assert "whisper-base" in capsys.readouterr().err
@@ -160,6 +164,62 @@ def test_interrupt_says_how_to_continue_and_continues(tmp_path: Path) -> None:
 
 
 def test_demo_takes_what_its_time_allows() -> None:
-    per_query = 3 * len(CONDITIONS)
-    assert affordable_queries(0.5, 3, 60 + per_query * 0.5 * 21) == 20
-    assert affordable_queries(100.0, 3, 300) == 8
+    demo = BENCHMARKS["squtr"].demo
+    assert demo is not None
+    counts = [affordable_items(3 * demo.clips * clip_s, 300.0, demo) for clip_s in (0.2, 0.5, 100.0)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] == demo.fewest
+    assert all(count % demo.step == 0 for count in counts[:-1])
+
+
+def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from options_of(inner)
+        elif action.option_strings:
+            yield action
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_list_may_be_given_once_or_repeated(command: str) -> None:
+    for action in options_of(parser_of(COMMANDS[command])):
+        takes_list = action.nargs in {"+", "*"} or isinstance(action, argparse._AppendAction)
+        assert not takes_list or (isinstance(action, Extend) and action.nargs == "+"), action.option_strings
+
+
+@pytest.mark.parametrize("default", [None, ["x"], argparse.SUPPRESS])
+def test_the_first_value_of_a_list_replaces_the_default(default: list[str] | str | None) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--metrics", action=Extend, nargs="+", default=default)
+    for given in (["--metrics", "a", "b"], ["--metrics", "a", "--metrics", "b"]):
+        assert parser.parse_args(given).metrics == ["a", "b"]
+    assert getattr(parser.parse_args([]), "metrics", argparse.SUPPRESS) == default
+    assert parser.parse_args(["--metrics", "a"]).metrics == ["a"]
+
+
+def test_help_groups_the_commands() -> None:
+    said = run("--help").stdout
+    titles = [line.rstrip(":") for line in said.splitlines() if line.rstrip(":") in GROUPS]
+    assert titles == list(GROUPS)
+    assert "synthetic speech" in said
+    assert "real speech" not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["build", "--source", "mini", "--speak", "3"], "--speak does not apply to the source mini, which has speech"),
+        (["build", "--benchmark", "escucha", "--noise", "pink"], "--noise does not apply to the source escucha"),
+        (["build", "--benchmark", "escuhca"], "Did you mean 'escucha'?"),
+        (["fetch", "noise", "--again"], "--again does not apply to `squtr fetch noise`"),
+        (["fetch", "questions", "--variant", "16k"], "--variant does not apply to `squtr fetch questions`"),
+        (["fetch", "nose"], "Did you mean 'noise'?"),
+        (["review", "mini", "--show", "rejected"], "--show does not apply to mini, which holds questions"),
+    ],
+)
+def test_options_of_another_kind_of_data_are_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err

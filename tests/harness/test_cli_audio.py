@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from squtr.harness.cli import main
 from squtr.loaders.audio import resample
-from squtr.loaders.banks import load_noise_bank, load_room_bank
+from squtr.loaders.banks import load_noise_bank, load_rir_bank
 from squtr.loaders.conditions import parse_condition
 from squtr.loaders.records import CleanSpeech, Query
-from squtr.loaders.render import Air, render
-from squtr.loaders.room_measures import measure_room
+from squtr.loaders.render import StepContext, render
+from squtr.loaders.rir_measures import measure_rir
 
 RATE = 24_000
 Signal = NDArray[np.float64]
@@ -113,9 +113,9 @@ def test_a_file_is_mixed_as_a_build_mixes_it(
     (tmp_path / "bank" / "noise.wav").write_bytes(Path(files["noise"]).read_bytes())
     (tmp_path / "rooms").mkdir()
     (tmp_path / "rooms" / "rir.wav").write_bytes(Path(files["rir"]).read_bytes())
-    air = Air(load_noise_bank(tmp_path / "bank"), load_room_bank(tmp_path / "rooms"), seed=3)
+    context = StepContext(load_noise_bank(tmp_path / "bank"), load_rir_bank(tmp_path / "rooms"), seed=3)
     clip = CleanSpeech(soundfile.read(files["speech"], dtype="float32")[0])
-    row = render(Query("q", "s", "en", ""), clip, parse_condition("snr_5"), air)
+    row = render(Query("q", "s", "en", ""), clip, parse_condition("snr_5"), context)
     said = ask(
         capsys,
         *("mix", files["speech"], files["noise"], "--snr", "5", "--offset", repr(row.noise_offset_s)),
@@ -124,7 +124,7 @@ def test_a_file_is_mixed_as_a_build_mixes_it(
     built = soundfile.read(io.BytesIO(row.audio), dtype="int16")[0]
     assert np.array_equal(soundfile.read(files["out"], dtype="int16")[0], built)
     assert (said["gain_db"], said["snr_active_db"], said["seed"]) == (row.gain_db, row.snr_active_db, None)
-    row = render(Query("q", "s", "en", ""), clip, parse_condition("reverb"), air)
+    row = render(Query("q", "s", "en", ""), clip, parse_condition("reverb"), context)
     wet = str(tmp_path / "wet.flac")
     said = ask(capsys, "reverb", files["speech"], files["rir"], "--out", wet)
     assert Path(wet).read_bytes() == row.audio
@@ -187,33 +187,33 @@ def test_reverb_is_aligned_with_and_without_its_tail(
 
 
 def test_room(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = ask(capsys, "room", files["rir"])
-    measures = measure_room(soundfile.read(files["rir"], dtype="float32")[0], "x")
+    said = ask(capsys, "rir", files["rir"])
+    measures = measure_rir(soundfile.read(files["rir"], dtype="float32")[0], "x")
     for name in ("rt60_s", "edt_s", "drr_db", "c50_db", "c80_db", "onset_samples", "rt60_method"):
         assert said[name] == getattr(measures, name)
     assert said["reasons"] == {}
-    assert main(["room", files["rir"]]) == 0
+    assert main(["rir", files["rir"]]) == 0
     shown = capsys.readouterr().out
     assert f"{measures.rt60_s:.2f} s" in shown
     assert "sample 60" in shown
     # A pulse has no reverberation: null and a reason, never a number.
     pulse = np.zeros(2400)
     pulse[100] = 0.5
-    said = ask(capsys, "room", write(tmp_path / "pulse.wav", pulse))
+    said = ask(capsys, "rir", write(tmp_path / "pulse.wav", pulse))
     assert said["rt60_s"] is None
     assert said["reasons"]["rt60_s"]
-    assert main(["room", str(tmp_path / "pulse.wav")]) == 0
+    assert main(["rir", str(tmp_path / "pulse.wav")]) == 0
     assert "not measurable: " in capsys.readouterr().out
 
 
 def test_room_at_another_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "r.wav", decay(0.5, 48_000), 48_000)
-    kept, stored = ask(capsys, "room", path, "--rate", "keep"), ask(capsys, "room", path)
+    kept, stored = ask(capsys, "rir", path, "--rate", "keep"), ask(capsys, "rir", path)
     assert (kept["measured_at_rate"], stored["measured_at_rate"]) == (48_000, 24_000)
     assert kept["onset_samples"] == 60
     assert stored["onset_samples"] == pytest.approx(30, abs=8)
     resampled = resample(soundfile.read(path, dtype="float32")[0], 48_000)
-    assert stored["rt60_s"] == measure_room(resampled, "r").rt60_s
+    assert stored["rt60_s"] == measure_rir(resampled, "r").rt60_s
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_what_cannot_be_used_is_refused_by_name(
         assert said in error
         assert "bad.wav" in error
     if place == "rir":
-        assert said in refuse(capsys, 1, "room", bad)
+        assert said in refuse(capsys, 1, "rir", bad)
     assert not Path(files["out"]).exists()
 
 
@@ -274,9 +274,9 @@ def test_wrong_calls(files: dict[str, str], tmp_path: Path, capsys: pytest.Captu
     assert "out of range" in refuse(capsys, 2, *mix, "--out", files["out"], "--rate", "10")
     assert "lies outside" in refuse(capsys, 2, *mix, "--out", files["out"], "--offset", "9")
     assert "out of range" in refuse(capsys, 2, *mix[:-1], "1000", "--out", files["out"])
-    assert "missing.wav does not exist" in refuse(capsys, 1, "room", str(tmp_path / "missing.wav"))
+    assert "missing.wav does not exist" in refuse(capsys, 1, "rir", str(tmp_path / "missing.wav"))
     (tmp_path / "text.wav").write_text("no sound")
-    assert "text.wav cannot be read" in refuse(capsys, 1, "room", str(tmp_path / "text.wav"))
+    assert "text.wav cannot be read" in refuse(capsys, 1, "rir", str(tmp_path / "text.wav"))
     # Where the noise would be lost in rounding, nothing is called noisy.
     quiet = write(tmp_path / "quiet.wav", speech(level=0.001))
     assert "16 bits" in refuse(capsys, 1, "mix", quiet, files["noise"], "--snr", "80", "--out", files["out"])

@@ -20,8 +20,10 @@ from squtr.loaders.questions.data import MINI_FOLDER, QuestionData
 from squtr.loaders.questions.labels import PERCEPTION, REASONING
 from squtr.loaders.questions.question import CONFIGS, Question
 from squtr.loaders.questions.shortcuts import score_rules
-from squtr.loaders.questions.spoken import choose_spoken, question_voice
+from squtr.loaders.questions.spoken import choose_spoken
 from squtr.loaders.questions.windows import RATE
+from squtr.loaders.records import Query
+from squtr.loaders.synthesis import choose_voice
 
 MOST_BYTES = 6_000_000
 FOLLOWED = {
@@ -160,7 +162,7 @@ def test_passages_and_questions_are_spoken_as_they_are_written_now(mini: Questio
     assert set(recipes) == set(index)
     for id_, recipe in recipes.items():
         digest = hashlib.sha256(json.dumps(recipe, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
-        assert index[id_]["made_from"] == digest, f"{id_} was edited: run scripts/make_escucha_mini.py"
+        assert index[id_]["made_from"] == digest, f"{id_} was edited: run scripts/make_questions_mini.py"
 
 
 def test_several_voices_noises_rooms_and_deliveries() -> None:
@@ -190,14 +192,19 @@ def test_what_is_slurred_or_slowed_is_called_so_and_nothing_else_is(mini: Questi
         assert question.aetiology == expected, question.id
 
 
-def test_the_spoken_questions_are_those_that_the_rule_draws(mini: QuestionData) -> None:
+def test_the_spoken_questions_are_those_that_the_rule_draws(
+    mini: QuestionData, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from dataclasses import replace
+
+    # The set was spoken when the draws had these names.
+    monkeypatch.setattr("squtr.loaders.questions.spoken.PURPOSE", "escucha spoken")
 
     spoken = [question.id for question in mini.questions("spoken")]
     unspoken = [replace(question, question_audio="", question_voice="") for question in mini.questions()]
     assert choose_spoken(unspoken, len(spoken)) == spoken
     for question in mini.questions("spoken"):
-        voice = question_voice(question.id, ("ef_dora", "em_alex", "em_santa"))
+        voice = choose_voice(Query(question.id, "escucha", "es", ""), ("ef_dora", "em_alex", "em_santa"))
         assert question.question_voice == f"kokoro/{voice}"
 
 

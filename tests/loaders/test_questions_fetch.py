@@ -19,14 +19,15 @@ import soundfile
 from squtr.errors import AudioError, DataError, FetchError, MissingExtraError, StorageError
 from squtr.harness.cli import main
 from squtr.loaders.questions.data import QuestionData
+from squtr.loaders.questions.fetching import Wanted, fetch_audio, fetch_table, to_flac, wanted_of
 from squtr.loaders.questions.fields import question_of
 from squtr.loaders.questions.statuses import AudioStatus, read_statuses, write_status
 from squtr.loaders.questions.windows import RATE
-from squtr.loaders.sources.escucha.fetching import Wanted, fetch_audio, fetch_table, to_flac, wanted_of
-from squtr.loaders.sources.escucha.yt_dlp import YtDlp, find_ffmpeg, status_of
+from squtr.loaders.questions.yt_dlp import YtDlp, find_ffmpeg, status_of
+from squtr.loaders.sources.published_questions import PUBLISHED_QUESTIONS
 
 from . import ytdlp_for_tests as fake
-from .escucha_for_tests import PUBLISHED, tone
+from .questions_for_tests import PUBLISHED, tone
 from .web_for_tests import Web, serve
 
 SAID = {
@@ -35,6 +36,8 @@ SAID = {
     "geo_blocked": "[youtube] abc: The uploader has not made this video available in your country",
     "failed": "[youtube] abc: Sign in to confirm you're not a bot.",
 }
+
+ESCUCHA = PUBLISHED_QUESTIONS["escucha"]
 
 
 def encoded(seconds: float, rate: int = RATE, channels: int = 1, format: str = "WAV") -> bytes:
@@ -105,10 +108,10 @@ def test_a_second_run_asks_for_what_may_go_better_only(site: list[str], tmp_path
     site.clear()
     fetch_audio([wanted("2"), Wanted("id-private", "https://example.org/1", math.nan)], tmp_path, YtDlp())
     assert len(site) == 2
-    assert EscuchaStatuses(tmp_path) == {"id-2": "ok", "id-failed": "failed", "id-private": "ok"}
+    assert statuses_in(tmp_path) == {"id-2": "ok", "id-failed": "failed", "id-private": "ok"}
 
 
-def EscuchaStatuses(folder: Path) -> dict[str, str]:
+def statuses_in(folder: Path) -> dict[str, str]:
     return {id_: status.status for id_, status in read_statuses(folder).items()}
 
 
@@ -121,7 +124,7 @@ def test_a_run_that_stops_keeps_what_it_has(tmp_path: Path) -> None:
     sounds = [wanted("2"), wanted("3"), wanted("4")]
     with fake.installed(stopping), pytest.raises(KeyboardInterrupt):
         fetch_audio(sounds, tmp_path, YtDlp())
-    assert EscuchaStatuses(tmp_path) == {"id-2": "ok"}
+    assert statuses_in(tmp_path) == {"id-2": "ok"}
     with fake.installed(answer) as asked:
         fetch_audio(sounds, tmp_path, YtDlp())
     assert [url.rpartition("/")[2] for url in asked] == ["3", "4"]
@@ -129,7 +132,7 @@ def test_a_run_that_stops_keeps_what_it_has(tmp_path: Path) -> None:
 
 def test_ten_failures_in_a_row_end_the_run(site: list[str], tmp_path: Path) -> None:
     sounds = [Wanted(f"s{number}", "https://example.org/failed", math.nan) for number in range(20)]
-    with pytest.raises(FetchError, match="ten sounds in a row"):
+    with pytest.raises(FetchError, match="ten audio files in a row"):
         fetch_audio(sounds, tmp_path, YtDlp())
     assert len(site) == 10
     site.clear()
@@ -147,7 +150,7 @@ def test_a_status_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
     with pytest.raises(OSError):
         write_status(tmp_path, AudioStatus(id="x", status="ok"))
     monkeypatch.undo()
-    assert EscuchaStatuses(tmp_path) == {"x": "private"}
+    assert statuses_in(tmp_path) == {"x": "private"}
     assert [path.name for path in (tmp_path / "status").iterdir()] == ["x.json"]
     (tmp_path / "status" / "y.json").write_text("{", encoding="utf-8")
     with pytest.raises(DataError, match=r"y\.json is no status"):
@@ -158,7 +161,7 @@ def test_a_disk_that_refuses_is_no_status(site: list[str], tmp_path: Path, monke
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("squtr.loaders.sources.escucha.fetching.to_flac", full)
+    monkeypatch.setattr("squtr.loaders.questions.fetching.to_flac", full)
     with pytest.raises(StorageError, match="No space left"):
         fetch_audio([wanted("2")], tmp_path, YtDlp())
     assert read_statuses(tmp_path) == {}
@@ -184,7 +187,7 @@ def test_what_sites_say_is_understood(message: str, status: str) -> None:
 
 def test_without_ytdlp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yt_dlp", None)
-    with pytest.raises(MissingExtraError, match=r"squtr\[escucha\]"):
+    with pytest.raises(MissingExtraError, match=r"squtr\[questions\]"):
         YtDlp()
 
 
@@ -219,7 +222,7 @@ def test_the_real_program_fetches_from_a_server(web: Web, tmp_path: Path) -> Non
     ]
     seen: list[tuple[str, int, int]] = []
     report = fetch_audio(sounds, tmp_path, YtDlp(), on_bytes=lambda *state: seen.append(state))
-    assert EscuchaStatuses(tmp_path) == {"a": "ok", "b": "ok", "gone": "removed", "other": "wrong_duration"}
+    assert statuses_in(tmp_path) == {"a": "ok", "b": "ok", "gone": "removed", "other": "wrong_duration"}
     assert "404" in report.statuses["gone"].reason
     assert {id_ for id_, _, _ in seen} >= {"a", "b"}
     samples, rate = soundfile.read(tmp_path / "audio" / "a.flac")
@@ -271,7 +274,7 @@ def test_long_sound_is_converted_without_seams(tmp_path: Path, monkeypatch: pyte
     source = tmp_path / "x.wav"
     source.write_bytes(encoded(3.0, 44_100))
     to_flac(source, tmp_path / "whole")
-    monkeypatch.setattr("squtr.loaders.sources.escucha.fetching.CHUNK_S", 0.37)
+    monkeypatch.setattr("squtr.loaders.questions.fetching.CHUNK_S", 0.37)
     to_flac(source, tmp_path / "pieces")
     whole, pieces = (soundfile.read(tmp_path / name, dtype="int16")[0] for name in ("whole", "pieces"))
     assert np.abs(whole.astype(int) - pieces).max() <= 1
@@ -313,16 +316,16 @@ def test_what_is_wanted_is_said_once() -> None:
 
 def test_the_table_is_fetched_where_it_is(web: Web, tmp_path: Path) -> None:
     web.files["data/tsv/ESCUCHA.tsv"] = b"id\n"
-    assert fetch_table(tmp_path, None, web.address) == tmp_path / "data/tsv/ESCUCHA.tsv"
+    assert fetch_table(tmp_path, ESCUCHA, None, web.address) == tmp_path / "data/tsv/ESCUCHA.tsv"
     web.files.clear()
-    assert fetch_table(tmp_path, None, web.address) == tmp_path / "data/tsv/ESCUCHA.tsv"
+    assert fetch_table(tmp_path, ESCUCHA, None, web.address) == tmp_path / "data/tsv/ESCUCHA.tsv"
     with pytest.raises(FetchError, match="ferugit/ESCUCHA"):
-        fetch_table(tmp_path / "other", None, web.address)
+        fetch_table(tmp_path / "other", ESCUCHA, None, web.address)
     mine = tmp_path / "mine.json"
     mine.write_text("[]", encoding="utf-8")
-    assert fetch_table(tmp_path / "mine", mine) == tmp_path / "mine" / "questions.json"
+    assert fetch_table(tmp_path / "mine", None, mine) == tmp_path / "mine" / "questions.json"
     with pytest.raises(DataError, match="another table"):
-        fetch_table(tmp_path, mine)
+        fetch_table(tmp_path, None, mine)
 
 
 def test_the_command_fetches_and_counts_what_is_missing(
@@ -334,9 +337,9 @@ def test_the_command_fetches_and_counts_what_is_missing(
         for name, seconds in (("2", 2.0), ("3", 9.0), ("private", 4.0))
     ]
     web.files["data/tsv/ESCUCHA.json"] = json.dumps(rows).encode()
-    assert main(["fetch", "escucha", "--url", web.address, "--json"]) == 0
+    assert main(["fetch", "questions", "escucha", "--url", web.address, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["sounds"] == {"ok": 1, "private": 1, "wrong_duration": 1}
+    assert told["audio"] == {"ok": 1, "private": 1, "wrong_duration": 1}
     assert (told["items"], told["covered"]) == (3, 1)
     assert told["missing"]["private"] == {"audio": "private", "status": "private"}
     data = QuestionData(tmp_path / "escucha")
@@ -346,10 +349,10 @@ def test_the_command_fetches_and_counts_what_is_missing(
         data.audio("private")
     # A field that is not known is taught once, and known to all who read the folder.
     (tmp_path / "escucha/data/tsv/ESCUCHA.json").write_text(json.dumps([{**row, "nota": "x"} for row in rows]))
-    assert main(["fetch", "escucha"]) == 1
+    assert main(["fetch", "questions", "escucha"]) == 1
     assert "the field 'nota' is not known" in capsys.readouterr().err
-    assert main(["fetch", "escucha", "--field", "nota=-"]) == 0
+    assert main(["fetch", "questions", "escucha", "--field", "nota=-"]) == 0
     capsys.readouterr()
     assert len(QuestionData(tmp_path / "escucha").questions()) == 3
-    assert main(["fetch", "escucha"]) == 0
-    assert "1 of 3 questions can be asked; 0 sounds are new." in capsys.readouterr().out
+    assert main(["fetch", "questions", "escucha"]) == 0
+    assert "1 of 3 questions have their audio; 0 files are new." in capsys.readouterr().out

@@ -16,7 +16,7 @@ from squtr.loaders.questions.windows import RATE, facts
 from squtr.loaders.records import SAMPLE_RATE, Samples
 from squtr.loaders.synthesis import SynthesizerSpec
 
-from .escucha_for_tests import CHOICE, PAIR, SPOKEN, TASK
+from .questions_for_tests import CHOICE, PAIR, SPOKEN, TASK
 
 
 class Beeper:
@@ -74,21 +74,21 @@ def test_speaking_keeps_the_question_and_resumes(tmp_path: Path) -> None:
     beeper = Beeper()
     questions = [replace(CHOICE, id=f"q{number}") for number in range(4)]
     done: list[int] = []
-    spoken = speak_questions(questions, ["q1", "q3"], beeper, tmp_path, progress=done.append)
+    spoken = speak_questions(questions, ["q1", "q3"], beeper, tmp_path, language="es", progress=done.append)
     assert [question.question_audio for question in spoken] == ["", "pregunta-q1", "", "pregunta-q3"]
     assert all(replace(q, question_audio="", question_voice="") == p for q, p in zip(spoken, questions, strict=True))
     assert len(beeper.said) == 2 == sum(done)
     found = facts(tmp_path / "pregunta-q1.flac")
     assert (found.rate, found.channels) == (RATE, 1)
     assert {question.question_voice for question in spoken} <= {"", "beeper/high", "beeper/low"}
-    assert speak_questions(questions, ["q1", "q3"], beeper, tmp_path) == spoken
+    assert speak_questions(questions, ["q1", "q3"], beeper, tmp_path, language="es") == spoken
     assert len(beeper.said) == 2
     with pytest.raises(DataError, match="no item 'q9'"):
-        speak_questions(questions, ["q9"], beeper, tmp_path)
+        speak_questions(questions, ["q9"], beeper, tmp_path, language="es")
 
 
 def test_a_question_that_cannot_be_said_is_named(tmp_path: Path) -> None:
     from squtr.errors import SynthesisError
 
     with pytest.raises(SynthesisError, match="'m1'"):
-        speak_questions([replace(CHOICE, question="¿…?")], ["m1"], Beeper(), tmp_path)
+        speak_questions([replace(CHOICE, question="¿…?")], ["m1"], Beeper(), tmp_path, language="es")

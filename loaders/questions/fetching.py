@@ -1,11 +1,11 @@
-"""Fetching the sound of a set from the addresses in its table. A stopped run continues; every sound has a status.
+"""Fetching the audio of a set from the addresses in its table. A stopped run continues; every file has a status.
 
     audio/<id>.flac            what is there: 16 kHz mono, 16 bit
     status/<id>.json           what became of it, written as soon as it is known (see `statuses`)
     other_length/<id>.flac     what its address gives now, but with another length than the table says
     parts/<id>/                what is under way
 
-Sound stays with who published it: ESCUCHA names addresses and no license. Fetch what you may use.
+The audio belongs to those who published it. Fetch what you may use.
 """
 
 from __future__ import annotations
@@ -20,27 +20,26 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from ....errors import AudioError, DataError, FetchError, StorageError
-from ...banks.download import download
-from ...manifest import file_sha256
-from ...questions.audio_folder import READABLE
-from ...questions.question import Question
-from ...questions.reading import PUBLISHED_TABLES, find_table
-from ...questions.statuses import SETTLED, AudioStatus, read_statuses, write_status
-from ...questions.validate import same_length
-from ...questions.windows import RATE, facts, windows
-from ...shards import replace_file
+from ...errors import AudioError, DataError, FetchError, StorageError
+from ..banks.download import download
+from ..manifest import file_sha256
+from ..shards import replace_file
+from ..sources.published_questions import PublishedQuestions
+from .audio_folder import READABLE
+from .question import Question
+from .reading import find_table
+from .statuses import SETTLED, AudioStatus, read_statuses, write_status
+from .validate import same_length
+from .windows import RATE, facts, windows
 from .yt_dlp import FetchTool, RefusedError, convert_by_ffmpeg
 
 AUDIO, OTHER_LENGTH, PARTS = "audio", "other_length", "parts"
-REPOSITORY = "https://raw.githubusercontent.com/ferugit/ESCUCHA/main"
-"""Where the paper says that the questions are; it states no license."""
 CHUNK_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A sound to fetch: its id, its address, and its length in s (NaN where the table does not say it)."""
+    """An audio file to fetch: its id, its address, and its length in s (NaN where the table does not say it)."""
 
     id: str
     url: str
@@ -49,61 +48,62 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class FetchReport:
-    """What a run did: every wanted sound's status, and the ids of those that it fetched itself."""
+    """What a run did: every wanted file's status, and the ids of those that it fetched itself."""
 
     statuses: Mapping[str, AudioStatus]
     new: Sequence[str]
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many sounds have each status, the most frequent first."""
+        """How many files have each status, the most frequent first."""
         listed = [status.status for status in self.statuses.values()]
         return {status: listed.count(status) for status in sorted(set(listed), key=lambda s: (-listed.count(s), s))}
 
 
-def fetch_table(folder: Path, given: Path | None = None, base: str = REPOSITORY) -> Path:
+def fetch_table(
+    folder: Path, published: PublishedQuestions | None, given: Path | None = None, address: str = ""
+) -> Path:
     """The table of questions in `folder`: what lies there already, else a copy of `given`, else the published one.
 
-    The published table is tried under its names (`data/tsv/ESCUCHA.json`, then `.tsv`) below `base`. Raises `DataError`
+    The published table is tried under its names below `address` (default: where it is published). Raises `DataError`
     where `given` and another table in the folder differ, `FetchError` where none can be had.
     """
     here = find_table(folder)
     if given is not None:
         if not given.is_file():
             raise DataError(f"{given} does not exist.", hint="Check the path.")
-        target = folder / f"questions{given.suffix.lower()}"
-        if here is not None and here.resolve() == given.resolve():
-            return here
-        if here is not None and here.read_bytes() != given.read_bytes():
-            raise DataError(f"{folder} holds another table, {here.name}.", hint="Choose another folder with --to.")
         if here is None:
-            replace_file(target, given.read_bytes())
-        return here or target
+            here = folder / f"questions{given.suffix.lower()}"
+            replace_file(here, given.read_bytes())
+        elif here.resolve() != given.resolve() and here.read_bytes() != given.read_bytes():
+            raise DataError(f"{folder} holds another table, {here.name}.", hint="Choose another folder with --to.")
     if here is not None:
         return here
+    if published is None:
+        raise DataError(f"{folder} holds no table of questions.", hint="Give one, or the name of a published set.")
     refused: list[str] = []
-    for name in PUBLISHED_TABLES:
-        target = folder / name
+    for name in published.tables:
         try:
-            download(f"{base.rstrip('/')}/{name}", target)
+            download(f"{(address or published.address).rstrip('/')}/{name}", folder / name)
         except FetchError as error:
             refused.append(error.message)
             continue
-        return target
+        return folder / name
+    first = published.tables[0]
     raise FetchError(
         f"the published questions cannot be had: {refused[0]}",
-        hint=f"Get data/tsv/ESCUCHA.json from github.com/ferugit/ESCUCHA and put it into {folder / 'data' / 'tsv'}.",
+        hint=f"Get {first} from {published.home} and put it into {(folder / first).parent}.",
     )
 
 
 Progress = Callable[[int, int, str], None]
-"""Called with how many sounds are settled, of how many, and the id under way."""
+"""Called with how many files are settled, of how many, and the id under way."""
 
 
 def wanted_of(questions: Iterable[Question]) -> list[Wanted]:
-    """Every sound that the questions name and that has an address, once, in order.
+    """Every audio file that the questions name and that has an address, once, in order.
 
-    Raises `DataError` where a sound has two addresses.
+    Raises `DataError` where one has two addresses.
     """
     found: dict[str, Wanted] = {}
     for question in questions:
@@ -115,8 +115,8 @@ def wanted_of(questions: Iterable[Question]) -> list[Wanted]:
             known = found.get(audio)
             if known is not None and known.url != url:
                 raise DataError(
-                    f"item {question.id!r}: the sound {audio!r} has the address {url!r}, elsewhere {known.url!r}.",
-                    hint="Give each sound one address.",
+                    f"item {question.id!r}: the audio {audio!r} has the address {url!r}, elsewhere {known.url!r}.",
+                    hint="Give each audio file one address.",
                 )
             expected = lengths[number] if number < len(lengths) else math.nan
             if known is None or math.isnan(known.expected_s):
@@ -134,11 +134,11 @@ def fetch_audio(
     progress: Progress | None = None,
     on_bytes: Callable[[str, int, int], None] | None = None,
 ) -> FetchReport:
-    """Fetch what is not there yet, one sound after the other, and write each one's status.
+    """Fetch what is not there yet, one file after the other, and write each one's status.
 
     What is there is kept. What was refused for good (removed, private, not in this country, another length) is tried
-    again with `again` only; what failed otherwise always is. One sound's refusal never stops the others. Raises
-    `StorageError` where the disk refuses, `MissingExtraError` where a sound needs ffmpeg and there is none, and
+    again with `again` only; what failed otherwise always is. One file's refusal never stops the others. Raises
+    `StorageError` where the disk refuses, `MissingExtraError` where a file needs ffmpeg and there is none, and
     `FetchError` after ten failures in a row without a success: the network is gone.
     """
     known = read_statuses(folder)
@@ -146,26 +146,26 @@ def fetch_audio(
     new: list[str] = []
     failures = 0
     fetcher = _Fetcher(folder, tool, ffmpeg, on_bytes)
-    for number, sound in enumerate(wanted):
+    for number, audio in enumerate(wanted):
         if progress is not None:
-            progress(number, len(wanted), sound.id)
-        before = known.get(sound.id)
-        if (folder / AUDIO / f"{sound.id}.flac").is_file() and before is not None and before.status == "ok":
-            statuses[sound.id] = before
+            progress(number, len(wanted), audio.id)
+        before = known.get(audio.id)
+        if (folder / AUDIO / f"{audio.id}.flac").is_file() and before is not None and before.status == "ok":
+            statuses[audio.id] = before
             continue
-        if before is not None and before.status in SETTLED and before.url == sound.url and not again:
-            statuses[sound.id] = before
+        if before is not None and before.status in SETTLED and before.url == audio.url and not again:
+            statuses[audio.id] = before
             continue
-        attempts = before.attempts + 1 if before is not None and before.url == sound.url else 1
-        status = fetcher.fetch(sound, attempts)
+        attempts = before.attempts + 1 if before is not None and before.url == audio.url else 1
+        status = fetcher.fetch(audio, attempts)
         write_status(folder, status)
-        statuses[sound.id] = status
+        statuses[audio.id] = status
         if status.status == "ok":
-            new.append(sound.id)
+            new.append(audio.id)
         failures = failures + 1 if status.status == "failed" else 0
         if failures == 10:
             raise FetchError(
-                f"ten sounds in a row could not be fetched, the last because: {status.reason}",
+                f"ten audio files in a row could not be fetched, the last because: {status.reason}",
                 hint="Check the network, and run the same command again: it continues.",
             )
     if progress is not None:
@@ -175,39 +175,39 @@ def fetch_audio(
 
 @dataclass(frozen=True, slots=True)
 class _Fetcher:
-    """Fetches one sound after the other into a folder."""
+    """Fetches one file after the other into a folder."""
 
     folder: Path
     tool: FetchTool
     ffmpeg: str
     on_bytes: Callable[[str, int, int], None] | None
 
-    def fetch(self, sound: Wanted, attempts: int) -> AudioStatus:
-        """Get the sound, convert it, put it where it belongs, and say what became of it; not yet written."""
+    def fetch(self, audio: Wanted, attempts: int) -> AudioStatus:
+        """Get the file, convert it, put it where it belongs, and return its status, which is not yet written."""
         told = AudioStatus(
-            id=sound.id,
+            id=audio.id,
             status="ok",
-            url=sound.url,
-            expected_s=None if math.isnan(sound.expected_s) else sound.expected_s,
+            url=audio.url,
+            expected_s=None if math.isnan(audio.expected_s) else audio.expected_s,
             attempts=attempts,
             tool=self.tool.name,
         )
-        parts = self.folder / PARTS / sound.id
+        parts = self.folder / PARTS / audio.id
         try:
             parts.mkdir(parents=True, exist_ok=True)
-            made = parts / f"{sound.id}.converted"
+            made = parts / f"{audio.id}.converted"
             try:
-                got = self.tool.fetch(sound.url, parts, sound.id, self._progress(sound.id))
+                got = self.tool.fetch(audio.url, parts, audio.id, self._progress(audio.id))
                 to_flac(got, made, self.ffmpeg)
-                duration = round(facts(made, f"the sound {sound.id!r}").duration_s, 3)
+                duration = round(facts(made, f"the audio {audio.id!r}").duration_s, 3)
             except RefusedError as error:
                 return told.model_copy(update={"status": error.refusal.status, "reason": error.refusal.reason})
             except AudioError as error:
-                # What came is no sound: the next try begins anew.
+                # What came is no audio: the next try begins anew.
                 shutil.rmtree(parts)
                 return told.model_copy(update={"status": "failed", "reason": str(error)})
-            right = same_length(duration, sound.expected_s)
-            target = self.folder / (AUDIO if right else OTHER_LENGTH) / f"{sound.id}.flac"
+            right = same_length(duration, audio.expected_s)
+            target = self.folder / (AUDIO if right else OTHER_LENGTH) / f"{audio.id}.flac"
             target.parent.mkdir(parents=True, exist_ok=True)
             made.replace(target)
             shutil.rmtree(parts)
@@ -216,7 +216,7 @@ class _Fetcher:
                 raise
             raise StorageError(f"{self.folder} cannot be written: {error}.", hint="Check the disk.") from error
         if not right:
-            reason = f"it lasts {duration:g} s, not {sound.expected_s:g} s"
+            reason = f"it lasts {duration:g} s, not {audio.expected_s:g} s"
             return told.model_copy(update={"status": "wrong_duration", "reason": reason, "duration_s": duration})
         return told.model_copy(update={"duration_s": duration, "sha256": file_sha256(target)})
 
@@ -226,7 +226,7 @@ class _Fetcher:
 
 
 def to_flac(source: Path, target: Path, ffmpeg: str = "") -> None:
-    """Any sound file as 16 kHz mono FLAC, in pieces; channels are averaged, as players do.
+    """Any audio file as 16 kHz mono FLAC, in pieces; channels are averaged, as players do.
 
     libsndfile decodes what it can, ffmpeg the rest. Raises `AudioError`, or `MissingExtraError` without ffmpeg.
     """
@@ -247,7 +247,7 @@ def _is_16_bit(path: Path) -> bool:
 
 
 def _resampled(source: Path, rate: int) -> Iterator[NDArray[np.float32]]:
-    """The sound at 16 kHz in pieces, without seams: one resampler goes through all of it."""
+    """The audio at 16 kHz in pieces, without seams: one resampler goes through all of it."""
     import soxr
 
     if rate == RATE:

@@ -20,7 +20,7 @@ from squtr.loaders.questions.question import INTELLIGIBILITY, SEXES, Question, c
 from squtr.loaders.questions.reading import read_questions
 from squtr.loaders.questions.spellings import OPTION_FIELDS, SPELLINGS
 
-from .escucha_for_tests import ALL, CHOICE, PUBLISHED, TASK, write_rows
+from .questions_for_tests import ALL, CHOICE, PUBLISHED, TASK, write_rows
 
 texts = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12).map(
     lambda text: f"x{text}"

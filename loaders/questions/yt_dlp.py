@@ -1,4 +1,4 @@
-"""yt-dlp, the program that fetches sound from a page's address (extra `squtr[escucha]`), and what its refusals mean."""
+"""yt-dlp, the program that fetches audio from an address (extra `squtr[questions]`), and what its refusals mean."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from ....errors import AudioError, MissingExtraError, missing_extra
-from ...questions.statuses import Status
+from ...errors import AudioError, MissingExtraError, missing_extra
+from .statuses import Status
 
-EXTRA = "escucha"
+EXTRA = "questions"
 FFMPEG_TIMEOUT_S = 3600
 
 
 class FetchTool(Protocol):
-    """What gets the sound of an address."""
+    """What gets the audio of an address."""
 
     @property
     def name(self) -> str:
@@ -27,7 +27,7 @@ class FetchTool(Protocol):
         ...
 
     def fetch(self, url: str, folder: Path, stem: str, progress: Callable[[int, int], None] | None = None) -> Path:
-        """The file of the sound at `url`, written into `folder` as `stem` and an ending; continues a partial file.
+        """The file of the audio at `url`, written into `folder` as `stem` and an ending; continues a partial file.
 
         Raises `RefusedError`.
         """
@@ -36,7 +36,7 @@ class FetchTool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a sound could not be had."""
+    """Why a clip could not be had."""
 
     status: Status
     reason: str
@@ -85,13 +85,13 @@ def status_of(message: str, *, geo_restricted: bool = False) -> Status:
         return "geo_blocked"
     if _TRY_AGAIN.search(message):
         return "failed"
-    return next((status for status, said in _MEANINGS if re.search(said, message, re.IGNORECASE)), "failed")
+    return next((status for status, pattern in _MEANINGS if re.search(pattern, message, re.IGNORECASE)), "failed")
 
 
 class YtDlp:
     """yt-dlp as a library. `options` are further ones of its `YoutubeDL` (a proxy, cookies, …).
 
-    Takes the best sound as it is, without converting it. Raises `MissingExtraError` if it is not installed.
+    Takes the best audio as it is, without converting it. Raises `MissingExtraError` if it is not installed.
     """
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
@@ -200,5 +200,5 @@ def convert_by_ffmpeg(source: Path, target: Path, rate: int, ffmpeg: str) -> Non
     except subprocess.TimeoutExpired as error:
         raise AudioError(f"{source.name} was not converted within an hour.", hint="Convert it by hand.") from error
     if done.returncode:
-        said = " ".join(done.stderr.split())[-300:]
-        raise AudioError(f"{source.name} cannot be converted: {said}.", hint="Play it to see whether it is sound.")
+        reason = " ".join(done.stderr.split())[-300:]
+        raise AudioError(f"{source.name} cannot be converted: {reason}.", hint="Play it to see whether it is intact.")

@@ -14,14 +14,14 @@ import squtr
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
 from squtr.loaders.questions.audio_folder import AudioFolder
 from squtr.loaders.questions.build import QuestionRecipe, build_questions
-from squtr.loaders.questions.data import MINI_FOLDER, QuestionData, open_data
+from squtr.loaders.questions.data import MINI_FOLDER, QuestionData, open_questions
 from squtr.loaders.questions.fields import row_of
 from squtr.loaders.questions.question import CONFIGS, Question
 from squtr.loaders.questions.rows import COLUMNS
 from squtr.loaders.questions.statuses import AudioStatus, write_status
 from squtr.loaders.questions.windows import windows
 
-from .escucha_for_tests import ALL, PUBLISHED, SECONDS, write_rows, write_set, write_sounds
+from .questions_for_tests import ALL, PUBLISHED, SECONDS, write_rows, write_set, write_sounds
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def built(folder: Path, source: QuestionData, **statuses: str) -> QuestionData:
     files = AudioFolder(source.folder / "audio").files
     sounds = {id_: path for id_, path in files.items() if id_ not in statuses}
-    build_questions(QuestionRecipe("tiny", "CC0-1.0", source.questions(), sounds, statuses, {}), folder)  # type: ignore[arg-type]
+    build_questions(QuestionRecipe("tiny", "CC0-1.0", "es", source.questions(), sounds, statuses, {}), folder)  # type: ignore[arg-type]
     return QuestionData(folder)
 
 
@@ -157,11 +157,11 @@ def test_a_built_set_keeps_items_without_sound(tmp_path: Path) -> None:
     assert "3 of 5 items is there" in (tmp_path / "built" / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("config", ["escucha", *(f"escucha_{config}" for config in CONFIGS)])
+@pytest.mark.parametrize("config", ["questions", *(f"questions_{config}" for config in CONFIGS)])
 def test_configs_behind_the_bare_name(home: Path, tmp_path: Path, config: str) -> None:
     files = QuestionData(write_set(tmp_path / "tiny"))
     built(tmp_path / "built", files)
-    wanted = files.questions(config.removeprefix("escucha").lstrip("_") or "all")
+    wanted = files.questions(config.removeprefix("questions").lstrip("_") or "all")
     for source in (tmp_path / "tiny", tmp_path / "built"):
         rows = squtr.load_dataset(config, source=str(source))
         assert rows.column_names == list(COLUMNS)
@@ -178,28 +178,28 @@ def test_configs_behind_the_bare_name(home: Path, tmp_path: Path, config: str) -
 
 
 def test_the_embedded_set_behind_the_bare_name(home: Path) -> None:
-    rows = squtr.load_dataset("escucha_spoken", source="escucha_mini")
+    rows = squtr.load_dataset("questions_spoken", source="mini")
     assert len(rows) == len(QuestionData("mini").questions("spoken"))
     assert rows[0]["audio"]["bytes"][:4] == b"fLaC"
-    assert open_data("mini").folder == MINI_FOLDER
+    assert open_questions("mini").folder == MINI_FOLDER
 
 
 def test_without_a_source_what_lies_at_home_is_read(home: Path) -> None:
-    with pytest.raises(DataError, match="squtr fetch escucha"):
-        squtr.load_dataset("escucha")
-    write_set(home / "escucha")
-    assert len(squtr.load_dataset("escucha")) == 5
-    assert {"escucha", "escucha_aif"} <= set(datasets.get_dataset_config_names("squtr"))
+    with pytest.raises(DataError, match="squtr build"):
+        squtr.load_dataset("questions")
+    write_set(home / "questions")
+    assert len(squtr.load_dataset("questions")) == 5
+    assert {"questions", "questions_aif"} <= set(datasets.get_dataset_config_names("squtr"))
     assert "zh_clean" not in datasets.get_dataset_config_names("squtr")
 
 
 def test_wrong_names_and_options(home: Path) -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'escucha_spoken'"):
-        squtr.load_dataset("escucha_spokn", source="mini")
+    with pytest.raises(UnknownNameError, match="Did you mean 'questions_spoken'"):
+        squtr.load_dataset("questions_spokn", source="mini")
     with pytest.raises(UsageError, match="takes no option limit"):
-        squtr.load_dataset("escucha", source="mini", limit=3)
+        squtr.load_dataset("questions", source="mini", limit=3)
     with pytest.raises(UsageError, match="takes no option noise"):
-        squtr.load_dataset("escucha", source="mini", noise="demand")
+        squtr.load_dataset("questions", source="mini", noise="demand")
 
 
 def test_the_example_of_the_documentation(home: Path) -> None:

@@ -14,7 +14,7 @@ import soundfile
 
 from squtr.errors import RecipeMismatchError, UsageError
 from squtr.harness.cli import main
-from squtr.harness.cli.build_escucha import check_verifiers
+from squtr.harness.cli.build_questions import check_verifiers
 from squtr.loaders.questions import build as build_module
 from squtr.loaders.questions import rows as rows_module
 from squtr.loaders.questions.audio_folder import AudioFolder
@@ -28,7 +28,19 @@ from squtr.loaders.questions.shortcuts import RULES, score_rule
 from squtr.loaders.questions.validate import validate
 from squtr.loaders.questions.windows import RATE
 
-from .escucha_for_tests import ALL, CHOICE, PAIR, SECONDS, SLOW, SPOKEN, TASK, tone, write_rows, write_set, write_sounds
+from .questions_for_tests import (
+    ALL,
+    CHOICE,
+    PAIR,
+    SECONDS,
+    SLOW,
+    SPOKEN,
+    TASK,
+    tone,
+    write_rows,
+    write_set,
+    write_sounds,
+)
 
 
 def recipe(folder: Path, **changes: Any) -> QuestionRecipe:
@@ -36,7 +48,8 @@ def recipe(folder: Path, **changes: Any) -> QuestionRecipe:
         "name": "tiny",
         "license": "CC0-1.0",
         "questions": ALL,
-        "sounds": dict(AudioFolder(folder / "audio").files),
+        "language": "es",
+        "clips": dict(AudioFolder(folder / "audio").files),
         "statuses": {},
         "spoken": {},
     }
@@ -133,7 +146,7 @@ def test_another_set_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(RecipeMismatchError, match="other questions_sha256"):
         build_questions(recipe(folder, questions=ALL[:2]), tmp_path / "out")
     write_sounds(folder / "audio", {"clip-1": 1.2})
-    with pytest.raises(RecipeMismatchError, match="other sounds_sha256"):
+    with pytest.raises(RecipeMismatchError, match="other audio_sha256"):
         build_questions(recipe(folder), tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("x")
@@ -151,7 +164,7 @@ def test_row_groups_and_shards_hold_a_bounded_amount_of_sound(tmp_path: Path, mo
     questions = [replace(CHOICE, id=f"q{number}", audios=(f"s{number}",)) for number in range(8)]
     monkeypatch.setattr(rows_module, "GROUP_BYTES", 2.5 * size)
     monkeypatch.setattr(build_module, "SHARD_BYTES", 5.5 * size)
-    given = recipe(tmp_path, questions=questions, sounds=dict(AudioFolder(sounds).files))
+    given = recipe(tmp_path, questions=questions, clips=dict(AudioFolder(sounds).files))
     manifest = build_questions(given, tmp_path / "out")
     assert [shard.rows for shard in manifest.shards] == [5, 3]
     groups = [pq.ParquetFile(tmp_path / "out" / shard.path).metadata for shard in manifest.shards]
@@ -165,7 +178,7 @@ def test_the_doctor_finds_damage(tmp_path: Path, capsys: pytest.CaptureFixture[s
     healthy = examine_set(tmp_path / "out", sample=3)
     assert (healthy.healthy, healthy.items, healthy.decoded) == (True, 5, 3)
     assert main(["doctor", str(tmp_path / "out")]) == 0
-    assert "5 questions, 4 sounds decoded" in capsys.readouterr().out
+    assert "5 questions, 4 clips decoded" in capsys.readouterr().out
     shard = tmp_path / "out" / manifest.shards[0].path
     content = bytearray(shard.read_bytes())
     content[len(content) // 2] ^= 1
@@ -216,7 +229,7 @@ def test_rules_that_hear_nothing(
 
 def test_the_command_checks_builds_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_set(tmp_path / "set")
-    words = ["build", "escucha", "--questions", str(folder / "questions.jsonl"), "--audio", str(folder / "audio")]
+    words = ["build", "--source", str(folder / "questions.jsonl"), "--audio", str(folder / "audio")]
     assert main([*words, "--check", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["items"] == 5 and told["problems"] == []
@@ -230,7 +243,7 @@ def test_the_command_checks_builds_and_says_so(tmp_path: Path, capsys: pytest.Ca
     assert "license: cc-by-4.0" in card and "- config_name: comparative" in card
     (folder / "audio" / "clip-3.flac").unlink()
     assert main([*words, "--out", str(tmp_path / "other")]) == 1
-    assert "item 'm4': the sound 'clip-3' is not in" in capsys.readouterr().err
+    assert "item 'm4': the audio 'clip-3' is not in" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
     assert main([*words, "--out", str(tmp_path / "other"), "--allow-missing"]) == 0
     assert QuestionData(tmp_path / "other").coverage().by_status == {"missing": 1}
@@ -249,7 +262,7 @@ def test_the_command_speaks_questions(tmp_path: Path, capsys: pytest.CaptureFixt
     rows = [row_of(replace(CHOICE, id=f"q{number}")) for number in range(6)]
     table = write_rows(tmp_path / "questions.jsonl", [*rows, row_of(PAIR), row_of(TASK)])
     sounds = write_sounds(tmp_path / "audio", {key: SECONDS[key] for key in ("clip-1", "clip-2")})
-    words = ["build", "escucha", "--questions", str(table), "--audio", str(sounds), "--speak", "3", "--json"]
+    words = ["build", "--source", str(table), "--audio", str(sounds), "--speak", "3", "--json"]
     assert main([*words, "--out", str(tmp_path / "out"), "--voices", "es+f1", "es-419+m1"]) == 0
     data = QuestionData(tmp_path / "out")
     spoken = data.questions("spoken")
@@ -260,7 +273,7 @@ def test_the_command_speaks_questions(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main([*words, "--out", str(tmp_path / "again"), "--voices", "es+f1", "es-419+m1"]) == 0
     assert contents(tmp_path / "again") == contents(tmp_path / "out")
     capsys.readouterr()
-    assert main(["build", "escucha", "--questions", str(table), "--audio", str(sounds), "--speak", "7"]) == 2
+    assert main(["build", "--source", str(table), "--audio", str(sounds), "--speak", "7"]) == 2
     assert "7 questions are to be spoken, of 6 that can be" in capsys.readouterr().err
 
 

@@ -13,8 +13,8 @@ from .audio_common import about_file, about_room, add_sound_options, parse_rate,
 from .common import say, say_json
 
 EXAMPLE = """example:
-  squtr room hall.wav
-  squtr room hall.wav --rate keep --json
+  squtr rir hall.wav
+  squtr rir hall.wav --rate keep --json
 """
 
 
@@ -27,10 +27,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure and say."""
     from ...loaders.one_file import read_sound
-    from ...loaders.room_measures import measure_room
+    from ...loaders.rir_measures import measure_rir
 
     rir = read_sound(arguments.rir, "impulse response", rate=parse_rate(arguments.rate), channel=arguments.channel)
-    measures = measure_room(rir.samples, str(rir.path), rir.rate)
+    measures = measure_rir(rir.samples, str(rir.path), rir.rate)
     if arguments.json:
         say_json({"rir": about_file(rir), "measured_at_rate": rir.rate, **about_room(measures)})
         return 0

