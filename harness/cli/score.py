@@ -200,7 +200,8 @@ def _wer(arguments: argparse.Namespace) -> tuple[Summary, str]:
 
 
 def _ranking(arguments: argparse.Namespace) -> tuple[Summary, str]:
-    from ..metrics.ranking import DEFAULT_METRICS, parse_metric
+    from ..metrics.ranking import DEFAULT_METRICS
+    from ..metrics.registry import parse_metric
     from ..metrics.summaries import summarize_ranking
     from ..score_files import read_qrels, read_run
 

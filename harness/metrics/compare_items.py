@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import DataError, UsageError, unknown_name
 from .comparison import Comparison, compare, detectable_difference, holm, paired_permutation, standard_error
-from .ranking import FAMILIES
+from .registry import FAMILIES
 from .robustness import pair_ids
 from .statistics import Interval, Method, bootstrap_interval
 from .stratified import compare_strata

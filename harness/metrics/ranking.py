@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import math
 import operator
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ...errors import DataError, IntegrityError, UsageError, unknown_name
+from ...errors import DataError, IntegrityError, UsageError
+from .registry import Metric, depth_of, parse_metric
 
 V = TypeVar("V")
 Hits = Sequence[tuple[Any, float]] | Mapping[Any, float]
 DEFAULT_METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10")
-FAMILIES = ("ndcg", "ndcg_exp", "mrr", "recall", "map", "precision", "hit_rate")
-_METRIC = re.compile(r"([a-z_]+)_at_([1-9]\d*)")
 _TOLERANCE = 1e-9
 
 
@@ -44,18 +42,6 @@ class RankingScores:
     no_relevant: int
     unjudged: int
     unknown_queries: int
-
-
-def parse_metric(name: str) -> tuple[str, int]:
-    """Family and cut-off of a metric name.
-
-    >>> parse_metric("ndcg_at_10")
-    ('ndcg', 10)
-    """
-    match = _METRIC.fullmatch(name)
-    if match is None or match[1] not in FAMILIES:
-        raise unknown_name("metric", name, [f"{family}_at_10" for family in FAMILIES])
-    return match[1], int(match[2])
 
 
 def parse_grade(query_id: object, document_id: object, grade: object) -> int:
@@ -111,43 +97,17 @@ def order_hits(query_id: str, hits: Hits) -> list[str]:
     return sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
 
 
-def _dcg(gains: Iterable[tuple[int, float]]) -> float:
-    """Of (rank, gain)."""
-    return math.fsum(gain / math.log2(rank + 1) for rank, gain in gains)
-
-
-def _score(family: str, k: int, found: Sequence[tuple[int, int]], judged: Sequence[int]) -> float:
-    """One metric of one query: `found` the relevant hits as (rank, grade), `judged` all positive grades, descending."""
-    top = [hit for hit in found if hit[0] <= k]
-    if not top:
-        return 0.0
-    if family == "ndcg":
-        return _dcg(top) / _dcg(enumerate(judged[:k], start=1))
-    if family == "ndcg_exp":
-        ideal = _dcg((rank, 2.0**g - 1) for rank, g in enumerate(judged[:k], start=1))
-        return _dcg((rank, 2.0**g - 1) for rank, g in top) / ideal
-    if family == "mrr":
-        return 1 / top[0][0]
-    if family == "recall":
-        return len(top) / len(judged)
-    if family == "map":
-        return math.fsum(nth / rank for nth, (rank, _) in enumerate(top, start=1)) / len(judged)
-    if family == "precision":
-        return len(top) / k
-    return 1.0
-
-
 def score_ranking(
     qrels: Mapping[str, Mapping[str, int]],
     run: Mapping[str, Hits],
-    metrics: Sequence[str] = DEFAULT_METRICS,
+    metrics: Sequence[str | Metric] = DEFAULT_METRICS,
     *,
     ignore_identical_ids: bool = False,
 ) -> RankingScores:
     """Score a run: query id → hits, as (document id, score) pairs or a mapping.
 
-    Ids may be of any type and are joined as strings; grades may come as strings. Metric names are `<family>_at_<k>`:
-    `ndcg` (linear gain), `ndcg_exp` (2^grade − 1), `mrr`, `recall`, `map`, `precision`, `hit_rate`. Only queries with
+    Ids may be of any type and are joined as strings; grades may come as strings. `metrics` are ranking metrics of the
+    registry, by name or as objects: `ndcg` (linear gain), `ndcg_exp` (2^grade − 1), … Only queries with
     judgments are scored: to evaluate a part, pass the judgments of that part. `ignore_identical_ids` drops the
     document that has the query's own id (for collections whose queries are documents).
 
@@ -160,11 +120,15 @@ def score_ranking(
     """
     if not metrics:
         raise UsageError("no metric was asked for.", hint="Name at least one, for example ndcg_at_10.")
-    parsed = {name: parse_metric(name) for name in metrics}
-    depth = max(k for _, k in parsed.values())
+    parsed = [parse_metric(name) for name in metrics]
+    other = next((metric for metric in parsed if not metric.is_ranking), None)
+    if other is not None:
+        raise UsageError(f"{other.name} is no metric of a ranking.", hint="For example ndcg_at_10.")
+    scorers = {metric.name: (metric.family.score, metric.depth) for metric in parsed}
+    depth = depth_of(parsed)
     judgments = string_keys("judgments", qrels)
     hits_by_query = string_keys("run", run)
-    per_query: dict[str, dict[str, float]] = {name: {} for name in parsed}
+    per_query: dict[str, dict[str, float]] = {name: {} for name in scorers}
     missing = no_relevant = unjudged = 0
     single: set[str] = set()
     for query_id, documents in judgments.items():
@@ -186,8 +150,9 @@ def score_ranking(
         graded = [grades.get(doc) for doc in ranked]
         unjudged += graded.count(None)
         found = [(rank, grade) for rank, grade in enumerate(graded, start=1) if grade is not None and grade > 0]
-        for name, (family, k) in parsed.items():
-            per_query[name][query_id] = _score(family, k, found, judged)
+        for name, (score, k) in scorers.items():
+            top = [hit for hit in found if hit[0] <= k]
+            per_query[name][query_id] = score(k, top, judged) if top and score is not None else 0.0
     n = len(next(iter(per_query.values())))
     if n == 0:
         raise DataError("no query has a relevant document.", hint="Check the judgments (grades above 0, right ids).")
@@ -214,7 +179,7 @@ def check_invariants(per_query: Mapping[str, Mapping[str, float]], *, single_rel
             if not -_TOLERANCE <= value <= 1 + _TOLERANCE:
                 raise IntegrityError(f"{name} of query {query_id!r} is {value}, outside [0, 1].")
     for name, values in per_query.items():
-        family, k = parse_metric(name)
+        family, _, k = name.partition("_at_")
         if family != "ndcg":
             continue
         for query_id in single_relevant:
