@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="MODEL[,URL[,VARIABLE]]",
-        help="listening models at OpenAI-compatible APIs; VARIABLE is the environment variable with the key",
+        help="models with audio input at OpenAI-compatible APIs; VARIABLE is the environment variable with the key",
     )
     parser.add_argument("--workers", type=int, default=4, metavar="N", help="clips judged at a time (4)")
     parser.add_argument("--on", default="here", metavar="PLACE", help="speak here, or on a ray cluster (here)")
@@ -64,7 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
     from ...errors import UsageError
     from ...loaders.home import squtr_home
     from ...loaders.quality.decisions import QualityLimits, decide, write_decisions
-    from ...loaders.quality.judges import ChatJudge, parse_judge
     from ...loaders.quality.report import REPORT, quality_report, quality_table
     from ...loaders.recipe import choose_queries, choose_subsets
     from ...loaders.sources import load_source
@@ -72,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.synthesis.ray_speaking import load_speech_engine
     from ...loaders.synthesis.speech_folder import SpeechFolder, write_text
     from ...loaders.synthesis.synthesizing import Speaking, choose_voices, synthesize
+    from ..components.speech_judge import ChatJudge, parse_judge
 
     if arguments.limit < 0:
         raise UsageError(f"the limit is {arguments.limit}.", hint="Give the number of queries per subset, or 0.")
