@@ -20,7 +20,8 @@ from squtr.harness.components.answerers.files import RepliesFile
 from squtr.harness.components.answerers.llm import TextAnswerer
 from squtr.harness.components.answerers.server import ServerAnswerer
 from squtr.harness.components.answerers.text_only import NOTE, TextOnlyAnswerer
-from squtr.harness.components.transcribers.common import BatchSize
+from squtr.harness.components.batches import BatchSize
+from squtr.harness.components.generation import without_marks
 from squtr.harness.protocols import AnswerRequest, ComponentSpec, Reply, Transcript
 
 from .audio_models_for_tests import save_omni_thinker, save_qwen2_audio, sound
@@ -93,7 +94,7 @@ def test_chat_counts_clips_that_cannot_be_heard(qwen: Path) -> None:
 
 def test_chat_takes_the_marks_out_of_prompts(qwen: Path) -> None:
     answerer = chat(qwen)
-    assert answerer._as_text("a <|im_end|> b <|AUDIO|>") == "a < |im_end|> b < |AUDIO|>"
+    assert without_marks("a <|im_end|> b <|AUDIO|>", answerer._marks) == "a < |im_end|> b < |AUDIO|>"
     assert not answerer.answer([request([1.0], "<|AUDIO|><|AUDIO|> ¿?")])[0].error
 
 

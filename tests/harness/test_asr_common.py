@@ -8,17 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import UnknownNameError, UsageError
+from squtr.harness.components.batches import BatchSize, require_positive
 from squtr.harness.components.transcribers.common import (
-    BatchSize,
     Decoded,
     clip_fault,
-    heard_by_kind,
     is_loop,
     joined_windows,
     require_language,
     require_n_best,
-    require_positive,
     transcribe_batches,
+    transcribe_by_kind,
 )
 from squtr.harness.protocols import Transcript
 
@@ -94,9 +93,9 @@ def test_silence_can_be_heard() -> None:
 
 
 def _count(sizes: list[int]):  # type: ignore[no-untyped-def]
-    def decode(clips: list[np.ndarray]) -> list[tuple[str, bool]]:
+    def decode(clips: list[np.ndarray]) -> list[Decoded]:
         sizes.append(len(clips))
-        return [(f" {clip.size} ", clip.size > 5) for clip in clips]
+        return [Decoded(f" {clip.size} ", clip.size > 5) for clip in clips]
 
     return decode
 
@@ -114,10 +113,10 @@ def test_every_clip_gets_its_own_transcript_in_order(lengths: list[int], size: i
 
 
 def test_a_failing_clip_does_not_take_its_batch_with_it() -> None:
-    def decode(clips: list[np.ndarray]) -> list[tuple[str, bool]]:
+    def decode(clips: list[np.ndarray]) -> list[Decoded]:
         if any(clip.size == 3 for clip in clips):
             raise RuntimeError("out of memory")
-        return [("ok", False) for _ in clips]
+        return [Decoded("ok") for _ in clips]
 
     found = transcribe_batches([np.full(n, 0.1, np.float32) for n in (1, 3, 2)], size=3, decode=decode, engine="Eng")
     assert [(t.text, t.error) for t in found] == [("ok", ""), ("", "Eng failed: out of memory"), ("ok", "")]
@@ -125,7 +124,7 @@ def test_a_failing_clip_does_not_take_its_batch_with_it() -> None:
 
 def test_a_loop_is_flagged_and_kept() -> None:
     (found,) = transcribe_batches(
-        [np.full(1, 0.1, np.float32)], size=1, decode=lambda _: [(" no no no no ", True)], engine="e"
+        [np.full(1, 0.1, np.float32)], size=1, decode=lambda _: [Decoded(" no no no no ", True)], engine="e"
     )
     assert (found.text, found.loop, found.truncated, found.error) == ("no no no no", True, True, "")
 
@@ -137,7 +136,7 @@ def test_languages_are_reduced_to_their_primary_code() -> None:
 
 
 def test_numbers_below_one_are_refused() -> None:
-    with pytest.raises(UsageError, match="batch_size of at least 1, not 0"):
+    with pytest.raises(UsageError, match="batch_size must be at least 1, not 0"):
         require_positive(batch_size=0)
 
 
@@ -145,11 +144,11 @@ def test_numbers_below_one_are_refused() -> None:
 def test_what_does_not_fit_is_halved_and_every_clip_is_heard_once(lengths: list[int], first: int, room: int) -> None:
     tried: list[int] = []
 
-    def decode(clips: list[np.ndarray]) -> list[tuple[str, bool]]:
+    def decode(clips: list[np.ndarray]) -> list[Decoded]:
         tried.append(len(clips))
         if len(clips) > room:
             raise MemoryError
-        return [(str(clip.size), False) for clip in clips]
+        return [Decoded(str(clip.size)) for clip in clips]
 
     size = BatchSize(first)
     found = transcribe_batches([np.full(n, 0.1, np.float32) for n in lengths], size=size, decode=decode, engine="e")
@@ -176,9 +175,9 @@ def test_a_clip_that_does_not_fit_alone_has_an_error() -> None:
 def test_too_few_results_are_no_transcripts_of_other_clips() -> None:
     clips = [np.full(n, 0.1, np.float32) for n in (1, 2, 3)]
     found = transcribe_batches(
-        clips, size=3, decode=lambda batch: [("ok", False) for clip in batch if clip.size != 2], engine="Eng"
+        clips, size=3, decode=lambda batch: [Decoded("ok") for clip in batch if clip.size != 2], engine="Eng"
     )
-    assert [(t.text, t.error) for t in found] == [("ok", ""), ("", "Eng gave 0 transcripts for 1 clips"), ("ok", "")]
+    assert [(t.text, t.error) for t in found] == [("ok", ""), ("", "Eng gave 0 results for 1 clips"), ("ok", "")]
 
 
 def test_kinds_of_clips_are_heard_apart_and_come_back_in_order() -> None:
@@ -189,9 +188,9 @@ def test_kinds_of_clips_are_heard_apart_and_come_back_in_order() -> None:
         return [Transcript(str(clip.size)) for clip in clips]
 
     clips = [np.zeros(n, np.float32) for n in (1, 4, 3, 2)]
-    assert [t.text for t in heard_by_kind(clips, lambda clip: clip.size % 2, hear)] == ["1", "4", "3", "2"]
+    assert [t.text for t in transcribe_by_kind(clips, lambda clip: clip.size % 2, hear)] == ["1", "4", "3", "2"]
     assert calls == [(1, [1, 3]), (0, [4, 2])]
-    assert heard_by_kind([], lambda clip: 0, hear) == []
+    assert transcribe_by_kind([], lambda clip: 0, hear) == []
 
 
 def test_windows_are_weighed_by_their_tokens() -> None:

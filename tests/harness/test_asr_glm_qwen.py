@@ -92,7 +92,7 @@ def test_one_clip_that_cannot_be_heard_fails_alone(glm: Path, qwen: Path) -> Non
 def test_a_clip_without_a_token_of_sound_fails_alone(glm: Path) -> None:
     backend = load_transcriber(f"glm-asr:{glm}", batch_size=4, **FAST)
     found = backend.transcribe([CLIPS[0][:200], CLIPS[1]], language="en")
-    assert (found[0].text, found[0].error) == ("", "GLM-ASR failed: the clip is too short for one token of sound")
+    assert (found[0].text, found[0].error) == ("", "GLM-ASR failed: the clip is too short for one token of audio")
     assert found[1].text == backend.transcribe(CLIPS[1:2], language="en")[0].text
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, UsageError
+from squtr.harness.components.torch_models import TorchOptions
 from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
-from squtr.harness.components.transcribers.torch_models import TorchRuntime
 from squtr.harness.components.transcribers.transformers import TransformersTranscriber
 from squtr.harness.protocols import Transcriber, Transcript
 
@@ -254,8 +254,8 @@ def test_remote_code_is_not_run_unasked(tmp_path: Path, whisper: Path) -> None:
 
 
 def test_devices_of_a_map_are_named_by_kind() -> None:
-    assert TorchRuntime(device_map={"encoder": 0, "decoder": "cpu"}).settings()["device"] == "cpu+cuda"
-    assert TorchRuntime(device_map="cuda:1").settings()["device"] == "cuda"
+    assert TorchOptions(device_map={"encoder": 0, "decoder": "cpu"}).settings(device=True)["device"] == "cpu+cuda"
+    assert TorchOptions(device_map="cuda:1").settings(device=True)["device"] == "cuda"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from squtr.errors import ModelError, UsageError
 from squtr.harness.components.encoders.audio_common import BatchedEncoder, Batches, Role, unit_rows
 from squtr.harness.components.encoders.audio_models import ARCHITECTURES, PUBLISHED, published_audio_model
-from squtr.harness.components.transcribers.torch_models import TorchRuntime
 from squtr.harness.protocols import AudioTextEncoder, ComponentSpec
 
 pytest.importorskip("torch")
@@ -35,7 +34,7 @@ class TonesEncoder(BatchedEncoder):
     """A space of letters: how often each was written, or how strong its tone is. Fails where the tests want it to."""
 
     def __init__(self, *, batch_size: int | Literal["auto"] = "auto", room: int = 10**9, languages: str = "en") -> None:
-        super().__init__(runtime=TorchRuntime(), batch_size=batch_size)
+        super().__init__("tones", batch_size=batch_size)
         self.room = room
         self.languages = languages.split()
         self.batches: list[int] = []
@@ -136,7 +135,7 @@ def test_one_strange_clip_alone_is_a_failed_clip_but_a_broken_model_is_an_error(
     assert np.isnan(encoder.encode_audio([clip], language="en")).all()
     broken = TonesEncoder()
     broken.always = ValueError("expected 80 bands")
-    with pytest.raises(ModelError, match=r"tones cannot encode sound.*a tone of 1 s \(ValueError: expected 80 bands\)"):
+    with pytest.raises(ModelError, match=r"tones cannot encode audio.*a tone of 1 s \(ValueError: expected 80 bands\)"):
         broken.encode_audio([clip, spoken("a")], language="en")
 
 
@@ -174,7 +173,7 @@ def test_every_item_is_done_once_within_the_budget(costs: list[int], budget: int
         return np.array([[float(i), 1.0] for i in batch])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("squtr.harness.components.encoders.audio_common._free_memory", lambda: None)  # it takes a while
+        patch.setattr("squtr.harness.components.encoders.audio_common.free_memory", lambda: None)  # it takes a while
         rows = Batches(size=size, budget=budget).run(costs, encode)
     assert len(rows) == len(costs)
     for i, (cost, row) in enumerate(zip(costs, rows, strict=True)):

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, IntegrityError, ModelError, UsageError
-from squtr.harness.components import load_retriever, max_similarity
+from squtr.harness.components import load_retriever
 from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+from squtr.harness.components.retrievers import max_similarity
 from squtr.harness.components.retrievers.colbert import ColBERTRetriever
 from squtr.harness.components.retrievers.max_similarity import best_of_block, on_grid
 from squtr.loaders.records import Document

@@ -221,7 +221,7 @@ def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
 def test_an_encoder_and_a_model_together_or_neither_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not both"):
         DenseRetriever("model", encoder=HashedWordsEncoder())
-    with pytest.raises(UsageError, match="no encoder model"):
+    with pytest.raises(UsageError, match="no model is named"):
         DenseRetriever()
     with pytest.raises(UsageError, match="unknown option"):
         DenseRetriever(tmp_path, color="red")

@@ -82,7 +82,7 @@ class Small:
 
     def __init__(self, encoder: SentenceTransformerEncoder, tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[int] = []
-        model = encoder._model
+        model = encoder.model
         forward = type(model).forward
 
         def limited(own: object, features: dict[str, Any], **options: object) -> object:
@@ -111,7 +111,7 @@ def test_batches_shrink_where_memory_runs_out(folder: Path, monkeypatch: pytest.
 def test_a_text_that_does_not_fit_alone_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = SentenceTransformerEncoder(folder, device="cpu")
     Small(encoder, 10, monkeypatch)
-    with pytest.raises(ModelError, match=r"no memory for one text of 22 tokens \('a{20}'\)"):
+    with pytest.raises(ModelError, match=r"no memory for one item of 22 tokens \('a{20}'\)"):
         encoder.encode(["a" * 20, "b", "c"], role="document")
 
 
@@ -121,10 +121,10 @@ def test_what_is_prepared_ahead_by_a_thread_is_the_same(folder: Path, monkeypatc
     texts = [text * n for n in (1, 2, 3) for text in TEXTS]
     plain = SentenceTransformerEncoder(folder, device="cpu", token_budget=20).encode(texts, role="query")
     encoder = SentenceTransformerEncoder(folder, device="cpu", token_budget=20)
-    model = encoder._model
-    monkeypatch.setattr(encoder, "_model", Elsewhere(model, torch.device("meta")))
+    model = encoder.model
+    monkeypatch.setattr(encoder, "model", Elsewhere(model, torch.device("meta")))
     batches = list(encoder._prepared(list(dict.fromkeys(texts)), "query"))
-    monkeypatch.setattr(encoder, "_model", model)
+    monkeypatch.setattr(encoder, "model", model)
     assert len(batches) > 3
     vectors = np.empty_like(plain[: len(dict.fromkeys(texts))])
     for batch in batches:
@@ -147,12 +147,12 @@ class Elsewhere:
 
 def test_mixed_precision_is_near_and_another_system(folder: Path) -> None:
     full = SentenceTransformerEncoder(folder, device="cpu")
-    mixed = SentenceTransformerEncoder(folder, device="cpu", autocast="bfloat16")
+    mixed = SentenceTransformerEncoder(folder, device="cpu", mixed_precision="bf16")
     a, b = full.encode(TEXTS, role="query"), mixed.encode(TEXTS, role="query")
     assert 0.95 < np.sum(a * b, axis=1).min() < 1 - 1e-7
     assert np.allclose(np.linalg.norm(b, axis=1), 1, atol=1e-6)
     assert full.spec.fingerprint != mixed.spec.fingerprint
-    assert "autocast" not in full.spec.settings
+    assert "mixed_precision" not in full.spec.settings
 
 
 def test_a_device_map_places_the_model_and_changes_no_vector(folder: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_prompt_changes_the_vectors_and_the_fingerprint(folder: Path) -> None:
 def test_the_spec_needs_no_weights_in_memory_and_no_place_on_disk(folder: Path, tmp_path: Path) -> None:
     encoder = SentenceTransformerEncoder(folder)
     spec = encoder.spec
-    assert "_model" not in vars(encoder)
+    assert "model" not in vars(encoder)
     assert spec.name == spec.model == "tiny"
     assert spec.revision.startswith("sha256:")
     moved = tmp_path / "tiny"
@@ -311,8 +311,8 @@ def test_a_model_that_gives_nan_is_named_with_the_text(folder: Path, tmp_path: P
         {"max_tokens": 0},
         {"model": ""},
         {"model": "not a name"},
-        {"autocast": "float32"},
-        {"autocast": "bfloat16", "dtype": "float16"},
+        {"mixed_precision": "float32"},
+        {"mixed_precision": "bf16", "dtype": "float16"},
         {"device": "cpu", "device_map": "auto"},
     ],
 )

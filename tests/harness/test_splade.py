@@ -205,7 +205,7 @@ def test_what_cannot_be_done_is_refused(model: Path, tmp_path: Path) -> None:
         SpladeRetriever("")
     with pytest.raises(UsageError, match="token_budget"):
         SpladeRetriever(model, token_budget=0)
-    with pytest.raises(UsageError, match="number type"):
+    with pytest.raises(UsageError, match="dtype"):
         SpladeRetriever(model, dtype="int8")  # type: ignore[arg-type]
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelError, match="cannot be loaded as a SparseEncoder"):

@@ -76,8 +76,8 @@ def test_trust_reaches_parts_and_rerankers() -> None:
         assert isinstance(system.retriever, RerankedRetriever)
         (hybrid,) = system.retriever.parts
         assert isinstance(hybrid, HybridRetriever)
-        assert hybrid.parts[1]._encoder._trust_remote_code is trust  # type: ignore[attr-defined]
-        assert system.retriever._model._trust_remote_code is trust
+        assert hybrid.parts[1]._encoder._torch.trust_remote_code is trust  # type: ignore[attr-defined]
+        assert system.retriever._model._torch.trust_remote_code is trust
 
 
 def test_options_of_composites_in_a_file(tmp_path: Path) -> None:

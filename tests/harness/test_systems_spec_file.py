@@ -423,8 +423,8 @@ def test_trust_is_for_the_command_line(spec: Any) -> None:
     careful = read_one(path)
     assert isinstance(trusting, Cascade)
     assert isinstance(careful, Cascade)
-    assert trusting.retriever._encoder._trust_remote_code is True  # type: ignore[union-attr]
-    assert careful.retriever._encoder._trust_remote_code is False  # type: ignore[union-attr]
+    assert trusting.retriever._encoder._torch.trust_remote_code is True  # type: ignore[union-attr]
+    assert careful.retriever._encoder._torch.trust_remote_code is False  # type: ignore[union-attr]
     assert "trust" not in write_spec(trusting)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import ModelError
-from squtr.harness.components.encoders.token_batches import in_token_batches
+from squtr.harness.components.batches import in_token_batches
 
 
 @given(st.lists(st.integers(0, 30), max_size=40), st.integers(1, 60), st.integers(1, 60))

@@ -1,21 +1,19 @@
-"""What all answerers share: what is done with long sound, in which batches requests go, and what a failure is."""
+"""What all answerers share: what is done with long audio, in which batches requests go, and what a failure is."""
 
 from __future__ import annotations
 
-import gc
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ....errors import UsageError
 from ....loaders.records import Samples
-from ...processes import is_out_of_memory
 from ...protocols import AnswerRequest, Reply, Setting
-from ..transcribers.common import BatchSize, clip_fault
+from ..batches import BatchSize, in_batches
+from ..transcribers.common import clip_fault
 
 LongAudio = Literal["truncate", "chunks"]
-"""What is done with sound that is longer than what a model takes at once: its beginning is kept, or it is cut into
+"""What is done with audio that is longer than what a model takes at once: its beginning is kept, or it is cut into
 pieces that all go into the one message, in order."""
 LONG_AUDIO: tuple[LongAudio, ...] = ("truncate", "chunks")
 MAX_NEW_TOKENS = 512
@@ -24,7 +22,7 @@ MAX_NEW_TOKENS = 512
 
 @dataclass(frozen=True, slots=True)
 class AudioLimit:
-    """How much sound a model takes.
+    """How much audio a model takes.
 
     A clip may last `window_s`, a message's clips `total_s` together (None: any). `policy` says what becomes of a longer
     clip; what is then still above `total_s` is cut off the later clips first. Raises `UsageError`.
@@ -55,7 +53,7 @@ class Piece:
 
 
 def in_pieces(request: AnswerRequest, limit: AudioLimit, rate: int) -> tuple[list[Piece], bool]:
-    """The request's clips as a model with this limit takes them, and whether some sound was cut off.
+    """The request's clips as a model with this limit takes them, and whether some audio was cut off.
 
     The first piece of a clip has the clip's name before it, the others have none.
 
@@ -102,75 +100,33 @@ Write = Callable[[list[AnswerRequest]], Sequence[Written]]
 
 
 def answer_batches(requests: Sequence[AnswerRequest], *, size: BatchSize, write: Write, engine: str) -> list[Reply]:
-    """One reply per request, in order: `write` answers at most `size` requests together.
+    """One reply per request, in order: `write` answers at most `size` requests together (`in_batches`).
 
-    Requests are sorted by the length of their sound and of their prompt, and those with and without sound never share a
-    batch. A request with a clip that cannot be heard is not asked. Where memory runs out, the batch is halved and stays
-    so small. If a batch fails otherwise (`RuntimeError`, `ValueError`, or another number of replies), its requests go
-    one at a time; one that fails alone has `error`. A batch's time is shared equally.
+    Requests are sorted by the length of their audio and of their prompt, and those with and without audio never share a
+    batch. A request with an unusable clip is not asked. One that fails alone has `error`.
     """
     replies = [Reply("", error=request_fault(request)) for request in requests]
-    usable = [i for i, reply in enumerate(replies) if not reply.error]
 
     def cost(i: int) -> tuple[bool, int, int]:
-        sound = sum(clip.size for clip in requests[i].audios)
-        return not requests[i].audios, -sound, -len(requests[i].prompt)
+        samples = sum(clip.size for clip in requests[i].audios)
+        return not requests[i].audios, -samples, -len(requests[i].prompt)
 
-    order = sorted(usable, key=cost)
-    done = 0
-    while done < len(order):
-        batch = order[done : done + size.now]
-        heard = bool(requests[batch[0]].audios)
-        batch = [i for i in batch if bool(requests[i].audios) == heard]
-        found = _written([requests[i] for i in batch], write, engine)
-        if found is None:
-            size.shrink(len(batch))
-            # What the failed attempt held must be free before the next: some of it lies in reference cycles.
-            gc.collect()
-            continue
-        for i, reply in zip(batch, found, strict=True):
-            replies[i] = reply
-        done += len(batch)
+    order = sorted((i for i, reply in enumerate(replies) if not reply.error), key=cost)
+    outcomes = in_batches(
+        [requests[i] for i in order],
+        size=size,
+        work=write,
+        engine=engine,
+        what="requests",
+        kind=lambda request: bool(request.audios),
+        faults=(ValueError,),
+    )
+    for i, outcome in zip(order, outcomes, strict=True):
+        reply, seconds = outcome.value, outcome.seconds
+        if reply is None:
+            replies[i] = Reply("", error=outcome.error, seconds=seconds)
+        else:
+            replies[i] = Reply(
+                reply.text.strip(), truncated=reply.truncated, audio_truncated=reply.audio_truncated, seconds=seconds
+            )
     return replies
-
-
-def _written(requests: list[AnswerRequest], write: Write, engine: str) -> list[Reply] | None:
-    """The replies of a batch; None if memory did not suffice for several requests."""
-    started = time.perf_counter()
-    fault, found = "", []
-    try:
-        found = list(write(requests))
-    except (RuntimeError, ValueError, MemoryError) as error:
-        if is_out_of_memory(error) and len(requests) > 1:
-            return None
-        fault = f"{engine} failed: {' '.join(str(error).split())[:300] or type(error).__name__}"
-    # Outside the handler: until here the error held the batch's memory.
-    if not fault and len(found) != len(requests):
-        fault = f"{engine} gave {len(found)} replies to {len(requests)} requests"
-    if fault and len(requests) > 1:
-        return [reply for one in requests for reply in _written([one], write, engine) or ()]
-    seconds = (time.perf_counter() - started) / len(requests)
-    if fault:
-        return [Reply("", error=fault, seconds=seconds)]
-    return [
-        Reply(w.text.strip(), truncated=w.truncated, audio_truncated=w.audio_truncated, seconds=seconds) for w in found
-    ]
-
-
-def ended(row: Sequence[int], ends: frozenset[int], cap: int) -> tuple[list[int], bool]:
-    """New tokens without the end and what follows it, and whether the cap cut them.
-
-    >>> ended([5, 6, 2, 0], frozenset({2}), 4), ended([5, 6, 7, 8], frozenset({2}), 4)
-    (([5, 6], False), ([5, 6, 7, 8], True))
-    """
-    end = next((i for i, token in enumerate(row) if token in ends), len(row))
-    return list(row[:end]), end == len(row) and len(row) >= cap
-
-
-def end_tokens(model: object) -> frozenset[int]:
-    """The tokens at which a model of transformers stops."""
-    config = getattr(model, "generation_config", None)
-    ends = getattr(config, "eos_token_id", None)
-    if ends is None:
-        return frozenset()
-    return frozenset(ends if isinstance(ends, list | tuple) else [ends])

@@ -42,7 +42,7 @@ class EmbedderAnswerer:
         model: str,
         *,
         passage_words: int = 40,
-        device: str | None = None,
+        device: str = "auto",
         encoder: TextEncoder | None = None,
     ) -> None:
         if passage_words < 2:

@@ -1,4 +1,4 @@
-"""Text models of transformers as readers: what a cascade or the text-only control asks."""
+"""LLMs of transformers: what a cascade or the text-only baseline asks."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from typing import Any
 
 from ....errors import ModelError
 from ...protocols import AnswerRequest, ComponentSpec, Reply
-from ..transcribers.common import SAMPLE_RATE, BatchSize, require_positive
-from ..transcribers.torch_models import AutoBatch, TorchRuntime, quiet, require_batch_size
-from ..weights import FoundWeights, find_weights
-from .chat import dialogue_marks, without_marks
-from .common import MAX_NEW_TOKENS, Written, answer_batches, end_tokens, ended
+from ..batches import BatchSize, require_positive
+from ..generation import dialogue_marks, end_tokens, without_end, without_marks
+from ..torch_models import BatchedTorchComponent, quiet
+from ..transcribers.common import SAMPLE_RATE
+from .common import MAX_NEW_TOKENS, Written, answer_batches
 
 
-class TextAnswerer:
-    """A causal language model, asked through its tokenizer's chat template. It never hears: its requests have no clips.
+class TextAnswerer(BatchedTorchComponent):
+    """A causal language model, asked through its tokenizer's chat template. Its requests have no clips.
 
     `system_prompt` goes before the prompt ("" for none). `template_options` are further values for the template, such
     as `enable_thinking`. A model without a template gets the prompt as it is. Decoding is greedy, with at most
-    `max_new_tokens` new tokens. Other options are those of `chat`.
-
-    Needs `pip install 'squtr[torch]'`.
+    `max_new_tokens` new tokens. `batch_size` and the options of torch are those of `BatchedTorchComponent`.
     """
 
     uses_audio = False
@@ -33,25 +31,16 @@ class TextAnswerer:
         self,
         model: str | Path,
         *,
-        revision: str | None = None,
         system_prompt: str = "",
         template_options: Mapping[str, bool | str] | None = None,
         max_new_tokens: int = MAX_NEW_TOKENS,
-        batch_size: int | AutoBatch = "auto",
-        device: str = "auto",
-        device_map: str | Mapping[str, str | int] | None = None,
-        dtype: str = "float32",
-        mixed_precision: str = "no",
-        trust_remote_code: bool = False,
+        **torch: Any,
     ) -> None:
         require_positive(max_new_tokens=max_new_tokens)
-        require_batch_size(batch_size)
-        self._runtime = TorchRuntime(device, dtype, device_map, mixed_precision, trust_remote_code=trust_remote_code)
-        self._requested, self._revision = model, revision
+        super().__init__(model, **torch)
         self._system_prompt = system_prompt
         self._template_options = dict(template_options or {})
         self._max_new_tokens = max_new_tokens
-        self._asked_batch: int | AutoBatch = batch_size
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -60,13 +49,13 @@ class TextAnswerer:
             "max_new_tokens": self._max_new_tokens,
             "system_prompt": self._system_prompt,
             "template_options": dict(self._template_options),
-            **self._runtime.settings(),
+            **self._torch.settings(device=True),
         }
         return ComponentSpec("answerer", "llm", self._name, self._found.model, self._found.revision, settings)
 
     @property
     def sample_rate(self) -> int:
-        """16 000 Hz, though it hears nothing."""
+        """16 000 Hz, though it takes no audio."""
         return SAMPLE_RATE
 
     def supports(self, language: str) -> bool:
@@ -74,22 +63,14 @@ class TextAnswerer:
         return True
 
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
-        """One reply per request, in order; clips are not heard."""
+        """One reply per request, in order; clips are not used."""
         if not requests:
             return []
         return answer_batches(requests, size=self._batches, write=self._write, engine=self._name)
 
     @cached_property
-    def _found(self) -> FoundWeights:
-        return find_weights(self._requested, revision=self._revision)
-
-    @property
-    def _name(self) -> str:
-        return self._found.model.rsplit("/", maxsplit=1)[-1]
-
-    @cached_property
     def _tokenizer(self) -> Any:
-        tokenizer = self._runtime.load_part("AutoTokenizer", self._found.path)
+        tokenizer = self._torch.load_part("AutoTokenizer", self._found.path, name=self._name)
         tokenizer.padding_side = "left"
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
@@ -99,11 +80,11 @@ class TextAnswerer:
 
     @cached_property
     def _model(self) -> Any:
-        return self._runtime.load_model("AutoModelForCausalLM", self._found.path)
+        return self._torch.load_model("AutoModelForCausalLM", self._found.path, name=self._name)
 
     @cached_property
     def _batches(self) -> BatchSize:
-        return self._runtime.batch_size(self._asked_batch, self._model)
+        return self._first_batch_size(self._model)
 
     @cached_property
     def _marks(self) -> re.Pattern[str]:
@@ -132,12 +113,14 @@ class TextAnswerer:
                 add_special_tokens=not templated,
             ).to(self._model.device)
         inputs.pop("token_type_ids", None)
-        with self._runtime.inference(self._model):
+        with self._torch.inference(self._model):
             output = self._model.generate(
                 **inputs, do_sample=False, num_beams=1, max_new_tokens=self._max_new_tokens,
                 pad_token_id=self._tokenizer.pad_token_id,
             )  # fmt: skip
         ends = end_tokens(self._model) or frozenset([int(self._tokenizer.eos_token_id)])
-        rows = [ended(row, ends, self._max_new_tokens) for row in output[:, inputs["input_ids"].shape[1] :].tolist()]
+        rows = [
+            without_end(row, ends, self._max_new_tokens) for row in output[:, inputs["input_ids"].shape[1] :].tolist()
+        ]
         texts = self._tokenizer.batch_decode([row for row, _ in rows], skip_special_tokens=True)
         return [Written(text, truncated) for text, (_, truncated) in zip(texts, rows, strict=True)]

@@ -1,11 +1,11 @@
-"""What the encoders of sound and text share: batches that fit into memory, items that fail alone, unit length."""
+"""What the encoders of audio and text share: batches that fit into memory, items that fail alone, unit length."""
 
 from __future__ import annotations
 
 import abc
-import gc
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...processes import is_out_of_memory
-from ...protocols import ComponentSpec, Setting
-from ..audio_loading import reason
+from ...protocols import ComponentSpec
+from ..batches import free_memory
+from ..torch_models import BatchedTorchComponent, reason
 from ..transcribers.common import clip_fault
-from ..transcribers.torch_models import AutoBatch, TorchRuntime, imported_torch, require_batch_size
 
 Role = Literal["query", "document"]
 Vectors = NDArray[np.float32]
 
 TOKENS_PER_S = 25
-"""About how many tokens a second of sound becomes in the Qwen family; only used to weigh batches."""
+"""About how many tokens a second of audio becomes in the Qwen family; only used to weigh batches."""
 PROBE_S = 1.0
 
 _CPU_TOKENS, _GPU_TOKENS = 2048, 32768
@@ -55,7 +55,7 @@ class Batches:
             rows = self._attempt(batch, encode)
             if isinstance(rows, Exception) and len(batch) > 1 and is_out_of_memory(rows):
                 self._most = len(batch) // 2
-                _free_memory()
+                free_memory()
                 continue
             del waiting[: len(batch)]
             for place, position in enumerate(batch):
@@ -85,16 +85,15 @@ class Batches:
         return rows
 
 
-class BatchedEncoder(abc.ABC):
+class BatchedEncoder(BatchedTorchComponent, abc.ABC):
     """An `AudioTextEncoder` without its model: batches, failures, unit length.
 
     A subclass says what it is (`spec`, `sample_rate`, `supports`) and gives raw vectors for one batch.
     """
 
-    def __init__(self, *, runtime: TorchRuntime, batch_size: int | AutoBatch) -> None:
-        require_batch_size(batch_size)
-        self._runtime = runtime
-        self._batch_size = None if batch_size == "auto" else batch_size
+    def __init__(self, model: str | Path, **torch: Any) -> None:
+        super().__init__(model, **torch)
+        self._batch_size = None if self._asked_batch_size == "auto" else self._asked_batch_size
         self._proven = False
 
     @property
@@ -105,7 +104,7 @@ class BatchedEncoder(abc.ABC):
     @property
     @abc.abstractmethod
     def sample_rate(self) -> int:
-        """The rate in Hz at which `encode_audio` wants sound: that of the model's feature extractor."""
+        """The rate in Hz at which `encode_audio` takes clips: that of the model's feature extractor."""
 
     @abc.abstractmethod
     def supports(self, language: str) -> bool:
@@ -128,17 +127,6 @@ class BatchedEncoder(abc.ABC):
     def _device_type(self) -> str:
         """Where inputs go: "cpu", "cuda", …"""
 
-    @property
-    def _is_exact(self) -> bool:
-        return self._runtime.dtype == "float32" and self._runtime.mixed_precision == "no"
-
-    @property
-    def _numeric_path(self) -> dict[str, Setting]:
-        """What of the runtime changes vectors by more than rounding, for the spec."""
-        settings: dict[str, Setting] = {"dtype": self._runtime.dtype, "mixed_precision": self._runtime.mixed_precision}
-        # Code that comes with a model may compute something else than the library's.
-        return settings | ({"trust_remote_code": True} if self._runtime.trust_remote_code else {})
-
     def _audio_cost(self, clip: Samples) -> int:
         """What a clip costs, in tokens."""
         return -(-clip.size * TOKENS_PER_S // self.sample_rate) + 32
@@ -159,17 +147,17 @@ class BatchedEncoder(abc.ABC):
         """(len(clips), D) float32, rows of unit length, for clips (T,) float32 at `sample_rate`; (0, D) for no clips.
 
         A clip that is empty, not finite or not (T,), and one that the model fails on alone, has a row of NaN. Raises
-        `ModelError` if the model fails on any sound, `UsageError` for a language that it was not made for.
+        `ModelError` if the model fails on all audio, `UsageError` for a language that it was not made for.
         """
         if not self.supports(language):
             raise UsageError(
                 f"{self.spec.name} was not made for language {language!r}.", hint="Use an encoder that was."
             )
         usable = [i for i, clip in enumerate(clips) if not clip_fault(clip)]
-        heard = [np.ascontiguousarray(clips[i], dtype=np.float32) for i in usable]
+        waveforms = [np.ascontiguousarray(clips[i], dtype=np.float32) for i in usable]
         found = self._audio_batches.run(
-            [self._audio_cost(clip) for clip in heard],
-            lambda batch: self._audio_rows([heard[i] for i in batch]),
+            [self._audio_cost(clip) for clip in waveforms],
+            lambda batch: self._audio_rows([waveforms[i] for i in batch]),
         )
         errors = [row for row in found if isinstance(row, Exception)]
         if len(errors) < len(found):
@@ -206,7 +194,7 @@ class BatchedEncoder(abc.ABC):
         if len(wrong):
             raise ModelError(
                 f"{self.spec.name} gave a vector without direction for the text {distinct[int(wrong[0])][:80]!r}.",
-                hint="The model cannot encode this text." if self._is_exact else "Try dtype float32.",
+                hint="The model cannot encode this text." if self._torch.is_exact else "Try dtype float32.",
             )
         row_of = {text: i for i, text in enumerate(distinct)}
         return vectors if len(distinct) == len(texts) else vectors[[row_of[text] for text in texts]]
@@ -224,7 +212,7 @@ class BatchedEncoder(abc.ABC):
             self._audio_rows([tone])
         except _ITEM_FAULTS as error:
             raise ModelError(
-                f"{self.spec.name} cannot encode sound: it failed on all clips and on a tone of {PROBE_S:g} s "
+                f"{self.spec.name} cannot encode audio: it failed on all clips and on a tone of {PROBE_S:g} s "
                 f"({reason(error)}).",
                 hint="Check the model and the encoder's options.",
             ) from cause
@@ -260,9 +248,8 @@ def require_positive_or_none(**numbers: float | None) -> None:
             raise UsageError(f"{name} must be above 0, not {value}.")
 
 
-def _free_memory() -> None:
-    """Let go of what the failed batch held, some of it in cycles, so that a smaller one finds room in one piece."""
-    gc.collect()
-    torch = imported_torch()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+def window_of(extractor: Any, max_seconds: float | None) -> int | None:
+    """The longest clip in samples that a model takes at once, by its feature extractor and by choice; None for any."""
+    own = getattr(extractor, "nb_max_samples", None) or getattr(extractor, "n_samples", None)
+    asked = None if max_seconds is None else max(1, round(max_seconds * extractor.sampling_rate))
+    return min((int(limit) for limit in (own, asked) if limit is not None), default=None)

@@ -1,8 +1,7 @@
-"""Models of sentence-transformers (6 and later) that take sound as well as text."""
+"""Models of sentence-transformers (6 and later) that take audio as well as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,16 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import ModelError, missing_extra
+from ....errors import ModelError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
-from ..audio_loading import tightest, unloadable
-from ..transcribers.torch_models import AutoBatch, TorchRuntime, quiet
-from ..weights import FoundWeights, find_weights
-from .audio_common import BatchedEncoder, Role, require_positive_or_none
+from ..torch_models import tightest
+from .audio_common import BatchedEncoder, Role, require_positive_or_none, window_of
 from .audio_models import UNKNOWN, published_audio_model
-from .prompts import published_prompts
-from .sentence_transformers import own_prompt
+from .prompts import prompt_of, published_prompts
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -28,42 +24,30 @@ ProcessingOptions = dict[str, dict[str, Any]]
 
 
 class MultimodalEncoder(BatchedEncoder):
-    """A sentence-transformers model that takes sound.
+    """A sentence-transformers model that takes audio.
 
     `model` is a folder or a Hub repository (with `revision`). A prompt that is None is the published one of a known
-    model (`encoder_prompts.PUBLISHED`), else the one that the model's own configuration names, else "". A spoken query
+    model (`prompts.PUBLISHED`), else the one that the model's own configuration names, else "". A spoken query
     gets the prompt of a typed one unless `audio_prompt` says otherwise. A model with a chat template gets a prompt as
-    system message; a model without one hears sound without a prompt, and then `audio_prompt` must be left out.
+    system message; a model without one takes audio without a prompt, and then `audio_prompt` must be left out.
 
     `max_tokens` cuts a text, `max_seconds` keeps only the beginning of a longer clip; None is the model's own limit.
-    `batch_size` is the number of items in a batch; "auto" begins with what usually fits, and both are halved when
-    memory runs out. `device`, `device_map`, `dtype` and `mixed_precision` are those of `asr_torch.TorchRuntime`.
-    `trust_remote_code` lets a repository run its own code. Weights are located when `spec` is first read and loaded
-    when something is first encoded.
+    `batch_size` and the options of torch are those of `BatchedTorchComponent`.
     """
 
     def __init__(
         self,
         model: str | Path,
         *,
-        revision: str | None = None,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
         audio_prompt: str | None = None,
         max_tokens: int | None = None,
         max_seconds: float | None = None,
-        batch_size: int | AutoBatch = "auto",
-        device: str = "auto",
-        device_map: str | Mapping[str, str | int] | None = None,
-        dtype: str = "float32",
-        mixed_precision: str = "no",
-        trust_remote_code: bool = False,
+        **torch: Any,
     ) -> None:
-        runtime = TorchRuntime(device, dtype, device_map, mixed_precision, trust_remote_code=trust_remote_code)
-        super().__init__(runtime=runtime, batch_size=batch_size)
+        super().__init__(model, **torch)
         require_positive_or_none(max_seconds=max_seconds, max_tokens=max_tokens)
-        self._requested = model
-        self._revision = revision
         self._prompts = {"query": query_prompt, "document": document_prompt}
         self._asked_audio_prompt = audio_prompt
         self._facts = published_audio_model(str(model)) or UNKNOWN
@@ -80,7 +64,7 @@ class MultimodalEncoder(BatchedEncoder):
             "max_seconds": self._max_seconds,
             "max_tokens": self._max_tokens,
             "query_prompt": self._prompt("query"),
-            **self._numeric_path,
+            **self._torch.settings(device=False),
         }
         return ComponentSpec(
             "audio_text_encoder",
@@ -101,22 +85,8 @@ class MultimodalEncoder(BatchedEncoder):
         prompts = published_prompts(str(self._requested))
         return self._facts.supports(language) and (prompts is None or prompts.supports(language))
 
-    @cached_property
-    def _found(self) -> FoundWeights:
-        return find_weights(self._requested, revision=self._revision)
-
-    @property
-    def _name(self) -> str:
-        return self._found.model.rsplit("/", maxsplit=1)[-1]
-
     def _prompt(self, role: Role) -> str:
-        explicit = self._prompts[role]
-        if explicit is not None:
-            return explicit
-        published = published_prompts(str(self._requested))
-        if published is not None:
-            return published.query if role == "query" else published.document
-        return own_prompt(self._found.path, role)
+        return prompt_of(role, self._prompts[role], self._requested, self._found.path)
 
     @property
     def _audio_prompt(self) -> str:
@@ -124,38 +94,19 @@ class MultimodalEncoder(BatchedEncoder):
 
     @cached_property
     def _model(self) -> SentenceTransformer:
-        try:
-            import sentence_transformers
-            import torch
-            from safetensors import SafetensorError
-        except ImportError as error:
-            raise missing_extra(error.name or "sentence_transformers", "torch") from error
-        runtime = self._runtime
-        spread = {} if runtime.device_map is None else {"device_map": runtime.device_map}
-        try:
-            with quiet():
-                model = sentence_transformers.SentenceTransformer(
-                    str(self._found.path),
-                    device=runtime.resolved_device() if runtime.device_map is None else None,
-                    local_files_only=True,
-                    trust_remote_code=runtime.trust_remote_code,
-                    model_kwargs={"dtype": getattr(torch, runtime.dtype), **spread},
-                )
-        # What a broken or foreign folder raises depends on which of four libraries meets it first.
-        except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, ImportError) as error:
-            raise unloadable(self._name, self._found.path, error) from error
-        except SafetensorError as error:
-            raise unloadable(self._name, self._found.path, error) from error
+        model: SentenceTransformer = self._torch.load_sentence_transformer(
+            "SentenceTransformer", self._found.path, name=self._name
+        )
         modalities: tuple[Literal["audio"], Literal["text"]] = ("audio", "text")
         for modality in modalities:
             if not model.supports(modality):
                 raise ModelError(
                     f"{self._name} takes {', '.join(map(str, model.modalities))}, but not {modality}.",
-                    hint="Give a model of sound and text, or use it behind a transcriber as dense:<model>.",
+                    hint="Give a model of audio and text, or use it behind a transcriber as dense:<model>.",
                 )
         if self._asked_audio_prompt and not model.supports("message"):
             raise ModelError(
-                f"{self._name} has no chat template, so sound cannot have the prompt {self._asked_audio_prompt!r}.",
+                f"{self._name} has no chat template, so audio cannot have the prompt {self._asked_audio_prompt!r}.",
                 hint="Leave audio_prompt out.",
             )
         return model
@@ -167,32 +118,29 @@ class MultimodalEncoder(BatchedEncoder):
         extractor = getattr(processor, "feature_extractor", processor)
         if not hasattr(extractor, "sampling_rate"):
             raise ModelError(
-                f"{self._name} does not say at which sample rate it hears ({type(processor).__name__}).",
+                f"{self._name} does not say its sample rate ({type(processor).__name__}).",
                 hint="Give a model saved with its processor.",
             )
         if getattr(extractor, "truncation", None) == "fusion":
             raise ModelError(
-                f"{self._name} fuses windows of sound, and sentence-transformers would draw at random which clips.",
+                f"{self._name} fuses windows of audio, and sentence-transformers would draw at random which clips.",
                 hint="Use it as clap:<model>, which does not.",
             )
         return extractor
 
     @cached_property
     def _window(self) -> int | None:
-        """The longest sound in samples that the model hears; None for any. CLAP would take a random part of it."""
-        own = getattr(self._extractor, "nb_max_samples", None) or getattr(self._extractor, "n_samples", None)
-        asked = None if self._max_seconds is None else max(1, round(self._max_seconds * self.sample_rate))
-        limits = [int(limit) for limit in (own, asked) if limit is not None]
-        return min(limits) if limits else None
+        """The longest clip in samples; None for any. Of a longer one CLAP would take a random part."""
+        return window_of(self._extractor, self._max_seconds)
 
     @property
     def _device_type(self) -> str:
         return str(self._model.device.type)
 
     def _audio_rows(self, clips: list[Samples]) -> NDArray[Any]:
-        # As a named field: a bare array or text would be guessed at (a text that is a URL of a sound, for one).
+        # As a named field: a bare array or text would be guessed at (a text that is a URL of a clip, for one).
         items = [{"audio": {"array": clip[: self._window], "sampling_rate": self.sample_rate}} for clip in clips]
-        # Sound becomes tokens of the message: a limit that is meant for texts would cut them off.
+        # Audio becomes tokens of the message: a limit that is meant for texts would cut them off.
         whole: ProcessingOptions = {"text": {"truncation": False}} if self._model.supports("message") else {}
         return self._rows(items, prompt=self._audio_prompt, task="query", processing=whole)
 
@@ -204,7 +152,7 @@ class MultimodalEncoder(BatchedEncoder):
     def _rows(
         self, items: list[dict[str, Any]], *, prompt: str, task: Role, processing: ProcessingOptions
     ) -> NDArray[Any]:
-        with self._runtime.inference(self._model):
+        with self._torch.inference(self._model):
             rows = self._model.encode(
                 items,
                 prompt=prompt,

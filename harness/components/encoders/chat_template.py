@@ -1,13 +1,12 @@
-"""Chat models of sound and text as encoders: a message goes in, and a vector is taken from its last hidden states.
+"""Chat models of audio and text as encoders: a message goes in, and a vector is taken from its last hidden states.
 
 So work omni-embed-nemotron (arXiv 2510.03458), the LCO embedders (arXiv 2510.11693) and the Qwen-Omni models. What is
-put around sound and text, and how the vector is taken, are facts of `audio_models.PUBLISHED`.
+put around audio and text, and how the vector is taken, are facts of `audio_models.PUBLISHED`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,38 +17,31 @@ from numpy.typing import NDArray
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
-from ..audio_loading import load_processor, load_whole, read_config, tightest
-from ..transcribers.torch_models import AutoBatch, TorchRuntime, imported_transformers, quiet
-from ..weights import FoundWeights, find_weights
-from .audio_common import BatchedEncoder, Batches, Role, as_rows, require_positive_or_none
+from ..generation import Message, conversation, dialogue_marks, without_marks
+from ..torch_models import quiet, read_config, tightest
+from .audio_common import BatchedEncoder, Batches, Role, as_rows, require_positive_or_none, window_of
 from .audio_models import ARCHITECTURES, UNKNOWN, Architecture, Pooling, published_audio_model
-
-Message = dict[str, Any]
 
 
 class ChatTemplateEncoder(BatchedEncoder):
-    """A chat model of transformers whose processor takes sound in messages.
+    """A chat model of transformers whose processor takes audio in messages.
 
-    A spoken query is one user message with `audio_prefix`, the sound and `audio_suffix`; a typed query or a document is
+    A spoken query is one user message with `audio_prefix`, the audio and `audio_suffix`; a typed query or a document is
     one with prefix, text and `text_suffix`; `system_prompt` goes before it. An option that is None is the published one
     of a known model, else that of `audio_models.UNKNOWN`. `chat_template` replaces the model's own (Jinja).
 
     `pooling` is "mean" over all tokens of the message or "last", the last one. `bidirectional` lets every token attend
     to every other. `model_class` is a class of transformers ("AutoModel", "AutoModelForMultimodalLM", a thinker); the
-    speaking half of a model is never used.
+    half of a model that speaks is never used.
 
     `max_tokens` cuts a text, before anything is put around it; `max_seconds` keeps only the beginning of a longer clip.
-    None is the model's own limit. `batch_size` is the number of items in a batch; "auto" begins with what usually fits,
-    and both are halved when memory runs out. `device`, `device_map`, `dtype` and `mixed_precision` are those of
-    `asr_torch.TorchRuntime`. `trust_remote_code` lets a repository run its own code. Weights are located when `spec` is
-    first read and loaded when something is first encoded.
+    None is the model's own limit. `batch_size` and the options of torch are those of `BatchedTorchComponent`.
     """
 
     def __init__(
         self,
         model: str | Path,
         *,
-        revision: str | None = None,
         pooling: Pooling | None = None,
         audio_prefix: str | None = None,
         audio_suffix: str | None = None,
@@ -63,23 +55,15 @@ class ChatTemplateEncoder(BatchedEncoder):
         model_class: str | None = None,
         max_tokens: int | None = None,
         max_seconds: float | None = None,
-        batch_size: int | AutoBatch = "auto",
-        device: str = "auto",
-        device_map: str | Mapping[str, str | int] | None = None,
-        dtype: str = "float32",
-        mixed_precision: str = "no",
-        trust_remote_code: bool = False,
+        **torch: Any,
     ) -> None:
-        runtime = TorchRuntime(device, dtype, device_map, mixed_precision, trust_remote_code=trust_remote_code)
-        super().__init__(runtime=runtime, batch_size=batch_size)
+        super().__init__(model, **torch)
         facts = published_audio_model(str(model)) or UNKNOWN
         self._facts = facts
         self._pooling = facts.pooling if pooling is None else pooling
         if self._pooling not in ("mean", "last"):
             raise UsageError(f"pooling {pooling!r} is none of mean, last.")
         require_positive_or_none(max_seconds=max_seconds, max_tokens=max_tokens)
-        self._requested = model
-        self._revision = revision
         self._audio_prefix = facts.audio_prefix if audio_prefix is None else audio_prefix
         self._audio_suffix = facts.audio_suffix if audio_suffix is None else audio_suffix
         self._text_suffix = facts.text_suffix if text_suffix is None else text_suffix
@@ -117,7 +101,7 @@ class ChatTemplateEncoder(BatchedEncoder):
             "system_prompt": self._system_prompt,
             "text_suffix": self._text_suffix,
             "window_s": None if self._window is None else self._window / self.sample_rate,
-            **self._numeric_path,
+            **self._torch.settings(device=False),
         }
         return ComponentSpec(
             "audio_text_encoder", "chat-template", self._name, self._found.model, self._found.revision, settings
@@ -133,14 +117,6 @@ class ChatTemplateEncoder(BatchedEncoder):
         return self._facts.supports(language)
 
     @cached_property
-    def _found(self) -> FoundWeights:
-        return find_weights(self._requested, revision=self._revision)
-
-    @property
-    def _name(self) -> str:
-        return self._found.model.rsplit("/", maxsplit=1)[-1]
-
-    @cached_property
     def _architecture(self) -> Architecture:
         return ARCHITECTURES.get(str(read_config(self._found.path).get("model_type")), Architecture())
 
@@ -151,7 +127,7 @@ class ChatTemplateEncoder(BatchedEncoder):
     @cached_property
     def _processor(self) -> Any:
         read_config(self._found.path)
-        processor = load_processor(self._runtime, self._found.path, name=self._name)
+        processor = self._torch.load_processor(self._found.path, name=self._name)
         if self._chat_template is None and not getattr(processor, "chat_template", None):
             raise ModelError(
                 f"the processor of {self._name} has no chat template.",
@@ -161,11 +137,7 @@ class ChatTemplateEncoder(BatchedEncoder):
 
     @cached_property
     def _window(self) -> int | None:
-        """The longest sound in samples that the model hears; None for any."""
-        own = getattr(self._processor.feature_extractor, "n_samples", None)
-        asked = None if self._max_seconds is None else max(1, round(self._max_seconds * self.sample_rate))
-        limits = [int(limit) for limit in (own, asked) if limit is not None]
-        return min(limits) if limits else None
+        return window_of(self._processor.feature_extractor, self._max_seconds)
 
     @cached_property
     def _token_limit(self) -> int | None:
@@ -173,14 +145,7 @@ class ChatTemplateEncoder(BatchedEncoder):
 
     @cached_property
     def _model(self) -> Any:
-        transformers = imported_transformers()
-        model_class = getattr(transformers, self._class_name, None)
-        if not callable(getattr(model_class, "from_pretrained", None)):
-            raise UsageError(
-                f"transformers {transformers.__version__} has no model class {self._class_name!r}.",
-                hint="Give model_class as AutoModel, AutoModelForMultimodalLM or the name of a model.",
-            )
-        model = load_whole(self._runtime, model_class, self._found.path, name=self._name)
+        model = self._torch.load_model(self._class_name, self._found.path, name=self._name, complete=True)
         model = getattr(model, "thinker", model)
         body = getattr(model, "base_model", model)
         if self._bidirectional:
@@ -202,29 +167,29 @@ class ChatTemplateEncoder(BatchedEncoder):
         return Batches(size=size, budget=self._token_budget)
 
     def _audio_cost(self, clip: Samples) -> int:
-        """What a clip costs, in tokens: the whole window where silence is encoded like sound."""
-        heard = self._heard(clip)
+        """What a clip costs, in tokens: the whole window where silence is encoded like any audio."""
+        kept = self._kept(clip)
         if self._architecture.masks_padding or self._window is None:
-            return super()._audio_cost(heard)
+            return super()._audio_cost(kept)
         return super()._audio_cost(np.broadcast_to(np.float32(0), (self._window,)))
 
-    def _heard(self, clip: Samples) -> Samples:
+    def _kept(self, clip: Samples) -> Samples:
         return clip if self._window is None else clip[: self._window]
 
     def _audio_rows(self, clips: list[Samples]) -> NDArray[np.float64]:
-        heard = [self._heard(clip) for clip in clips]
+        kept = [self._kept(clip) for clip in clips]
         conversations = []
-        for clip in heard:
+        for clip in kept:
             content: list[Message] = [{"type": "audio", "audio": clip}]
             if self._audio_prefix:
                 content.insert(0, {"type": "text", "text": self._audio_prefix})
             if self._audio_suffix:
                 content.append({"type": "text", "text": self._audio_suffix})
-            conversations.append(self._conversation(content))
-        return self._pooled(conversations, audio_options=self._audio_options(heard))
+            conversations.append(conversation(content, self._system_prompt))
+        return self._pooled(conversations, audio_options=self._audio_options(kept))
 
     def _audio_options(self, clips: list[Samples]) -> dict[str, Any]:
-        """A batch that ends with its longest clip, where the model does not hear what is behind a clip anyway."""
+        """A batch that ends with its longest clip, where what is behind a clip does not reach the model anyway."""
         extractor = self._processor.feature_extractor
         hop, frame = getattr(extractor, "hop_length", None), getattr(extractor, "n_fft", None)
         if not self._architecture.masks_padding or self._window is None or hop is None or frame is None:
@@ -236,16 +201,12 @@ class ChatTemplateEncoder(BatchedEncoder):
     def _text_rows(self, texts: list[str], role: Role) -> NDArray[np.float64]:
         return self._pooled(
             [
-                self._conversation([{"type": "text", "text": f"{self._prefixes[role]}{text}{self._text_suffix}"}])
-                for text in self._cut([self._as_text(text) for text in texts])
+                conversation(
+                    [{"type": "text", "text": f"{self._prefixes[role]}{text}{self._text_suffix}"}], self._system_prompt
+                )
+                for text in self._cut([without_marks(text, self._marks) for text in texts])
             ]
         )
-
-    def _conversation(self, content: list[Message]) -> list[Message]:
-        user: Message = {"role": "user", "content": content}
-        if not self._system_prompt:
-            return [user]
-        return [{"role": "system", "content": [{"type": "text", "text": self._system_prompt}]}, user]
 
     def _cut(self, texts: list[str]) -> list[str]:
         """Texts that end with their last allowed token."""
@@ -266,16 +227,7 @@ class ChatTemplateEncoder(BatchedEncoder):
 
     @cached_property
     def _marks(self) -> re.Pattern[str]:
-        """What the tokenizer would take for a mark of the dialogue ("<|im_end|>") if it stood in a text."""
-        tokenizer = self._processor.tokenizer
-        tokens = {str(token) for token in tokenizer.all_special_tokens}
-        tokens |= {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
-        longest_first = sorted((token for token in tokens if len(token) > 1), key=len, reverse=True)
-        return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
-
-    def _as_text(self, text: str) -> str:
-        """The text with a blank in every mark of the dialogue, so that it is read and not obeyed."""
-        return self._marks.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
+        return dialogue_marks(self._processor.tokenizer)
 
     def _pooled(
         self, conversations: list[list[Message]], *, audio_options: dict[str, Any] | None = None
@@ -295,7 +247,7 @@ class ChatTemplateEncoder(BatchedEncoder):
                     "audio_kwargs": audio_options or {},
                 },
             ).to(self._model.device, dtype=self._model.dtype)
-        with self._runtime.inference(self._model):
+        with self._torch.inference(self._model):
             states = self._states(inputs)
             mask = inputs["attention_mask"].to(states.device)
             if self._pooling == "last":

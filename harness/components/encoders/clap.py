@@ -1,8 +1,7 @@
-"""Dual encoders of sound and text as CLAP (arXiv 2211.06687): one tower for each, one space for both."""
+"""Dual encoders of audio and text as CLAP (arXiv 2211.06687): one tower for each, one space for both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -13,10 +12,9 @@ from numpy.typing import NDArray
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
-from ..audio_loading import load_processor, load_whole, read_config, tightest
-from ..transcribers.torch_models import AutoBatch, TorchRuntime, imported_transformers, quiet
-from ..weights import FoundWeights, find_weights
-from .audio_common import BatchedEncoder, Batches, Role, as_rows, require_positive_or_none, unit_rows
+from ..torch_models import quiet, read_config, tightest
+from ..weights import FoundWeights
+from .audio_common import BatchedEncoder, Batches, Role, as_rows, require_positive_or_none, unit_rows, window_of
 from .audio_models import AudioModel, published_audio_model
 
 LongClips = Literal["truncate", "mean"]
@@ -31,41 +29,30 @@ class ClapEncoder(BatchedEncoder):
     `query_prefix` and `document_prefix` stand before a typed query and a document. `max_tokens` cuts a text (77 for
     LAION's models, as they were trained; else the tokenizer's limit).
 
-    A model hears a window (10 s for CLAP, filled up by repeating a shorter clip; `max_seconds` makes it shorter). Of a
+    A model takes a window (10 s for CLAP, filled up by repeating a shorter clip; `max_seconds` makes it shorter). Of a
     longer clip, `long_clips="truncate"` takes the beginning, `"mean"` the mean vector of as many windows as cover it,
     spread evenly. CLAP's own processor would take random crops instead, and would mark a random clip of a batch as
     long: neither ever happens here.
 
-    `batch_size` is the number of clips' windows or texts in a batch; "auto" begins with what usually fits, and both are
-    halved when memory runs out. `device`, `device_map`, `dtype` and `mixed_precision` are those of
-    `asr_torch.TorchRuntime`. `trust_remote_code` lets a repository run its own code. Weights are located when `spec` is
-    first read and loaded when something is first encoded.
+    `batch_size` is the number of clips' windows or texts in a batch. It and the options of torch are those of
+    `BatchedTorchComponent`.
     """
 
     def __init__(
         self,
         model: str | Path,
         *,
-        revision: str | None = None,
         long_clips: LongClips = "truncate",
         max_seconds: float | None = None,
         max_tokens: int | None = None,
         query_prefix: str | None = None,
         document_prefix: str | None = None,
-        batch_size: int | AutoBatch = "auto",
-        device: str = "auto",
-        device_map: str | Mapping[str, str | int] | None = None,
-        dtype: str = "float32",
-        mixed_precision: str = "no",
-        trust_remote_code: bool = False,
+        **torch: Any,
     ) -> None:
-        runtime = TorchRuntime(device, dtype, device_map, mixed_precision, trust_remote_code=trust_remote_code)
-        super().__init__(runtime=runtime, batch_size=batch_size)
+        super().__init__(model, **torch)
         if long_clips not in _LONG_CLIPS:
             raise UsageError(f"long_clips {long_clips!r} is none of {', '.join(_LONG_CLIPS)}.")
         require_positive_or_none(max_seconds=max_seconds, max_tokens=max_tokens)
-        self._requested = model
-        self._revision = revision
         self._long_clips: LongClips = long_clips
         facts = published_audio_model(str(model)) or AudioModel()
         self._facts = facts
@@ -86,7 +73,7 @@ class ClapEncoder(BatchedEncoder):
             "query_prefix": self._prefixes["query"],
             "sample_rate": self.sample_rate,
             "window_s": None if self._window is None else self._window / self.sample_rate,
-            **self._numeric_path,
+            **self._torch.settings(device=False),
         }
         return ComponentSpec(
             "audio_text_encoder", "clap", self._name, self._found.model, self._found.revision, settings
@@ -103,26 +90,17 @@ class ClapEncoder(BatchedEncoder):
 
     @cached_property
     def _found(self) -> FoundWeights:
-        found = find_weights(self._requested, revision=self._revision)
+        found = super()._found
         read_config(found.path)
         return found
 
-    @property
-    def _name(self) -> str:
-        return self._found.model.rsplit("/", maxsplit=1)[-1]
-
     @cached_property
     def _processor(self) -> Any:
-        return load_processor(self._runtime, self._found.path, name=self._name)
+        return self._torch.load_processor(self._found.path, name=self._name)
 
     @cached_property
     def _window(self) -> int | None:
-        """The longest sound in samples that the model hears at once; None for any."""
-        extractor = self._processor.feature_extractor
-        own = getattr(extractor, "nb_max_samples", None) or getattr(extractor, "n_samples", None)
-        asked = None if self._max_seconds is None else max(1, round(self._max_seconds * self.sample_rate))
-        limits = [int(limit) for limit in (own, asked) if limit is not None]
-        return min(limits) if limits else None
+        return window_of(self._processor.feature_extractor, self._max_seconds)
 
     @cached_property
     def _token_limit(self) -> int | None:
@@ -130,11 +108,11 @@ class ClapEncoder(BatchedEncoder):
 
     @cached_property
     def _model(self) -> Any:
-        model = load_whole(self._runtime, imported_transformers().AutoModel, self._found.path, name=self._name)
+        model = self._torch.load_model("AutoModel", self._found.path, name=self._name, complete=True)
         for method in ("get_audio_features", "get_text_features"):
             if not callable(getattr(model, method, None)):
                 raise ModelError(
-                    f"{self._name} ({type(model).__name__}) is no dual encoder of sound and text: it has no {method}.",
+                    f"{self._name} ({type(model).__name__}) is no dual encoder of audio and text: it has no {method}.",
                     hint="Use the backend chat-template or sentence-transformers-audio for models of other kinds.",
                 )
         return model
@@ -149,7 +127,7 @@ class ClapEncoder(BatchedEncoder):
         return Batches(size=self._batch_size, budget=budget)
 
     def _audio_cost(self, clip: Samples) -> int:
-        """The number of windows: each costs the same, however little of it is sound."""
+        """The number of windows: each costs the same, however little of it is filled."""
         return len(self._windows(clip))
 
     def _windows(self, clip: Samples) -> list[Samples]:
@@ -179,7 +157,7 @@ class ClapEncoder(BatchedEncoder):
         if "is_longer" in features:
             # No window is longer than the model's own; the extractor would mark one of them at random.
             features["is_longer"] = features["is_longer"].new_zeros(features["is_longer"].shape)
-        with self._runtime.inference(self._model):
+        with self._torch.inference(self._model):
             return as_rows(_projection(self._model.get_audio_features(**features)))
 
     def _text_rows(self, texts: list[str], role: Role) -> NDArray[np.float64]:
@@ -190,7 +168,7 @@ class ClapEncoder(BatchedEncoder):
             max_length=self._token_limit,
             return_tensors="pt",
         ).to(self._model.device)
-        with self._runtime.inference(self._model):
+        with self._torch.inference(self._model):
             return as_rows(_projection(self._model.get_text_features(**inputs)))
 
     def _text_costs(self, texts: list[str]) -> list[int]:

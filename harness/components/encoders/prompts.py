@@ -6,11 +6,17 @@ accuracy without any error. What is written here is what the model cards say.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
+from ....errors import IntegrityError
 from ..retrievers.lexical_tokens import primary_language
 
+Role = Literal["query", "document"]
+_PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 _BGE_EN = "Represent this sentence for searching relevant passages: "
 _BGE_ZH = "为这个句子生成表示以用于检索相关文章："
 _WEB = "Instruct: Given a web search query, retrieve relevant passages that answer the query"
@@ -98,3 +104,25 @@ def published_prompts(model: str) -> PublishedPrompts | None:
     True
     """
     return PUBLISHED.get(model.rstrip("/").rsplit("/", maxsplit=1)[-1].lower())
+
+
+def prompt_of(role: Role, given: str | None, model: str | Path, folder: Path) -> str:
+    """What goes before a text: as `given`, else as published for the model, else as its own configuration names it."""
+    if given is not None:
+        return given
+    published = published_prompts(str(model))
+    if published is not None:
+        return published.query if role == "query" else published.document
+    return own_prompt(folder, role)
+
+
+def own_prompt(folder: Path, role: Role) -> str:
+    """The prompt that a model's own configuration holds for `role`, "" if none."""
+    file = folder / "config_sentence_transformers.json"
+    try:
+        prompts: Any = json.loads(file.read_text(encoding="utf-8")).get("prompts") or {}
+        return next((str(prompts[name]) for name in _PROMPT_NAMES[role] if prompts.get(name)), "")
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except (OSError, ValueError, AttributeError) as error:
+        raise IntegrityError(f"the model's configuration {file} cannot be read: {error}.") from error

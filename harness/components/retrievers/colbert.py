@@ -20,9 +20,9 @@ from ....errors import ModelError
 from ....loaders.corpus import Corpus
 from ....loaders.records import Document
 from ...protocols import ComponentSpec
+from ..batches import in_token_batches
 from ..encoders.cache import EmbeddingCache
-from ..encoders.st_model import Dtype, STModel
-from ..encoders.token_batches import in_token_batches
+from ..encoders.st_model import SentenceTransformersModel
 from .corpus_blocks import Block
 from .encoded_corpus import EncodedCorpusRetriever, Role, query_names
 from .max_similarity import best_of_block, on_grid
@@ -35,10 +35,9 @@ _LONGEST = 1.01
 class ColBERTRetriever(EncodedCorpusRetriever):
     """Exact MaxSim search with a multi-vector encoder of sentence-transformers.
 
-    `model` is a path or a Hub repository. A prompt that is None is the model's own. `dtype` is the type of weights and
-    products, `max_tokens` cuts longer texts (None: what the model says, queries and documents apart), `languages` are
-    those that the model was made for (None: any). `device` and `token_budget` (tokens in a batch; None: 2048 on a CPU,
-    32768 elsewhere) change speed, and vectors by rounding only.
+    `model` is a path or a Hub repository. A prompt that is None is the model's own. `languages` are those that the
+    model was made for (None: any). Without `max_tokens` the model has limits of its own for queries and documents. The
+    other options are those of `SentenceTransformersModel`.
 
     With a `cache`, a corpus is encoded once, by all processes that call `prepare`. The documents' vectors are kept in
     float16; scores are those of the vectors as kept, and exact. A document of which no token is scored is no hit.
@@ -47,7 +46,6 @@ class ColBERTRetriever(EncodedCorpusRetriever):
     label = "ColBERT"
     kept = "tokens"
     block_documents = 1024
-    tokens = (2048, 32768)
 
     def __init__(
         self,
@@ -55,27 +53,13 @@ class ColBERTRetriever(EncodedCorpusRetriever):
         *,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
-        revision: str | None = None,
-        device: str | None = None,
-        dtype: Dtype = "float32",
-        token_budget: int | None = None,
-        max_tokens: int | None = None,
         languages: Sequence[str] | None = None,
-        trust_remote_code: bool = False,
         cache: EmbeddingCache | None = None,
+        **torch: Any,
     ) -> None:
         super().__init__(
-            STModel(
-                "MultiVectorEncoder",
-                model,
-                revision=revision,
-                device=device,
-                dtype=dtype,
-                max_tokens=max_tokens,
-                trust_remote_code=trust_remote_code,
-            ),
+            SentenceTransformersModel(model, "MultiVectorEncoder", **torch),
             prompts={"query": query_prompt, "document": document_prompt},
-            token_budget=token_budget,
             languages=languages,
             cache=cache,
         )
@@ -90,19 +74,24 @@ class ColBERTRetriever(EncodedCorpusRetriever):
             "similarity": "maxsim",
             "storage": "float16",
         }
-        found = self._model.found
-        return ComponentSpec("retriever", "colbert", self._model.name, found.model, found.revision, settings)
+        return self._model.described("retriever", "colbert", settings)
 
     def _best(self, texts: list[str], corpus: Corpus, k: int) -> list[Best]:
         ids = corpus.ids
         vectors = [on_grid(own) for own in self._encoded(texts, "query", query_names(texts))]
-        device = "cpu" if self._model.on_cpu else str(self._model.model.device)
         found = [NOTHING for _ in texts]
         for start, block in self._blocks:
             ranks = ids.ranks[start : start + len(block["lengths"])]
             floors = [float(best.scores[-1]) if len(best.scores) == k else -np.inf for best in found]
             scored = best_of_block(
-                vectors, block["vectors"], block["lengths"], ranks, floors=floors, k=k, longest=_LONGEST, device=device
+                vectors,
+                block["vectors"],
+                block["lengths"],
+                ranks,
+                floors=floors,
+                k=k,
+                longest=_LONGEST,
+                device=self._model.device,
             )
             for i, best in enumerate(scored):
                 found[i] = merged(found[i], Best(best.positions + start, best.scores), ids.ranks, k)

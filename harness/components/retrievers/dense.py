@@ -35,8 +35,7 @@ class _Index(Protocol):
 class DenseRetriever:
     """Dense retrieval with a `TextEncoder` (or an `AudioTextEncoder`, see `search_vectors`).
 
-    Give either `encoder`, or `model` with options of `SentenceTransformerEncoder` (`query_prompt`, `document_prompt`,
-    `revision`, `device`, `dtype`, `autocast`, `device_map`, `token_budget`, `max_tokens`, `trust_remote_code`).
+    Give either `encoder`, or `model` with options of `SentenceTransformerEncoder`.
 
     With a `cache`, a corpus is encoded once per encoder, by all processes that call `prepare`, and read from disk where
     it is searched; an interrupted run goes on where it was. Without one it is held in memory. `storage` is the number
@@ -82,7 +81,8 @@ class DenseRetriever:
         self._storage: Storage = storage
         self._search: Search = search
         self._faiss = faiss_index, faiss_effort
-        self._search_device: str | None = search_device or options.get("device")
+        device = options.get("device")
+        self._search_device: str | None = search_device or (None if device == "auto" else device)
         self._index: _Index | None = None
         self._reuse = True
 

@@ -5,46 +5,41 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from ....errors import UsageError
 from ....loaders.corpus import Corpus, as_corpus
 from ....loaders.records import Document
 from ...protocols import ComponentSpec, Hit
 from ..encoders.cache import EmbeddingCache
-from ..encoders.st_model import STModel
+from ..encoders.prompts import Role
+from ..encoders.st_model import GPU_TOKENS, SentenceTransformersModel
 from .corpus_blocks import Block, CorpusBlocks
 from .ranking import Best, checked_k, hits_of
-
-Role = Literal["query", "document"]
 
 
 class EncodedCorpusRetriever(ABC):
     """Exact search in what a model of sentence-transformers made of a corpus, `block_documents` documents at a time.
 
-    `label` names the kind in errors and progress, `kept` what is kept of a corpus. `tokens` are those of a batch on a
-    CPU and elsewhere, if `token_budget` is None. `languages` are those that the model was made for (None: any).
+    `label` names the kind in errors and progress, `kept` what is kept of a corpus. `gpu_tokens` are those of a
+    batch on a GPU, if `token_budget` is None. `languages` are those that the model was made for (None: any).
     """
 
     label: ClassVar[str]
     kept: ClassVar[str]
     block_documents: ClassVar[int]
-    tokens: ClassVar[tuple[int, int]]
+    gpu_tokens: ClassVar[int] = GPU_TOKENS
 
     def __init__(
         self,
-        model: STModel,
+        model: SentenceTransformersModel,
         *,
         prompts: dict[Role, str | None],
-        token_budget: int | None,
         languages: Sequence[str] | None,
         cache: EmbeddingCache | None,
     ) -> None:
-        if token_budget is not None and token_budget < 1:
-            raise UsageError(f"token_budget must be at least 1, not {token_budget}.")
         self._model = model
         self._prompts = prompts
-        self._token_budget = token_budget
         self._languages = None if languages is None else frozenset(languages)
         self._cache = cache
         self._corpus: Corpus | None = None
@@ -110,9 +105,7 @@ class EncodedCorpusRetriever(ABC):
 
     @property
     def _budget(self) -> int:
-        """The tokens of a batch."""
-        on_cpu, elsewhere = self.tokens
-        return self._token_budget or (on_cpu if self._model.on_cpu else elsewhere)
+        return self._model.budget(self.gpu_tokens)
 
     def _check(self, language: str) -> None:
         if not self.supports(language):

@@ -13,15 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import ModelError, UsageError
+from ....errors import ModelError
 from ...protocols import ComponentSpec, DocumentLookup, Hit, Retriever, Setting
+from ..batches import in_token_batches, require_positive
 from ..encoders.cache import EmbeddingCache
-from ..encoders.st_model import Dtype, STModel
-from ..encoders.token_batches import in_token_batches
+from ..encoders.st_model import SentenceTransformersModel
 from .composite import Composite, checked_rankings
 from .ranking import checked_k
-
-_CPU_TOKENS, _GPU_TOKENS = 2048, 32768
 
 _Pair = tuple[str, str]
 
@@ -33,9 +31,8 @@ class RerankedRetriever(Composite):
     sigmoid would make ties of the highest ones. Documents below `depth` follow in their old order, with scores that
     only say so: each 1 below the one before it.
 
-    `prompt` is what the model is told before each pair (None: the model's own). `dtype` is the type of weights and
-    products, `max_tokens` cuts longer pairs. `device` and `token_budget` (tokens in a batch; None: 2048 on a CPU, 32768
-    elsewhere) change speed, and scores by rounding only. With a `cache`, a pair is scored once.
+    `prompt` is what the model is told before each pair (None: the model's own). With a `cache`, a pair is scored once.
+    The other options are those of `SentenceTransformersModel`.
     """
 
     def __init__(
@@ -45,30 +42,14 @@ class RerankedRetriever(Composite):
         first: Retriever | str,
         depth: int = 50,
         prompt: str | None = None,
-        revision: str | None = None,
-        device: str | None = None,
-        dtype: Dtype = "float32",
-        token_budget: int | None = None,
-        max_tokens: int | None = None,
-        trust_remote_code: bool = False,
         cache: EmbeddingCache | None = None,
+        **torch: Any,
     ) -> None:
-        for name, value in (("depth", depth), ("token_budget", token_budget)):
-            if value is not None and value < 1:
-                raise UsageError(f"{name} must be at least 1, not {value}.")
-        self._model = STModel(
-            "CrossEncoder",
-            model,
-            revision=revision,
-            device=device,
-            dtype=dtype,
-            max_tokens=max_tokens,
-            trust_remote_code=trust_remote_code,
-        )
+        require_positive(depth=depth)
+        self._model = SentenceTransformersModel(model, "CrossEncoder", **torch)
         super().__init__([first])
         self._depth = depth
         self._prompt = prompt
-        self._token_budget = token_budget
         self._cache = cache
 
     @cached_property
@@ -117,8 +98,7 @@ class RerankedRetriever(Composite):
     def _reranker(self) -> ComponentSpec:
         """The cross-encoder alone: what scores are kept by."""
         settings = {**self._model.settings, "activation": "none", "prompt": self._prompt}
-        found = self._model.found
-        return ComponentSpec("reranker", "rerank", self._model.name, found.model, found.revision, settings)
+        return self._model.described("reranker", "rerank", settings)
 
     def _scores(self, pairs: list[_Pair], names: dict[str, str]) -> dict[_Pair, float]:
         if self._cache is None:
@@ -145,7 +125,6 @@ class RerankedRetriever(Composite):
                 f"{self._model.name} gives {model.num_labels} scores per pair.",
                 hint="A reranker gives one: use another model.",
             )
-        budget = self._token_budget or (_CPU_TOKENS if self._model.on_cpu else _GPU_TOKENS)
         identity = torch.nn.Identity()
 
         def work(batch: list[_Pair]) -> list[float]:
@@ -159,7 +138,7 @@ class RerankedRetriever(Composite):
             )
             return [float(score) for score in np.asarray(scores, dtype=np.float32).reshape(len(batch))]
 
-        scores = in_token_batches(pairs, self._model.lengths(pairs), budget, work, who=self._model.name)
+        scores = in_token_batches(pairs, self._model.lengths(pairs), self._model.budget(), work, who=self._model.name)
         for (query, text), score in zip(pairs, scores, strict=True):
             if not np.isfinite(score):
                 raise ModelError(

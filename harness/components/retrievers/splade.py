@@ -20,9 +20,9 @@ from ....errors import ModelError, UsageError
 from ....loaders.corpus import Corpus
 from ....loaders.records import Document
 from ...protocols import ComponentSpec
+from ..batches import in_token_batches
 from ..encoders.cache import EmbeddingCache
-from ..encoders.st_model import Dtype, STModel
-from ..encoders.token_batches import in_token_batches
+from ..encoders.st_model import SentenceTransformersModel
 from .corpus_blocks import Block
 from .encoded_corpus import EncodedCorpusRetriever, Role, query_names
 from .ranking import NOTHING, Best, merged
@@ -36,9 +36,9 @@ class SpladeRetriever(EncodedCorpusRetriever):
     """Exact search with a sparse encoder of sentence-transformers.
 
     `model` is a path or a Hub repository. A prompt that is None is the model's own. `max_active_terms` keeps the
-    heaviest terms of a text (None: what the model says). `dtype` is the type of weights and products, `max_tokens` cuts
-    longer texts, `languages` are those that the model was made for (None: any). `device`, `token_budget` (tokens in a
-    batch; None: 2048 on a CPU, 16384 elsewhere) and `threads` change speed, and weights by rounding only.
+    heaviest terms of a text (None: what the model says). `languages` are those that the model was made for (None: any).
+    `threads` share a search and change no result. A `token_budget` of None is 16384 on a GPU. The other options are
+    those of `SentenceTransformersModel`.
 
     With a `cache`, a corpus is encoded once, by all processes that call `prepare`. Weights are kept in float32, sums in
     float64. A document whose score is not above 0 is no hit.
@@ -48,7 +48,7 @@ class SpladeRetriever(EncodedCorpusRetriever):
     kept = "sparse"
     block_documents = 4096
     # A batch has a score for every token and every term of the vocabulary: 30,522 numbers per token for BERT.
-    tokens = (2048, 16384)
+    gpu_tokens = 16_384
 
     def __init__(
         self,
@@ -57,31 +57,17 @@ class SpladeRetriever(EncodedCorpusRetriever):
         query_prompt: str | None = None,
         document_prompt: str | None = None,
         max_active_terms: int | None = None,
-        revision: str | None = None,
-        device: str | None = None,
-        dtype: Dtype = "float32",
-        token_budget: int | None = None,
-        max_tokens: int | None = None,
         languages: Sequence[str] | None = None,
         threads: int | None = None,
-        trust_remote_code: bool = False,
         cache: EmbeddingCache | None = None,
+        **torch: Any,
     ) -> None:
         for name, value in (("max_active_terms", max_active_terms), ("threads", threads)):
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}.")
         super().__init__(
-            STModel(
-                "SparseEncoder",
-                model,
-                revision=revision,
-                device=device,
-                dtype=dtype,
-                max_tokens=max_tokens,
-                trust_remote_code=trust_remote_code,
-            ),
+            SentenceTransformersModel(model, "SparseEncoder", **torch),
             prompts={"query": query_prompt, "document": document_prompt},
-            token_budget=token_budget,
             languages=languages,
             cache=cache,
         )
@@ -98,8 +84,7 @@ class SpladeRetriever(EncodedCorpusRetriever):
             "query_prompt": self._prompts["query"],
             "similarity": "dot",
         }
-        found = self._model.found
-        return ComponentSpec("retriever", "splade", self._model.name, found.model, found.revision, settings)
+        return self._model.described("retriever", "splade", settings)
 
     def _best(self, texts: list[str], corpus: Corpus, k: int) -> list[Best]:
         from scipy import sparse

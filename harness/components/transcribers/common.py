@@ -1,10 +1,8 @@
-"""What all recognizers share: which clips can be heard, in which batches, and when a transcript repeats itself."""
+"""What all transcribers share: which clips are usable, in which batches, and when a transcript repeats itself."""
 
 from __future__ import annotations
 
-import gc
 import re
-import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,11 +11,11 @@ import numpy as np
 
 from ....errors import UsageError, unknown_name
 from ....loaders.records import Samples
-from ...processes import is_out_of_memory
 from ...protocols import Hypothesis, Setting, Transcript
+from ..batches import BatchSize, in_batches, require_positive
 
 SAMPLE_RATE = 16_000
-"""What Whisper hears, in Hz."""
+"""Whisper's rate in Hz."""
 WINDOW_S = 30
 """Whisper's window in s. A shorter one changes transcripts, so it is never shortened."""
 MAX_TOKENS = 224
@@ -27,7 +25,7 @@ LOOP_COMPRESSION = 2.4
 LOOP_REPEATS = 4
 """This many times in a row the same words are a loop."""
 PEAK_LIMIT = 100.0
-"""Sound above this is not scaled to [-1, 1] (integers, say), and its spectrum may overflow."""
+"""Audio above this is not scaled to [-1, 1] (integers, say), and its spectrum may overflow."""
 LOOP_SETTINGS: dict[str, Setting] = {"loop_compression": LOOP_COMPRESSION, "loop_repeats": LOOP_REPEATS}
 
 # A unit is a word, or one character of a script that is written without blanks (kana, Han).
@@ -66,7 +64,7 @@ def is_loop(text: str) -> bool:
 
 
 def clip_fault(clip: Samples) -> str:
-    """Why a clip cannot be heard, "" if it can. Silence can be: words on it are the recognizer's fault."""
+    """Why a clip cannot be transcribed, "" if it can. Silence can be: words on it are the transcriber's fault."""
     if clip.ndim != 1:
         return f"the clip has shape {clip.shape} instead of (T,)"
     if clip.size == 0:
@@ -86,74 +84,27 @@ class Decoded:
     hypotheses: tuple[Hypothesis, ...] = ()
 
 
-class BatchSize:
-    """How many clips are decoded together, from `first` downwards: what did not fit once is not tried again.
-
-    >>> size = BatchSize(16)
-    >>> size.shrink(16)
-    >>> size.now
-    8
-    """
-
-    def __init__(self, first: int) -> None:
-        require_positive(batch_size=first)
-        self.now = first
-
-    def shrink(self, tried: int) -> None:
-        """Half of the `tried` clips that memory did not suffice for, at least 1."""
-        self.now = max(1, min(self.now, tried) // 2)
-
-
-Batch = Callable[[list[Samples]], Sequence[Decoded | tuple[str, bool]]]
-"""Decodes clips together: for each, in order, `Decoded` or (text, truncated)."""
+Batch = Callable[[list[Samples]], Sequence[Decoded]]
+"""Decodes clips together, in order."""
 
 
 def transcribe_batches(
     clips: Sequence[Samples], *, size: int | BatchSize, decode: Batch, engine: str
 ) -> list[Transcript]:
-    """One transcript per clip, in order: `decode` hears at most `size` clips together.
+    """One transcript per clip, in order: `decode` gets at most `size` clips together (`in_batches`).
 
-    Clips that cannot be heard are not decoded. If memory runs out, the batch is halved and `size`, where it is a
-    `BatchSize`, stays so small. If a batch fails otherwise (`RuntimeError`, or another number of results than clips),
-    its clips are decoded one at a time. A clip that fails alone has `error`. A batch's time is shared equally.
+    Clips that cannot be transcribed are not decoded. A clip that fails alone has `error`.
     """
-    limit = size if isinstance(size, BatchSize) else BatchSize(size)
     results = [Transcript("", error=clip_fault(clip)) for clip in clips]
     usable = [i for i, result in enumerate(results) if not result.error]
-    done = 0
-    while done < len(usable):
-        batch = usable[done : done + limit.now]
-        decoded = _decoded([clips[i] for i in batch], decode, engine)
-        if decoded is None:
-            limit.shrink(len(batch))
-            # What the failed attempt held must be free before the next: some of it lies in reference cycles.
-            gc.collect()
-            continue
-        for i, transcript in zip(batch, decoded, strict=True):
-            results[i] = transcript
-        done += len(batch)
+    limit = size if isinstance(size, BatchSize) else BatchSize(size)
+    outcomes = in_batches([clips[i] for i in usable], size=limit, work=decode, engine=engine, what="clips")
+    for i, outcome in zip(usable, outcomes, strict=True):
+        if outcome.value is None:
+            results[i] = Transcript("", error=outcome.error, seconds=outcome.seconds)
+        else:
+            results[i] = _transcript(outcome.value, outcome.seconds)
     return results
-
-
-def _decoded(clips: list[Samples], decode: Batch, engine: str) -> list[Transcript] | None:
-    """The transcripts of a batch; None if memory did not suffice for several clips."""
-    started = time.perf_counter()
-    fault, found = "", []
-    try:
-        found = [d if isinstance(d, Decoded) else Decoded(*d) for d in decode(clips)]
-    except (RuntimeError, MemoryError) as error:
-        if is_out_of_memory(error) and len(clips) > 1:
-            return None
-        fault = f"{engine} failed: {str(error) or type(error).__name__}"
-    # Outside the handler: until here the error held the batch's memory.
-    if not fault and len(found) != len(clips):
-        fault = f"{engine} gave {len(found)} transcripts for {len(clips)} clips"
-    if fault and len(clips) > 1:
-        return [transcript for clip in clips for transcript in _decoded([clip], decode, engine) or ()]
-    seconds = (time.perf_counter() - started) / len(clips)
-    if fault:
-        return [Transcript("", error=fault, seconds=seconds)]
-    return [_transcript(d, seconds) for d in found]
 
 
 def _transcript(decoded: Decoded, seconds: float) -> Transcript:
@@ -162,16 +113,18 @@ def _transcript(decoded: Decoded, seconds: float) -> Transcript:
     return Transcript(text, loop=is_loop(text), truncated=decoded.truncated, seconds=seconds, hypotheses=hypotheses)
 
 
-def heard_by_kind(
-    clips: Sequence[Samples], kind: Callable[[Samples], int], hear: Callable[[int, list[Samples]], list[Transcript]]
+def transcribe_by_kind(
+    clips: Sequence[Samples],
+    kind: Callable[[Samples], int],
+    transcribe: Callable[[int, list[Samples]], list[Transcript]],
 ) -> list[Transcript]:
-    """One transcript per clip, in order, where `hear(kind, clips)` is called once for all clips of a kind."""
+    """One transcript per clip, in order, where `transcribe(kind, clips)` is called once for all clips of a kind."""
     places: dict[int, list[int]] = {}
     for i, clip in enumerate(clips):
         places.setdefault(kind(clip), []).append(i)
     found: dict[int, Transcript] = {}
     for number, of_kind in places.items():
-        found |= zip(of_kind, hear(number, [clips[i] for i in of_kind]), strict=True)
+        found |= zip(of_kind, transcribe(number, [clips[i] for i in of_kind]), strict=True)
     return [found[i] for i in range(len(clips))]
 
 
@@ -192,13 +145,6 @@ def require_language(language: str, known: Sequence[str], name: str) -> str:
     return code
 
 
-def require_positive(**numbers: int) -> None:
-    """Raises `UsageError` for a number below 1."""
-    for name, value in numbers.items():
-        if value < 1:
-            raise UsageError(f"a transcriber needs {name} of at least 1, not {value}.")
-
-
 def require_n_best(n_best: int, beam_size: int) -> None:
     """Raises `UsageError` unless beam search of this width can give this many hypotheses."""
     require_positive(n_best=n_best, beam_size=beam_size)
@@ -210,7 +156,7 @@ def require_n_best(n_best: int, beam_size: int) -> None:
 
 
 def joined_windows(text: str, windows: Sequence[tuple[float, int]]) -> tuple[Hypothesis, ...]:
-    """The one hypothesis of a long clip that was heard in windows, each (score, tokens).
+    """The one hypothesis of a long clip that was transcribed in windows, each (score, tokens).
 
     Its score is the mean of the windows' scores, weighted by their tokens; 0 without a token.
     """

@@ -12,18 +12,18 @@ from typing import Any
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Setting, Transcript
-from ..weights import FoundWeights, find_weights
+from ..batches import BatchSize
+from ..torch_models import BatchedTorchComponent, imported_torch, imported_transformers
+from ..weights import FoundWeights
 from .common import (
     LOOP_SETTINGS,
-    BatchSize,
     Decoded,
-    heard_by_kind,
     minor_version,
     primary_code,
     require_language,
     transcribe_batches,
+    transcribe_by_kind,
 )
-from .torch_models import AutoBatch, TorchRuntime, imported_torch, imported_transformers, require_batch_size
 
 MASKED_MODELS = (
     "hubert",
@@ -35,48 +35,38 @@ MASKED_MODELS = (
     "wav2vec2-bert",
     "wavlm",
 )
-"""Model types whose attention mask hides padding from every layer, so that a batch hears what each clip alone does."""
+"""Model types whose attention mask hides padding from every layer, so that a batch gives what each clip alone does."""
 
 TARGET_LANGUAGES: Mapping[str, str] = {"en": "eng", "es": "spa", "zh": "cmn-script_simplified"}
 """Language code to the name that MMS has for it."""
 
 
-class CTCTranscriber:
+class CTCTranscriber(BatchedTorchComponent):
     """A model with a CTC head: the likeliest token of every frame, repeats and blanks removed, no language model.
 
-    `model` is a folder or a Hub repository (with `revision`). `device`, `dtype`, `device_map`, `mixed_precision`,
-    `threads` and `trust_remote_code` are those of `TorchRuntime`. `batch_size` is how many clips are decoded together,
-    "auto" for what the device's memory suggests; it is halved where that was too much. Clips of different length share
-    a batch only if the model is one of `MASKED_MODELS` and was trained with an attention mask; with others, padding
-    would change the transcript, and only clips of exactly the same length are decoded together.
+    `model` is a folder or a Hub repository (with `revision`). `batch_size` and the options of torch are those of
+    `BatchedTorchComponent`. Clips of different length share a batch only if the model is one of `MASKED_MODELS` and was
+    trained with an attention mask; with others, padding would change the transcript, and only clips of exactly the same
+    length are decoded together.
 
     `languages` are the codes that the model knows; most models do not say it. A model with an adapter per language
     (MMS) is switched to `target_lang[code]`, its own name of the language; `TARGET_LANGUAGES` are known.
 
-    A clip is heard whole. With `chunk_s` a longer clip is heard in pieces of that many seconds that share `overlap_s`
-    with each neighbor on either side (default: a sixth of `chunk_s`); the frames of the shared parts are kept once.
-
-    Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
+    A clip is transcribed whole. With `chunk_s` a longer clip is transcribed in pieces of that many seconds that share
+    `overlap_s` with each neighbor on either side (default: a sixth of `chunk_s`); the frames of the shared parts are
+    kept once.
     """
 
     def __init__(
         self,
         model: str | Path,
         *,
-        revision: str | None = None,
-        device: str = "auto",
-        dtype: str = "float32",
-        device_map: str | Mapping[str, str | int] | None = None,
-        mixed_precision: str = "no",
-        threads: int = 0,
-        batch_size: int | AutoBatch = "auto",
         chunk_s: float | None = None,
         overlap_s: float | None = None,
         languages: Sequence[str] = (),
         target_lang: Mapping[str, str] | None = None,
-        trust_remote_code: bool = False,
+        **torch: Any,
     ) -> None:
-        require_batch_size(batch_size)
         if chunk_s is None:
             if overlap_s is not None:
                 raise UsageError(f"overlap_s {overlap_s:g} needs chunk_s.", hint="Give both, or neither.")
@@ -87,10 +77,7 @@ class CTCTranscriber:
                     f"pieces of {chunk_s:g} s cannot share {overlap_s:g} s with both neighbors.",
                     hint="Give a chunk_s above 0 and an overlap_s below half of it.",
                 )
-        self._runtime = TorchRuntime(device, dtype, device_map, mixed_precision, threads, trust_remote_code)
-        self._requested = model
-        self._revision = revision
-        self._asked_batch_size = batch_size
+        super().__init__(model, **torch)
         self._chunk_s, self._overlap_s = chunk_s, overlap_s or 0.0
         self._told_languages = tuple(primary_code(language) for language in languages)
         self._told_targets = {primary_code(code): name for code, name in (target_lang or {}).items()}
@@ -99,7 +86,7 @@ class CTCTranscriber:
     def spec(self) -> ComponentSpec:
         """What decides the transcripts. Raises `ModelError` if the weights are not to be found."""
         settings: dict[str, Setting] = {
-            **self._runtime.settings(),
+            **self._torch.settings(device=True),
             "batches": "padded to the longest clip, masked" if self._is_masked else "clips of equal length",
             "decoding": "greedy, without special tokens",
             "long_clips": "whole" if self._chunk_s is None else "overlapping pieces",
@@ -112,18 +99,12 @@ class CTCTranscriber:
             settings |= {"chunk_s": self._chunk_s, "overlap_s": self._overlap_s}
         if self._targets:
             settings["target_lang"] = dict(sorted(self._targets.items()))
-        name = self._found.model.rsplit("/", maxsplit=1)[-1]
-        return ComponentSpec("transcriber", "ctc", name, self._found.model, self._found.revision, settings)
+        return ComponentSpec("transcriber", "ctc", self._name, self._found.model, self._found.revision, settings)
 
     @cached_property
     def sample_rate(self) -> int:
         """What the model's feature extractor says, in Hz."""
         return int(self._extractor.sampling_rate)
-
-    @property
-    def weights(self) -> Path:
-        """Where the weights lie."""
-        return self._found.path
 
     def supports(self, language: str) -> bool:
         """Whether the model knows this language, by its adapters or by the list given."""
@@ -140,7 +121,7 @@ class CTCTranscriber:
         if not clips:
             return []
 
-        def hear(kind: int, alike: list[Samples]) -> list[Transcript]:
+        def transcribe(kind: int, alike: list[Samples]) -> list[Transcript]:
             whole = kind != _IN_PIECES
             return transcribe_batches(
                 alike,
@@ -149,9 +130,8 @@ class CTCTranscriber:
                 engine="transformers",
             )
 
-        with self._runtime.running():
-            self._switch_to(code)
-            return heard_by_kind(clips, self._kind, hear)
+        self._switch_to(code)
+        return transcribe_by_kind(clips, self._kind, transcribe)
 
     def _kind(self, clip: Samples) -> int:
         """Clips of one kind may share a batch."""
@@ -197,7 +177,7 @@ class CTCTranscriber:
             ).to(model.device, dtype=model.dtype)
         except (ValueError, IndexError) as error:  # fewer samples than one window of the spectrum, most often
             raise RuntimeError(f"the feature extractor refuses the clip ({error})") from error
-        with self._runtime.inference(model):
+        with self._torch.inference(model):
             logits = model(**inputs).logits
             ids, usable = logits.argmax(-1), ~torch.isnan(logits).any(-1)
             mask = torch.ones_like(usable)
@@ -220,7 +200,7 @@ class CTCTranscriber:
         return field
 
     def _frame_mask(self, attention_mask: Any, frames: int) -> Any:
-        """(clips, frames) bool: which frames come from sound."""
+        """(clips, frames) bool: which frames come from the clip."""
         if hasattr(self._model, "_get_output_attention_mask"):
             mask = self._model._get_output_attention_mask(attention_mask, target_length=frames)
         else:
@@ -254,14 +234,14 @@ class CTCTranscriber:
 
     @cached_property
     def _found(self) -> FoundWeights:
-        found = find_weights(self._requested, revision=self._revision)
+        found = super()._found
         if not (found.path / "config.json").is_file():
             raise ModelError(f"{found.path} is no model for transformers: it lacks config.json.")
         return found
 
     @cached_property
     def _config(self) -> Any:
-        return self._runtime.load_part("AutoConfig", self._found.path)
+        return self._torch.load_part("AutoConfig", self._found.path, name=self._name)
 
     @cached_property
     def _is_masked(self) -> bool:
@@ -306,28 +286,28 @@ class CTCTranscriber:
 
     @cached_property
     def _extractor(self) -> Any:
-        return self._runtime.load_part("AutoFeatureExtractor", self._found.path)
+        return self._torch.load_part("AutoFeatureExtractor", self._found.path, name=self._name)
 
     @cached_property
     def _tokenizer(self) -> Any:
         # Not the processor: that of some models also wants a language model, which greedy decoding does not use.
-        return self._runtime.load_part("AutoTokenizer", self._found.path)
+        return self._torch.load_part("AutoTokenizer", self._found.path, name=self._name)
 
     @cached_property
     def _batch_size(self) -> BatchSize:
-        return self._runtime.batch_size(self._asked_batch_size, self._model)
+        return self._first_batch_size(self._model)
 
     @cached_property
     def _model(self) -> Any:
         if (
             type(self._config) not in imported_transformers().MODEL_FOR_CTC_MAPPING
-            and not self._runtime.trust_remote_code
+            and not self._torch.trust_remote_code
         ):
             raise ModelError(
                 f"{self._requested} is a model of type {self._config.model_type!r}, which has no CTC head.",
                 hint="Load it with the backend 'transformers'.",
             )
-        return self._runtime.load_model("AutoModelForCTC", self._found.path)
+        return self._torch.load_model("AutoModelForCTC", self._found.path, name=self._name)
 
 
 _IN_PIECES, _ANY_LENGTH = -2, -1

@@ -15,20 +15,19 @@ from ....errors import ModelError, UsageError, missing_extra
 from ....loaders.records import Samples
 from ...processes import local_device_index, threads_per_process, usable_cores
 from ...protocols import ComponentSpec, Hypothesis, Setting, Transcript
+from ..batches import BatchSize, require_positive
 from ..weights import PACKAGED_WEIGHTS, FoundWeights, find_weights
 from .common import (
     LOOP_SETTINGS,
     MAX_TOKENS,
     SAMPLE_RATE,
     WINDOW_S,
-    BatchSize,
     Decoded,
     joined_windows,
     minor_version,
     primary_code,
     require_language,
     require_n_best,
-    require_positive,
     transcribe_batches,
 )
 

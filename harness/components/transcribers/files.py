@@ -11,8 +11,9 @@ from typing import Any
 from ....errors import DataError, unknown_name
 from ....loaders.jsonl import read_jsonl, text_field
 from ...protocols import ComponentSpec, Hypothesis, Transcript
+from ..batches import require_positive
 from ..path_patterns import FilePattern
-from .common import LOOP_SETTINGS, is_loop, require_positive
+from .common import LOOP_SETTINGS, is_loop
 
 _FIELDS = frozenset({"id", "text", "subset", "condition", "error", "hypotheses"})
 

@@ -20,19 +20,18 @@ from typing import Any, Literal
 from ....errors import ModelError, UsageError, missing_extra
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Setting, Transcript
-from ..weights import FoundWeights, find_weights, local_revision
+from ..batches import BatchSize, require_positive
+from ..torch_models import AutoBatch, BatchedTorchComponent, imported_torch
+from ..weights import FoundWeights, local_revision
 from .common import (
     LOOP_SETTINGS,
     SAMPLE_RATE,
-    BatchSize,
     Decoded,
     minor_version,
     primary_code,
     require_language,
-    require_positive,
     transcribe_batches,
 )
-from .torch_models import AutoBatch, TorchRuntime, imported_torch, require_batch_size
 
 Hub = Literal["hf", "ms"]
 
@@ -93,25 +92,24 @@ def _family(architecture: str, *, itn: bool, max_length: int) -> _Family:
     return _Family({}, {}, alone=True)
 
 
-class FunASRTranscriber:
+class FunASRTranscriber(BatchedTorchComponent):
     """A model of FunASR.
 
     `model` is a name of `KNOWN_MODELS`, a folder, or a repository on `hub`: "hf" (Hugging Face, with a commit as
     revision) or "ms" (ModelScope, identified by the sha256 of its files). `device`, `dtype` and `threads` are those of
-    `TorchRuntime`. `batch_size` is how many clips are decoded together; it is halved where memory does not suffice.
+    `TorchOptions`. `batch_size` is how many clips are decoded together; it is halved where memory does not suffice.
     "auto" is 1 for Paraformer, whose last characters depend on the clips beside it (then it is in the spec), else 32.
 
     `itn` asks models that can for digits and punctuation as written (SenseVoice, Fun-ASR). `max_length` caps the new
     tokens of Fun-ASR, whose authors' value is 512; FunASR does not tell when the cap cut a text. SenseVoice and Fun-ASR
     are told the language. Paraformer takes none: `languages` says what an unlisted model knows.
 
-    FunASR adds noise to the sound of its features (dither) unless told otherwise. It is off here, or else a transcript
-    would depend on the clips before it. SenseVoice's tags for language, emotion and event are removed, and blanks
-    between Chinese or Japanese characters. FunASR's own rule for that writes emoji, and drops "The." from English.
+    FunASR adds noise to the audio before its features (dither) unless told otherwise. It is off here, or else a
+    transcript would depend on the clips before it. SenseVoice's tags for language, emotion and event are removed, and
+    blanks between Chinese or Japanese characters. FunASR's own rule for that writes emoji, and drops "The." from
+    English.
 
     With `trust_remote_code`, a `model.py` beside the weights is run, and FunASR installs the requirements beside it.
-
-    Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
     """
 
     def __init__(
@@ -131,14 +129,18 @@ class FunASRTranscriber:
     ) -> None:
         if hub not in ("hf", "ms"):
             raise UsageError(f"unknown hub {hub!r}.", hint="Known: hf, ms.")
-        require_batch_size(batch_size)
         require_positive(max_length=max_length)
-        self._runtime = TorchRuntime(device, dtype, threads=threads, trust_remote_code=trust_remote_code)
         self._known = KNOWN_MODELS.get(str(model).lower())
-        self._requested: str | Path = getattr(self._known, hub) if self._known is not None else model
-        self._revision = revision
+        super().__init__(
+            getattr(self._known, hub) if self._known is not None else model,
+            batch_size=batch_size,
+            revision=revision,
+            device=device,
+            dtype=dtype,
+            threads=threads,
+            trust_remote_code=trust_remote_code,
+        )
         self._hub: Hub = hub
-        self._asked_batch_size: int | AutoBatch = batch_size
         self._itn = itn
         self._max_length = max_length
         self._told_languages = tuple(primary_code(language) for language in languages)
@@ -149,11 +151,11 @@ class FunASRTranscriber:
         return ComponentSpec(
             "transcriber",
             "funasr",
-            self._found.model.rsplit("/", maxsplit=1)[-1],
+            self._name,
             self._found.model,
             self._found.revision,
             {
-                **self._runtime.settings(),
+                **self._torch.settings(device=True),
                 **self._family.options,
                 "architecture": self._architecture,
                 **({"batch_size": self._first_batch} if self._family.alone else {}),
@@ -186,7 +188,7 @@ class FunASRTranscriber:
         code = require_language(language, self._languages, str(self._requested))
         if not clips:
             return []
-        with self._runtime.running():
+        with self._torch.running():
             return transcribe_batches(
                 clips, size=self._batch_size, decode=lambda batch: self._decoded(batch, code), engine="FunASR"
             )
@@ -196,9 +198,9 @@ class FunASRTranscriber:
         asked: dict[str, Any] = dict(self._family.options)
         if code in self._family.languages:
             asked["language"] = self._family.languages[code]
-        sounds = [torch.tensor(clip, dtype=torch.float32) for clip in clips]
+        audio = [torch.tensor(clip, dtype=torch.float32) for clip in clips]
         try:
-            answers = self._engine.generate(input=sounds, batch_size=len(clips), fs=SAMPLE_RATE, **asked)
+            answers = self._engine.generate(input=audio, batch_size=len(clips), fs=SAMPLE_RATE, **asked)
             texts = [str(answer["text"]) for answer in answers]
         except (ValueError, IndexError, KeyError, AssertionError, NotImplementedError) as error:
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
@@ -210,7 +212,7 @@ class FunASRTranscriber:
                 f"this version of FunASR does not take what {self._architecture} is asked ({error}).",
                 hint="Run: pip install 'squtr[funasr]' -U",
             ) from error
-        if not texts and len(clips) == 1:  # a Paraformer that heard no word gives no answer at all
+        if not texts and len(clips) == 1:  # a Paraformer that found no word gives no answer at all
             texts = [""]
         return [Decoded(plain_text(text)) for text in texts]
 
@@ -255,21 +257,21 @@ class FunASRTranscriber:
                 hint="Give the folder or repository of the model.",
             ) from error
         if found is None:
-            raise ModelError(f"{file} names no model.", hint="Give the folder or repository of a recognizer.")
+            raise ModelError(f"{file} names no model.", hint="Give the folder or repository of a speech model.")
         return found[1]
 
     @cached_property
     def _found(self) -> FoundWeights:
         path = Path(self._requested).expanduser()
         if self._hub == "hf" or path.exists():
-            return find_weights(self._requested, revision=self._revision)
+            return super()._found
         try:
             hub = importlib.import_module("modelscope.hub.snapshot_download")
         except ImportError as error:
             raise missing_extra("modelscope", "funasr") from error
         name = str(self._requested)
         try:
-            folder = Path(hub.snapshot_download(name, revision=self._revision))
+            folder = Path(hub.snapshot_download(name, revision=self._hub_revision))
         except (OSError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ModelError(
@@ -289,18 +291,18 @@ class FunASRTranscriber:
             raise missing_extra("funasr", "funasr") from error
         own_code = folder / "model.py"
         trusted: dict[str, Any] = {"trust_remote_code": False}
-        if self._runtime.trust_remote_code and own_code.is_file():
+        if self._torch.trust_remote_code and own_code.is_file():
             trusted = {"trust_remote_code": True, "remote_code": str(own_code)}
-        narrow = {"float16": {"fp16": True}, "bfloat16": {"bf16": True}}.get(self._runtime.dtype, {})
+        narrow = {"float16": {"fp16": True}, "bfloat16": {"bf16": True}}.get(self._torch.dtype, {})
         torch = imported_torch()
-        threads = self._runtime.threads or torch.get_num_threads()
+        threads = self._torch.threads or torch.get_num_threads()
         try:
             with _quiet():
                 # A folder is read the same way for each hub, but only "ms" merges the settings of the features.
                 return AutoModel(
                     model=str(folder),
                     hub="ms",
-                    device=self._runtime.resolved_device(),
+                    device=self._torch.resolved_device(),
                     disable_update=True,
                     disable_pbar=True,
                     disable_log=True,

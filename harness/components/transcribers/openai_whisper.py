@@ -19,6 +19,7 @@ from ....errors import ModelError, UsageError, missing_extra, unknown_name
 from ....loaders.records import Samples
 from ...processes import local_device_index
 from ...protocols import ComponentSpec, Setting, Transcript
+from ..batches import require_positive
 from .common import (
     LOOP_SETTINGS,
     MAX_TOKENS,
@@ -28,7 +29,6 @@ from .common import (
     minor_version,
     primary_code,
     require_language,
-    require_positive,
     transcribe_batches,
 )
 

@@ -7,7 +7,6 @@ older transformers, so it wants an environment of its own.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -17,21 +16,19 @@ from typing import Any, Literal
 from ....errors import MissingExtraError, ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Setting, Transcript
-from ..weights import FoundWeights, find_weights
+from ..batches import BatchSize, require_positive
+from ..torch_models import BatchedTorchComponent, imported_torch, read_config
 from .chat_requests import RequestModel
 from .common import (
     LOOP_SETTINGS,
     SAMPLE_RATE,
-    BatchSize,
     Decoded,
     is_loop,
     minor_version,
     primary_code,
     require_language,
-    require_positive,
     transcribe_batches,
 )
-from .torch_models import AutoBatch, TorchRuntime, imported_torch, require_batch_size
 
 Engine = Literal["auto", "qwen-asr", "transformers"]
 LANGUAGES: Mapping[str, str] = {
@@ -46,46 +43,34 @@ _AUTO_BATCH = 32
 _ASR_TEXT = "<asr_text>"
 
 
-class QwenASRTranscriber:
+class QwenASRTranscriber(BatchedTorchComponent):
     """Qwen3-ASR.
 
     `model` is a folder or a Hub repository (with `revision`). `engine` "auto" takes the one that reads the form of the
-    weights. `device`, `dtype`, `device_map`, `threads` and `trust_remote_code` are those of `TorchRuntime`;
-    `batch_size` is how many clips are decoded together. bfloat16 and 256 new tokens are as published. `context` is the
-    system prompt, "" for none. The language is forced. The features of a clip's last frames depend a little on whether
-    longer clips stand beside it, so a transcript may too.
+    weights. `batch_size` and the options of torch are those of `BatchedTorchComponent`. bfloat16 and 256 new tokens are
+    as published. `context` is the system prompt, "" for none. The language is forced. The features of a clip's last
+    frames depend a little on whether longer clips stand beside it, so a transcript may too.
 
     Both engines write one character, or one group of up to 20, once where the model wrote it more than 20 times in a
     row, as published. transformers still tells of such a transcript that it loops; the package does not, nor does it
     tell that the cap cut one.
-
-    Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
     """
 
     def __init__(
         self,
         model: str | Path,
         *,
-        revision: str | None = None,
         engine: Engine = "auto",
-        device: str = "auto",
-        dtype: str = "bfloat16",
-        device_map: str | Mapping[str, str | int] | None = None,
-        threads: int = 0,
-        batch_size: int | AutoBatch = "auto",
         max_new_tokens: int = 256,
         context: str = "",
-        trust_remote_code: bool = False,
+        dtype: str = "bfloat16",
+        **torch: Any,
     ) -> None:
         if engine not in ("auto", "qwen-asr", "transformers"):
             raise UsageError(f"unknown engine {engine!r} of Qwen3-ASR.", hint="Known: auto, qwen-asr, transformers.")
-        require_batch_size(batch_size)
         require_positive(max_new_tokens=max_new_tokens)
-        self._runtime = TorchRuntime(device, dtype, device_map, "no", threads, trust_remote_code)
-        self._requested = model
-        self._revision = revision
+        super().__init__(model, dtype=dtype, **torch)
         self._asked_engine: Engine = engine
-        self._asked_batch_size: int | AutoBatch = batch_size
         self._max_new_tokens = max_new_tokens
         self._context = context
 
@@ -95,11 +80,11 @@ class QwenASRTranscriber:
         return ComponentSpec(
             "transcriber",
             "qwen-asr",
-            self._found.model.rsplit("/", maxsplit=1)[-1],
+            self._name,
             self._found.model,
             self._found.revision,
             {
-                **self._runtime.settings(),
+                **self._torch.settings(device=True),
                 **self._versions,
                 "context": self._context,
                 "engine": self._engine,
@@ -146,7 +131,7 @@ class QwenASRTranscriber:
                     looped.add(id(clip))
             return found
 
-        with self._runtime.running():
+        with self._torch.running():
             results = transcribe_batches(clips, size=self._batch_size, decode=decode, engine="Qwen3-ASR")
         return [replace(r, loop=True) if id(clip) in looped else r for clip, r in zip(clips, results, strict=True)]
 
@@ -165,22 +150,11 @@ class QwenASRTranscriber:
         return [Decoded(str(answer.text)) for answer in answers]
 
     @cached_property
-    def _found(self) -> FoundWeights:
-        return find_weights(self._requested, revision=self._revision)
-
-    @cached_property
     def _engine(self) -> Engine:
         """Which engine reads these weights; its choice loads nothing."""
         if self._asked_engine != "auto":
             return self._asked_engine
-        file = self._found.path / "config.json"
-        try:
-            config = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ModelError(
-                f"{self._found.path} is no Qwen3-ASR model: {file.name} cannot be read ({error}).",
-                hint="Give the folder or repository of the model.",
-            ) from error
+        config = read_config(self._found.path)
         return "qwen-asr" if "thinker_config" in config else "transformers"
 
     @property
@@ -195,12 +169,12 @@ class QwenASRTranscriber:
     @cached_property
     def _batch_size(self) -> BatchSize:
         if self._engine == "transformers":
-            return self._native.batch_size(self._asked_batch_size)
+            return self._first_batch_size(self._native.model)
         return BatchSize(_AUTO_BATCH if self._asked_batch_size == "auto" else self._asked_batch_size)
 
     @cached_property
     def _native(self) -> RequestModel:
-        return RequestModel(self._found.path, "Qwen3ASR", self._runtime, self._max_new_tokens)
+        return RequestModel(self._found.path, "Qwen3ASR", self._torch, self._max_new_tokens, name=self._name)
 
     @cached_property
     def _package(self) -> Any:
@@ -210,11 +184,11 @@ class QwenASRTranscriber:
             from qwen_asr import Qwen3ASRModel
         except ImportError as error:
             raise self._missing(error) from error
-        place = self._runtime.device_map if self._runtime.device_map is not None else self._runtime.resolved_device()
+        place = self._torch.device_map if self._torch.device_map is not None else self._torch.resolved_device()
         try:
             loaded = Qwen3ASRModel.from_pretrained(
                 str(self._found.path),
-                dtype=getattr(torch, self._runtime.dtype),
+                dtype=getattr(torch, self._torch.dtype),
                 device_map=place,
                 max_inference_batch_size=-1,  # the batches are made here
                 max_new_tokens=self._max_new_tokens,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,23 +10,22 @@ from typing import Any
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Hypothesis, Setting, Transcript
-from ..weights import FoundWeights, find_weights
+from ..batches import BatchSize, require_positive
+from ..torch_models import BatchedTorchComponent, imported_transformers, read_config
+from ..weights import FoundWeights
 from .common import (
     LOOP_SETTINGS,
     MAX_TOKENS,
     WINDOW_S,
-    BatchSize,
     Decoded,
-    heard_by_kind,
     joined_windows,
     minor_version,
     primary_code,
     require_language,
     require_n_best,
-    require_positive,
     transcribe_batches,
+    transcribe_by_kind,
 )
-from .torch_models import AutoBatch, TorchRuntime, imported_transformers, require_batch_size
 
 # Kinds of clips for Whisper; for other models the length is the kind.
 _LONG, _ONE_WINDOW = -2, -1
@@ -35,53 +33,39 @@ _LONG, _ONE_WINDOW = -2, -1
 _NO_SCORE = -1e8
 
 
-class TransformersTranscriber:
+class TransformersTranscriber(BatchedTorchComponent):
     """A speech-to-text model of transformers.
 
-    `model` is a folder, a Hub repository (with `revision`), or `whisper-…` for `openai/whisper-…`. `device`, `dtype`,
-    `device_map`, `mixed_precision`, `threads` and `trust_remote_code` are those of `TorchRuntime`. `batch_size` is how
-    many clips are decoded together, "auto" for what the device's memory suggests; it is halved where that was too much.
+    `model` is a folder, a Hub repository (with `revision`), or `whisper-…` for `openai/whisper-…`. `batch_size` and the
+    options of torch are those of `BatchedTorchComponent`.
 
     `beam_size` 1 is greedy. `n_best` > 1 gives that many hypotheses of the beam with the scores of transformers:
     log-probability over length to the power of the model's length penalty (1 unless it says otherwise).
     `max_new_tokens` caps a transcript, which is then marked `truncated`. `languages` are the codes that the model
     knows: Whisper tells them itself, other models must be told, and they get no language token, as they have none.
 
-    Whisper hears a clip of up to 30 s in one window padded with silence, without timestamps; a longer one by the
+    Whisper takes a clip of up to 30 s in one window padded with silence, without timestamps; a longer one by the
     library's sequential algorithm, with timestamps, at temperature 0, without thresholds, each window without the text
     before it unless `condition_on_previous_text`. The library keeps no other hypotheses there: a long clip has one,
-    with the mean score of its windows. Other models hear the whole clip, and only clips of exactly the same length
+    with the mean score of its windows. Other models take the whole clip, and only clips of exactly the same length
     share a batch: padding, masked or not, changes what Moonshine and others write.
-
-    Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
     """
 
     def __init__(
         self,
         model: str | Path,
         *,
-        revision: str | None = None,
-        device: str = "auto",
-        dtype: str = "float32",
-        device_map: str | Mapping[str, str | int] | None = None,
-        mixed_precision: str = "no",
-        threads: int = 0,
-        batch_size: int | AutoBatch = "auto",
         beam_size: int = 1,
         n_best: int = 1,
         max_new_tokens: int = MAX_TOKENS,
         condition_on_previous_text: bool = False,
         languages: Sequence[str] = (),
-        trust_remote_code: bool = False,
+        **torch: Any,
     ) -> None:
-        require_batch_size(batch_size)
         require_positive(max_new_tokens=max_new_tokens)
         require_n_best(n_best, beam_size)
-        self._runtime = TorchRuntime(device, dtype, device_map, mixed_precision, threads, trust_remote_code)
         whisper = isinstance(model, str) and model.startswith("whisper-") and not Path(model).exists()
-        self._requested = f"openai/{model}" if whisper else model
-        self._revision = revision
-        self._asked_batch_size = batch_size
+        super().__init__(f"openai/{model}" if whisper else model, **torch)
         self._beam_size = beam_size
         self._n_best = n_best
         self._max_new_tokens = max_new_tokens
@@ -94,11 +78,11 @@ class TransformersTranscriber:
         return ComponentSpec(
             "transcriber",
             "transformers",
-            self._found.model.rsplit("/", maxsplit=1)[-1],
+            self._name,
             self._found.model,
             self._found.revision,
             {
-                **self._runtime.settings(),
+                **self._torch.settings(device=True),
                 "long_clips": "sequential windows with timestamps" if self._is_whisper else "whole",
                 "max_new_tokens": self._max_new_tokens,
                 "num_beams": self._beam_size,
@@ -130,11 +114,6 @@ class TransformersTranscriber:
         """What the model's feature extractor says, in Hz."""
         return int(self._processor.feature_extractor.sampling_rate)
 
-    @property
-    def weights(self) -> Path:
-        """Where the weights lie."""
-        return self._found.path
-
     def supports(self, language: str) -> bool:
         """Whether the model knows this language, by its own list or by the one given."""
         return primary_code(language) in self._languages
@@ -147,7 +126,7 @@ class TransformersTranscriber:
         """
         code = require_language(language, self._languages, str(self._requested))
 
-        def hear(kind: int, alike: list[Samples]) -> list[Transcript]:
+        def transcribe(kind: int, alike: list[Samples]) -> list[Transcript]:
             short = kind != _LONG
             return transcribe_batches(
                 alike,
@@ -156,8 +135,7 @@ class TransformersTranscriber:
                 engine="transformers",
             )
 
-        with self._runtime.running():
-            return heard_by_kind(clips, self._kind, hear)
+        return transcribe_by_kind(clips, self._kind, transcribe)
 
     def _kind(self, clip: Samples) -> int:
         """Clips of one kind may share a batch."""
@@ -257,7 +235,7 @@ class TransformersTranscriber:
     def _called(self, search: Any, *arguments: Any, **options: Any) -> Any:
         options |= {"do_sample": False, "num_beams": self._beam_size, "max_new_tokens": self._max_new_tokens}
         try:
-            with self._runtime.inference(self._model):
+            with self._torch.inference(self._model):
                 return search(*arguments, **options)
         except ValueError as error:  # its settings contradict what is asked, whatever the clip
             raise ModelError(
@@ -284,7 +262,7 @@ class TransformersTranscriber:
 
     @cached_property
     def _found(self) -> FoundWeights:
-        found = find_weights(self._requested, revision=self._revision)
+        found = super()._found
         # The processor is one file or, in older models, several.
         needed = (("config.json",), ("processor_config.json", "preprocessor_config.json"))
         for names in needed:
@@ -296,13 +274,7 @@ class TransformersTranscriber:
         return found
 
     def _read(self, name: str) -> dict[str, Any]:
-        try:
-            content = json.loads((self._found.path / name).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise ModelError(f"{self._found.path / name} cannot be read: {error}.") from error
-        return content if isinstance(content, dict) else {}
+        return read_config(self._found.path, name) if (self._found.path / name).is_file() else {}
 
     @cached_property
     def _is_whisper(self) -> bool:
@@ -333,12 +305,12 @@ class TransformersTranscriber:
 
     @cached_property
     def _batch_size(self) -> BatchSize:
-        return self._runtime.batch_size(self._asked_batch_size, self._model)
+        return self._first_batch_size(self._model)
 
     @cached_property
     def _processor(self) -> Any:
-        return self._runtime.load_part("AutoProcessor", self._found.path)
+        return self._torch.load_part("AutoProcessor", self._found.path, name=self._name)
 
     @cached_property
     def _model(self) -> Any:
-        return self._runtime.load_model("AutoModelForSpeechSeq2Seq", self._found.path)
+        return self._torch.load_model("AutoModelForSpeechSeq2Seq", self._found.path, name=self._name)

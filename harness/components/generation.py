@@ -1,0 +1,49 @@
+"""What generating models of transformers share: where a text ends, and the marks of a dialogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+Message = dict[str, Any]
+
+
+def without_end(row: Sequence[int], ends: frozenset[int], cap: int) -> tuple[list[int], bool]:
+    """New tokens without the end and what follows it, and whether the cap cut them.
+
+    >>> without_end([5, 6, 2, 0], frozenset({2}), 4), without_end([5, 6, 7, 8], frozenset({2}), 4)
+    (([5, 6], False), ([5, 6, 7, 8], True))
+    """
+    end = next((i for i, token in enumerate(row) if token in ends), len(row))
+    return list(row[:end]), end == len(row) and len(row) >= cap
+
+
+def end_tokens(model: object) -> frozenset[int]:
+    """The tokens at which a model of transformers stops."""
+    ends = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    if ends is None:
+        return frozenset()
+    return frozenset(ends if isinstance(ends, list | tuple) else [ends])
+
+
+def conversation(content: list[Message], system_prompt: str) -> list[Message]:
+    """One message of the user, after the system prompt ("" for none)."""
+    user: Message = {"role": "user", "content": content}
+    if not system_prompt:
+        return [user]
+    return [{"role": "system", "content": [{"type": "text", "text": system_prompt}]}, user]
+
+
+def dialogue_marks(tokenizer: Any) -> re.Pattern[str]:
+    """The special tokens of a tokenizer ("<|im_end|>"), longest first, as a pattern."""
+    tokens = {str(token) for token in getattr(tokenizer, "all_special_tokens", ())}
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    tokens |= {str(token) for token in added.values() if getattr(token, "special", False)}
+    longest_first = sorted((token for token in tokens if len(token) > 1), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+
+def without_marks(text: str, marks: re.Pattern[str]) -> str:
+    """The text with a blank in every mark of the dialogue, so that it is read and not obeyed."""
+    return marks.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
