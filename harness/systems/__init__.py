@@ -1,26 +1,21 @@
-"""How systems are written, and the systems themselves: short forms, spec files, the Python objects.
-
-`option_table` lists every option of every backend.
-"""
+"""How systems are written, and the class of a system: short forms, spec files, Python."""
 
 from __future__ import annotations
 
 from .building import Builder, Overrides
-from .reading import cached_retriever, load_systems, parse_system
+from .reading import cached_retriever, load_system, load_systems
 from .spec_file import read_systems, write_spec
-from .system import Cascade, EndToEnd, RunOnly, System, check_systems
+from .system import System, check_systems, with_text_only_baselines
 
 __all__ = [
     "Builder",
-    "Cascade",
-    "EndToEnd",
     "Overrides",
-    "RunOnly",
     "System",
     "cached_retriever",
     "check_systems",
+    "load_system",
     "load_systems",
-    "parse_system",
     "read_systems",
+    "with_text_only_baselines",
     "write_spec",
 ]

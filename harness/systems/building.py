@@ -7,24 +7,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from ...errors import SqutrError, UsageError, unknown_name
-from ..components import load_audio_text_encoder, load_front_end, load_retriever, load_transcriber
+from ..components import Role as LoadRole
+from ..components import load
 from ..components.user_classes import find_user_class
-from ..protocols import AudioTextEncoder, FrontEnd, PrecomputedRun, PrecomputedTranscripts, Retriever, Transcriber
 from .caches import Caches
-from .entries import ROLE_NAMES, ComponentEntry, Origins, Role, SystemEntry
+from .entries import ROLE_NAMES, ComponentEntry, Role, SystemEntry
 from .options import TRUST, Option, accepts, checked_options, component_options, shown
 from .short_form import CLASS, TABLES
-from .system import Cascade, EndToEnd, RunOnly, System
-
-_LOADERS: Mapping[Role, Callable[..., object]] = {
-    "transcriber": load_transcriber,
-    "retriever": load_retriever,
-    "front_end": load_front_end,
-    "encoder": load_audio_text_encoder,
-}
+from .system import ROLES, System
 
 NAME = "name"
 """An option of any component: what tables call it, where its backend has no such option itself."""
@@ -34,6 +27,14 @@ _METHODS: Mapping[Role, tuple[str, ...]] = {
     "retriever": ("search", "hits"),
     "front_end": ("enhance",),
     "encoder": ("encode_audio",),
+    "answerer": ("answer", "reply_of"),
+}
+_LOADED_AS: Mapping[Role, LoadRole] = {
+    "transcriber": "transcriber",
+    "retriever": "retriever",
+    "front_end": "front_end",
+    "encoder": "audio_text_encoder",
+    "answerer": "answerer",
 }
 Made = TypeVar("Made")
 
@@ -51,6 +52,7 @@ class Overrides:
     retriever: Mapping[str, Any] = field(default_factory=dict)
     front_end: Mapping[str, Any] = field(default_factory=dict)
     encoder: Mapping[str, Any] = field(default_factory=dict)
+    answerer: Mapping[str, Any] = field(default_factory=dict)
     trust_remote_code: bool = False
 
     def with_transcriber(self, options: Mapping[str, Any]) -> Overrides:
@@ -90,37 +92,40 @@ class Builder:
         origins: list[tuple[object, ComponentEntry]] = []
         labels: dict[Role, str] = {}
 
-        def made(role: Role, written: ComponentEntry | None, **more: Any) -> Any:
-            if written is None:
-                return None
-            found = self.component(role, written, **more)
+        def one(role: Role, written: ComponentEntry) -> Any:
+            # The transcriber is told how many transcripts the system searches with, unless it says otherwise.
+            n_best = entry.n_best if role == "transcriber" and entry.n_best > 1 else None
+            found = self.component(role, written, n_best=n_best)
             origins.append((found.component, found.entry))
             if found.label:
                 labels[role] = found.label
             return found.component
 
-        front_end: FrontEnd | None = made("front_end", entry.front_end)
-        if entry.run is not None:
-            run = cast(PrecomputedRun, made("retriever", entry.run))
-            if hasattr(run, "search"):
-                raise _at(
-                    entry.run.place, UsageError(f"{entry.run.backend!r} is no ready run.", hint="Write trec:FILE.")
-                )
-            name = entry.name or labels.get("retriever", "")
-            return _placed(entry.place, lambda: RunOnly(run, name, origins=tuple(origins)))
-        if entry.encoder is not None:
-            encoder = cast(AudioTextEncoder, made("encoder", entry.encoder))
-            whole = EndToEnd(encoder, front_end=front_end, display_name=entry.name, origins=tuple(origins))
-            return _placed(entry.place, lambda: _labeled(whole, labels))
-        # The transcriber is asked for as many transcripts as the system searches with, unless it says otherwise.
-        transcriber = cast(
-            Transcriber | PrecomputedTranscripts,
-            made("transcriber", entry.transcriber, n_best=entry.n_best if entry.n_best > 1 else None),
-        )
-        retriever = cast(Retriever | PrecomputedRun, made("retriever", entry.retriever))
+        components: dict[str, Any] = {}
+        for role in ROLES:
+            written = getattr(entry, role)
+            if isinstance(written, Mapping):
+                components[role] = {language: one(role, own) for language, own in written.items()}
+            elif written is not None:
+                components[role] = one(role, written)
+        preset = getattr(entry.transcriber, "preset", "")
         return _placed(
             entry.place,
-            lambda: _labeled(_cascade(entry, transcriber, retriever, front_end, tuple(origins)), labels),
+            lambda: _labeled(
+                System(
+                    **components,
+                    text_only=entry.text_only,
+                    templates=entry.templates,
+                    script=entry.script,
+                    normalizer=entry.normalizer,
+                    n_best=entry.n_best,
+                    n_best_fusion=entry.n_best_fusion,
+                    display_name=entry.name,
+                    preset=preset,
+                    origins=tuple(origins),
+                ),
+                labels,
+            ),
         )
 
     def component(self, role: Role, entry: ComponentEntry, *, n_best: int | None = None) -> MadeComponent:
@@ -140,7 +145,7 @@ class Builder:
     def check_used(self) -> None:
         """Raise `UsageError` for an override that no component made so far has as an option."""
         given = self._overrides
-        for name in (*given.options, *given.transcriber, *given.retriever, *given.front_end, *given.encoder):
+        for name in {**given.options, **{name: None for role in ROLES for name in given.of(role)}}:
             if name not in self._used:
                 raise unknown_name("option of these systems:", name, self._known)
 
@@ -179,7 +184,7 @@ class Builder:
                 arguments[TRUST] = True
             arguments |= self._caches.of(constructors[0])
             written = f"{entry.backend}:{entry.model}" if entry.model else entry.backend
-            self._made[key] = _LOADERS[role](written, **arguments)
+            self._made[key] = load(_LOADED_AS[role], written, **arguments)
         return MadeComponent(self._made[key], complete, label)
 
 
@@ -210,7 +215,7 @@ def _user_class(role: Role, entry: ComponentEntry) -> Callable[..., object]:
 
 
 def _no_options() -> None:
-    """Stands for an object that is ready."""
+    """Stands for an object that needs no call."""
 
 
 def _preset(entry: ComponentEntry) -> Mapping[str, Any]:
@@ -223,11 +228,11 @@ def _preset(entry: ComponentEntry) -> Mapping[str, Any]:
 
 def _wiring(entry: ComponentEntry, parts: list[object]) -> dict[str, Any]:
     """The parts as the constructor takes them."""
-    ready = [i for i, part in enumerate(parts) if not hasattr(part, "search")]
-    if ready:
+    fixed = [i for i, part in enumerate(parts) if not hasattr(part, "search")]
+    if fixed:
         raise UsageError(
-            f"{entry.backend} cannot combine a ready run (its part {ready[0] + 1}), which answers ids, not texts.",
-            hint="Combine retrievers, or use the ready run alone.",
+            f"{entry.backend} cannot combine a precomputed run (its part {fixed[0] + 1}), which answers ids, not texts.",
+            hint="Combine retrievers, or use the precomputed run alone.",
         )
     if entry.backend == "hybrid":
         if len(parts) < 2:
@@ -247,42 +252,14 @@ def _wiring(entry: ComponentEntry, parts: list[object]) -> dict[str, Any]:
     return {}
 
 
-def _cascade(
-    entry: SystemEntry,
-    transcriber: Transcriber | PrecomputedTranscripts,
-    retriever: Retriever | PrecomputedRun,
-    front_end: FrontEnd | None,
-    origins: Origins,
-) -> Cascade:
-    return Cascade(
-        transcriber,
-        retriever,
-        entry.script,
-        entry.normalizer,
-        front_end=front_end,
-        n_best=entry.n_best,
-        n_best_fusion=entry.n_best_fusion,
-        display_name=entry.name,
-        origins=origins,
-    )
-
-
-def _labeled(system: Cascade | EndToEnd, labels: Mapping[Role, str]) -> Cascade | EndToEnd:
+def _labeled(system: System, labels: Mapping[Role, str]) -> System:
     """`system`, with the names that its components were given in its own, unless it was given one itself."""
     if system.display_name or not labels:
         return system
-
-    def name(role: Role, component: Transcriber | PrecomputedTranscripts | Retriever | PrecomputedRun | AudioTextEncoder) -> str:
-        return labels.get(role) or component.spec.name
-
-    if isinstance(system, EndToEnd):
-        names = name("encoder", system.encoder)
-    else:
-        best = f" ({system.n_best}-best)" if system.n_best > 1 else ""
-        names = f"{name('transcriber', system.transcriber)} + {name('retriever', system.retriever)}{best}"
-    if system.front_end is not None:
-        names = f"{labels.get('front_end') or system.front_end.spec.name} | {names}"
-    return replace(system, display_name=names)
+    names = {role: labels.get(role) or spec["name"] for role, spec in system.distinct[0].components("").items()}
+    front = f"{names.pop('front_end')} | " if "front_end" in names else ""
+    best = f" ({system.n_best}-best)" if system.n_best > 1 else ""
+    return replace(system, display_name=f"{front}{' + '.join(names.values())}{best}")
 
 
 def _at(place: str, error: SqutrError) -> SqutrError:

@@ -8,13 +8,14 @@ from typing import Any, Literal
 
 from ..protocols import Setting
 
-Role = Literal["transcriber", "retriever", "front_end", "encoder"]
+Role = Literal["front_end", "transcriber", "retriever", "encoder", "answerer"]
 
 ROLE_NAMES: Mapping[Role, str] = {
     "transcriber": "transcriber",
     "retriever": "retriever",
     "front_end": "front end",
     "encoder": "audio and text encoder",
+    "answerer": "answerer",
 }
 """As errors call them."""
 
@@ -47,17 +48,23 @@ class ComponentEntry:
         return written
 
 
+Written = ComponentEntry | Mapping[str, ComponentEntry]
+"""A component as it is written, or one for each language."""
+
+
 @dataclass(frozen=True, slots=True)
 class SystemEntry:
-    """A system as it is written: `transcriber` and `retriever`, or `encoder`, or `run` alone."""
+    """A system as it is written; the fields are those of `System`."""
 
-    transcriber: ComponentEntry | None = None
-    retriever: ComponentEntry | None = None
-    encoder: ComponentEntry | None = None
-    run: ComponentEntry | None = None
-    front_end: ComponentEntry | None = None
+    front_end: Written | None = None
+    transcriber: Written | None = None
+    retriever: Written | None = None
+    encoder: Written | None = None
+    answerer: Written | None = None
+    text_only: bool = False
+    templates: Mapping[str, str] = field(default_factory=dict)
     script: str = "auto"
-    normalizer: str = "default"
+    normalizer: str = ""
     n_best: int = 1
     n_best_fusion: str = "rrf"
     name: str = ""

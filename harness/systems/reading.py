@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from ...errors import UsageError
 from ..protocols import Retriever
 from .building import Builder, Overrides
-from .short_form import parse_retriever, parse_short_form
-from .spec_file import read_systems
+from .entries import SystemEntry
+from .short_form import parse_component, parse_retriever, parse_short_form
+from .spec_file import NONE, read_entries
 from .system import System
 
 SPEC_SUFFIXES = (".yaml", ".yml", ".json")
-
-
-def parse_system(
-    text: str,
-    *,
-    cache: Path | None = None,
-    transcriber_options: Mapping[str, object] | None = None,
-    options: Overrides | None = None,
-) -> System:
-    """The system in its short form, for example `faster-whisper:whisper-base + bm25` (see `short_form`).
-
-    With `cache`, retrievers keep what they make of a corpus below that folder. `transcriber_options` are given to the
-    transcriber, `options` to every component that has them; one that no component has is an error. Raises `UsageError`
-    for another form and `UnknownNameError` for an unknown part.
-    """
-    overrides = options or Overrides()
-    if transcriber_options:
-        overrides = overrides.with_transcriber(transcriber_options)
-    builder = Builder(cache=cache, overrides=overrides)
-    system = builder.system(parse_short_form(text))
-    builder.check_used()
-    return system
 
 
 def is_spec_file(text: str) -> bool:
@@ -48,21 +28,63 @@ def is_spec_file(text: str) -> bool:
 
 
 def load_systems(
-    written: Sequence[str], *, cache: Path | None = None, options: Overrides | None = None
+    written: Sequence[str],
+    *,
+    front_ends: Sequence[str] = (),
+    preset: str = "",
+    cache: Path | None = None,
+    options: Overrides | None = None,
 ) -> list[System]:
-    """The systems of several short forms and spec files, in order; equal components of them are one object.
+    """The systems of several short forms (see `short_form`) and spec files, in order; equal components are one object.
 
-    Arguments and errors are those of `parse_system` and `read_systems`.
+    Each system with a transcriber and without a front end stands behind each of `front_ends` too, as a system of its
+    own (`none` is skipped). `preset` decodes all transcribers as published. With `cache`, retrievers keep what they make
+    of a corpus below that folder. `options` go before those of a file.
+
+    Raises `UsageError` for another form, `UnknownNameError` for an unknown component or option, and what `read_systems`
+    raises for a file.
     """
     builder = Builder(cache=cache, overrides=options)
-    found: list[System] = []
+    entries: list[SystemEntry] = []
     for text in written:
-        if is_spec_file(text):
-            found += read_systems(text, builder=builder)
-        else:
-            found.append(builder.system(parse_short_form(text)))
+        entries += read_entries(Path(text)) if is_spec_file(text) else [parse_short_form(text)]
+    if preset:
+        entries = [_with_preset(entry, preset) for entry in entries]
+    fronts = [parse_component("front_end", text) for text in dict.fromkeys(front_ends) if text != NONE]
+    found: list[System] = []
+    for entry in entries:
+        system = builder.system(entry)
+        found.append(system)
+        if entry.transcriber is not None and entry.front_end is None and system.model_transcriber is not None:
+            name = f"{{}} | {entry.name}" if entry.name else ""
+            for front in fronts:
+                behind = builder.system(replace(entry, front_end=front, name=""))
+                shown = _front_name(behind)
+                found.append(replace(behind, display_name=name.format(shown)) if name else behind)
     builder.check_used()
     return found
+
+
+def load_system(text: str, *, cache: Path | None = None, options: Overrides | None = None) -> System:
+    """The one system of a short form or a spec file. Raises as `load_systems`, `UsageError` for several."""
+    found = load_systems([text], cache=cache, options=options)
+    if len(found) != 1:
+        raise UsageError(f"{text} holds {len(found)} systems.", hint="Use load_systems.")
+    return found[0]
+
+
+def _front_name(system: System) -> str:
+    return str(system.components(next(iter(system.languages), ""))["front_end"]["name"])
+
+
+def _with_preset(entry: SystemEntry, preset: str) -> SystemEntry:
+    if entry.transcriber is None:
+        return entry
+    if isinstance(entry.transcriber, Mapping):
+        return replace(
+            entry, transcriber={code: replace(one, preset=preset) for code, one in entry.transcriber.items()}
+        )
+    return replace(entry, transcriber=replace(entry.transcriber, preset=preset))
 
 
 def cached_retriever(name: str, cache: Path | None) -> Retriever:
@@ -70,4 +92,4 @@ def cached_retriever(name: str, cache: Path | None) -> Retriever:
     made = Builder(cache=cache).component("retriever", parse_retriever(name)).component
     if hasattr(made, "search"):
         return cast(Retriever, made)
-    raise UsageError(f"{name!r} is a ready run, which cannot search.", hint="Give a retriever, for example bm25.")
+    raise UsageError(f"{name!r} is a precomputed run, which cannot search.", hint="Give a retriever, for example bm25.")

@@ -7,18 +7,28 @@
     transcripts:mine.jsonl + trec:mine.run
     trec:mine.run
     clap:<model>
+    wpe | whisper-base
+    chat:<model>
+    whisper-base + llm:<model>
+    text-only + llm:<model>
+    replies:mine.jsonl
+    NAME=whisper-base + bm25
 
-A system is `[<front end> |] <transcriber> + <retriever>`, or an encoder of sound and text, or a ready run. A retriever
-is a component, or `rrf(…)` or `score(…)` of several, and `>` puts a reranker after it. Names and paths hold no blank.
+A system is `[<front end> |] <transcriber> + <retriever>`, an encoder of audio and text, a precomputed run, a
+transcriber alone, or an answerer: alone, behind a transcriber (an LLM), or `text-only`. A retriever is a component, or
+`rrf(…)` or `score(…)` of several, and `>` puts a reranker after it. `NAME=` before it is what tables call it. Names of
+components and paths hold no blank.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ...errors import UsageError, nearest, unknown_name
 from ..components import (
+    ANSWERERS,
     AUDIO_TEXT_ENCODERS,
     FRONT_ENDS,
     RETRIEVERS,
@@ -26,6 +36,7 @@ from ..components import (
     USUAL_TRANSCRIBERS,
     BackendSpec,
 )
+from ..components.user_classes import find_user_class
 from .entries import ROLE_NAMES, ComponentEntry, Role, SystemEntry
 
 FORMS = "For example: 'faster-whisper:whisper-base + bm25'."
@@ -37,7 +48,10 @@ TABLES: Mapping[Role, Mapping[str, BackendSpec]] = {
     "retriever": RETRIEVERS,
     "front_end": FRONT_ENDS,
     "encoder": AUDIO_TEXT_ENCODERS,
+    "answerer": ANSWERERS,
 }
+TEXT_ONLY = "text-only"
+_NAMED = re.compile(r"\s*([^=:/\\+|(]+)=(.+)", re.DOTALL)
 CLASS = "class"
 """`class:<module>:<Class>` is a user's own component, of any role."""
 
@@ -53,15 +67,24 @@ def parse_short_form(text: str) -> SystemEntry:
     >>> [part.backend for part in entry.retriever.parts]
     ['bm25', 'dense']
     """
+    named = _NAMED.fullmatch(text)
+    if named:
+        return replace(parse_short_form(named[2].strip()), name=named[1].strip())
     front, rest = _front_end(text)
     parts = [part.strip() for part in _split(rest, "+")]
     if len(parts) == 1 and (alone := _alone(parts[0], front)) is not None:
         return alone
     if len(parts) != 2 or not all(parts):
         raise _malformed(text, parts)
-    return SystemEntry(
-        transcriber=parse_component("transcriber", parts[0]), retriever=parse_retriever(parts[1]), front_end=front
+    answers = parts[1].partition(":")[0] in ANSWERERS or (
+        parts[1].startswith(f"{CLASS}:") and " " not in parts[1] and class_role(parts[1]) == "answerer"
     )
+    if parts[0] == TEXT_ONLY:
+        return SystemEntry(answerer=parse_component("answerer", parts[1]), text_only=True, front_end=front)
+    transcriber = parse_component("transcriber", parts[0])
+    if answers:
+        return SystemEntry(transcriber=transcriber, answerer=parse_component("answerer", parts[1]), front_end=front)
+    return SystemEntry(transcriber=transcriber, retriever=parse_retriever(parts[1]), front_end=front)
 
 
 def _split(text: str, operator: str) -> list[str]:
@@ -87,29 +110,37 @@ def _front_end(text: str) -> tuple[ComponentEntry | None, str]:
 
 
 def _alone(text: str, front: ComponentEntry | None) -> SystemEntry | None:
-    """A system of one component: an encoder of sound and text, or a ready run."""
+    """A system of one component."""
     backend = text.partition(":")[0]
     if backend == "trec":
-        if front is not None:
-            raise UsageError(
-                f"a front end ({front.backend}) has nothing to work on before a ready run.",
-                hint="Leave it out, or write '<front end> | <transcriber> + trec:FILE'.",
-            )
-        return SystemEntry(run=parse_component("retriever", text))
-    if backend == CLASS or backend in AUDIO_TEXT_ENCODERS:
+        return SystemEntry(retriever=parse_component("retriever", text), front_end=front)
+    if backend == CLASS:
+        role = class_role(text)
+        return SystemEntry(**{role: parse_component(role, text)}, front_end=front)
+    if backend in AUDIO_TEXT_ENCODERS:
         return SystemEntry(encoder=parse_component("encoder", text), front_end=front)
+    if backend in ANSWERERS:
+        return SystemEntry(answerer=parse_component("answerer", text), front_end=front)
+    if backend in TRANSCRIBERS or text in USUAL_TRANSCRIBERS:
+        return SystemEntry(transcriber=parse_component("transcriber", text), front_end=front)
     return None
+
+
+def class_role(text: str) -> Role:
+    """The role of a user's class that stands alone, by its methods: an encoder, a transcriber or an answerer."""
+    found = find_user_class(text.partition(":")[2])
+    if hasattr(found, "encode_audio"):
+        return "encoder"
+    return "answerer" if hasattr(found, "answer") or hasattr(found, "reply_of") else "transcriber"
 
 
 def _malformed(text: str, parts: list[str]) -> UsageError:
     hint = FORMS
     if len(parts) == 1 and parts[0]:
         word = parts[0].partition(":")[0]
-        guess = nearest(word, [*AUDIO_TEXT_ENCODERS, "trec"])
+        guess = nearest(word, [*AUDIO_TEXT_ENCODERS, *ANSWERERS, *TRANSCRIBERS, *USUAL_TRANSCRIBERS, "trec"])
         if word in RETRIEVERS or parts[0].partition("(")[0] in _FUSIONS:
             hint = f"For example: 'whisper-base + {parts[0]}'."
-        elif word in TRANSCRIBERS or parts[0] in USUAL_TRANSCRIBERS:
-            hint = f"For example: '{parts[0]} + bm25'."
         elif guess:
             hint = f"Did you mean {guess + parts[0][len(word) :]!r}? {FORMS}"
     return UsageError(f"the system {text!r} is not written as '<transcriber> + <retriever>'.", hint=hint)

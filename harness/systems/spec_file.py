@@ -5,7 +5,8 @@
     transcriber: {backend: faster-whisper, model: whisper-base, beam_size: 5}
     retriever: {backend: bm25, k1: 1.2}
 
-Every field, every backend and its options stand in docs/systems.md.
+A component may be given per language: `transcriber: {en: whisper-large-v3, zh: funasr:paraformer-zh}`. Every field, every
+backend and its options stand in docs/systems.md.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import SqutrError, UsageError, unknown_name
 from .building import Builder, Overrides
-from .entries import ComponentEntry, Role, SystemEntry
+from .entries import ComponentEntry, Role, SystemEntry, Written
 from .options import TRUST, shown
 from .plain_yaml import plain_values, read_plain, to_yaml
-from .short_form import checked_component, parse_component, parse_retriever, parse_short_form
-from .system import Cascade, EndToEnd, RunOnly, System
+from .short_form import CLASS, checked_component, parse_component, parse_retriever, parse_short_form
+from .system import ROLES, System
 
 NONE = "none"
 MOST_SYSTEMS = 10_000
@@ -35,6 +36,8 @@ _SECRET = re.compile(
 _LOOKS_SECRET = re.compile(
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bhf_[A-Za-z0-9]{16,}|\bBearer\s+\S{8,}|://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE
 )
+
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -49,7 +52,7 @@ class _Shared(_Strict):
     reranker: Any = None
     n_best: int = Field(default=1, ge=1)
     n_best_fusion: Literal["rrf", "score"] = "rrf"
-    normalizer: str = "default"
+    normalizer: str = ""
     script: Literal["auto", "simplified", "none"] = "auto"
 
 
@@ -60,6 +63,9 @@ class _System(_Shared):
     retriever: Any = None
     encoder: Any = None
     run: Any = None
+    answerer: Any = None
+    text_only: bool = False
+    templates: dict[str, str] = Field(default_factory=dict)
 
 
 class _Axes(_Strict):
@@ -82,6 +88,9 @@ class _Component(BaseModel):
     parts: list[Any] = []
 
 
+_DEFAULTS: Mapping[str, Any] = {
+    name: one.get_default(call_default_factory=True) for name, one in _System.model_fields.items()
+}
 _FIELDS: Mapping[type[BaseModel], Sequence[str]] = {
     model: list(model.model_fields) for model in (_System, _Grid, _Axes, _Component)
 }
@@ -134,23 +143,17 @@ def write_spec(system: System) -> str:
     Raises `UsageError` for a component that was not made from a short form or a file: how it was made is not known.
     """
     written: dict[str, Any] = {"name": system.display_name} if system.display_name else {}
-    if not isinstance(system, RunOnly) and system.front_end is not None:
-        written["front_end"] = _written(system, system.front_end)
-    if isinstance(system, RunOnly):
-        written["run"] = _written(system, system.run)
-    elif isinstance(system, EndToEnd):
-        written["encoder"] = _written(system, system.encoder)
-    else:
-        written["transcriber"] = _written(system, system.transcriber)
-        written["retriever"] = _written(system, system.retriever)
-        written |= _changed_fields(system)
+    for role in ROLES:
+        part = getattr(system, role)
+        name = "run" if role == "retriever" and system.kind == "run" else role
+        if isinstance(part, Mapping):
+            written[name] = {language: _written(system, one) for language, one in part.items()}
+        elif part is not None:
+            written[name] = _written(system, part)
+    for one in ("text_only", "templates", "n_best", "n_best_fusion", "normalizer", "script"):
+        if getattr(system, one) != _DEFAULTS[one]:
+            written[one] = dict(system.templates) if one == "templates" else getattr(system, one)
     return to_yaml(written)
-
-
-def _changed_fields(system: Cascade) -> dict[str, Any]:
-    defaults = _System()
-    names = ("n_best", "n_best_fusion", "normalizer", "script")
-    return {name: getattr(system, name) for name in names if getattr(system, name) != getattr(defaults, name)}
 
 
 def _written(system: System, component: object) -> dict[str, Any]:
@@ -201,33 +204,36 @@ def _entries(item: Any, path: str, place: str) -> list[SystemEntry]:
 
 def _system(fields: _System, path: str, place: str) -> SystemEntry:
     here = _join(path, place)
-    kinds = [name for name in ("transcriber", "encoder", "run") if getattr(fields, name) is not None]
-    if len(kinds) != 1 or (fields.transcriber is None) != (fields.retriever is None):
+    given = [name for name in ("transcriber", "retriever", "encoder", "run", "answerer") if getattr(fields, name)]
+    if given not in (["transcriber", "retriever"], ["transcriber"], ["encoder"], ["run"], ["answerer"],
+                     ["transcriber", "answerer"]):  # fmt: skip
         raise UsageError(
-            f"{here} has {_listed([*kinds, *(['retriever'] if fields.retriever is not None else [])])}.",
-            hint="A system has a transcriber and a retriever, or an encoder, or a run.",
+            f"{here} has {_listed(given)}.",
+            hint="A system has a transcriber (and a retriever, or an answerer), an encoder, a run, or an answerer.",
         )
-    if kinds != ["transcriber"]:
-        for name in ("reranker", *(["front_end"] if fields.run is not None else [])):
-            if getattr(fields, name) is not None:
-                raise UsageError(
-                    f"{_join(path, place, name)} has nothing to work on beside {kinds[0]}.", hint="Remove it."
-                )
-        cascade_only = ("n_best", "n_best_fusion", "normalizer", "script")
-        for name in cascade_only:
+    if "retriever" not in given and fields.reranker is not None:
+        raise UsageError(f"{_join(path, place, 'reranker')} has no retriever before it.", hint="Remove it.")
+    if "transcriber" not in given:
+        for name in ("n_best", "n_best_fusion", "normalizer", "script"):
             if name in fields.model_fields_set:
                 raise UsageError(
-                    f"{_join(path, place, name)} is for a transcriber's text, and {kinds[0]} gives none.",
+                    f"{_join(path, place, name)} is for transcripts, and {' and '.join(given)} gives none.",
                     hint="Remove it.",
                 )
+    written = {role: _per_language(role, getattr(fields, role), path, _dot(place, role)) for role in ROLES}
+    if fields.run is not None:
+        written["retriever"] = _per_language("retriever", fields.run, path, _dot(place, "run"))
+        for run in _entries_of(written["retriever"]):
+            if run.backend not in ("trec", CLASS):
+                raise UsageError(f"{run.place}: {run.backend!r} is no precomputed run.", hint="Write trec:FILE.")
+    elif fields.retriever is not None:
+        written["retriever"] = _mapped(
+            written["retriever"], lambda entry: _reranked(entry, fields.reranker, path, place)
+        )
     return SystemEntry(
-        transcriber=_component("transcriber", fields.transcriber, path, _dot(place, "transcriber")),
-        retriever=_reranked(
-            _component("retriever", fields.retriever, path, _dot(place, "retriever")), fields.reranker, path, place
-        ),
-        encoder=_component("encoder", fields.encoder, path, _dot(place, "encoder")),
-        run=_component("retriever", fields.run, path, _dot(place, "run")),
-        front_end=_component("front_end", fields.front_end, path, _dot(place, "front_end")),
+        **written,
+        text_only=fields.text_only,
+        templates=fields.templates,
         script=fields.script,
         normalizer=fields.normalizer,
         n_best=fields.n_best,
@@ -235,6 +241,38 @@ def _system(fields: _System, path: str, place: str) -> SystemEntry:
         name=fields.name,
         place=here,
     )
+
+
+def _per_language(role: Role, value: Any, path: str, place: str) -> Written | None:
+    """A component, or a mapping of languages to components: all of its keys are then languages."""
+    if not isinstance(value, dict) or "backend" in value:
+        return _component(role, value, path, place)
+    languages = [key for key in value if isinstance(key, str) and _LANGUAGE.fullmatch(key)]
+    if not value or len(languages) != len(value):
+        other = next((key for key in value if key not in languages), "")
+        raise UsageError(
+            f"{_join(path, place)} has neither a backend nor languages alone ({shown(other)}).",
+            hint="Write {backend: …} for one component, {en: …, zh: …} for one per language.",
+        )
+    found: dict[str, ComponentEntry] = {}
+    for language, one in value.items():
+        entry = _component(role, one, path, f"{place}.{language}")
+        if entry is None:
+            raise UsageError(f"{_join(path, place)}.{language} is empty.", hint="Give a component.")
+        found[language] = entry
+    return found
+
+
+def _entries_of(written: Written | None) -> list[ComponentEntry]:
+    if written is None:
+        return []
+    return list(written.values()) if isinstance(written, Mapping) else [written]
+
+
+def _mapped(written: Written | None, change: Callable[[ComponentEntry], ComponentEntry | None]) -> Written | None:
+    if isinstance(written, Mapping):
+        return {language: cast(ComponentEntry, change(one)) for language, one in written.items()}
+    return None if written is None else change(written)
 
 
 def _grid(fields: _Grid, path: str, place: str) -> list[SystemEntry]:
@@ -384,7 +422,7 @@ def _join(path: str, place: str, name: str = "") -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names) if names else "neither a transcriber nor an encoder nor a run"
+    return " and ".join(names) if names else "no component"
 
 
 def _kind(value: Any) -> str:

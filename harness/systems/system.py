@@ -1,16 +1,26 @@
-"""What is judged: a cascade of a transcriber and a retriever, an end-to-end encoder, or a ready run."""
+"""What is evaluated: a chain of components, one class for all tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, cast
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar, cast
 
 from ...errors import UsageError, unknown_name
-from ..protocols import AudioTextEncoder, FrontEnd, PrecomputedRun, PrecomputedTranscripts, Retriever, Transcriber
+from ..protocols import (
+    Answerer,
+    AudioTextEncoder,
+    FrontEnd,
+    PrecomputedRun,
+    PrecomputedTranscripts,
+    Retriever,
+    Transcriber,
+)
 from ..results.files import file_name
 from ..text.normalizers import NORMALIZERS
-from .entries import Origins
+from .entries import Origins, Role
 
 SCRIPTS = ("auto", "simplified", "none")
 """What to do with Chinese transcripts before retrieval. `auto` is `simplified` for Chinese and `none` elsewhere."""
@@ -18,100 +28,146 @@ SCRIPTS = ("auto", "simplified", "none")
 FUSIONS = ("rrf", "score")
 """How the rankings of the n best transcripts become one: by reciprocal rank, or by score."""
 
-EXAMPLE = "For example: 'faster-whisper:whisper-base + bm25'."
+TEMPLATES = ("transcript", "named_transcript", "text_only_note")
+"""What an answerer's prompt has in place of the audio: templates that a system may replace."""
+
+EXAMPLE = "For example: 'whisper-base + bm25'."
 _LONGEST_NAME = 200
 
+Kind = Literal["cascade", "end-to-end", "run", "transcriber", "answerer"]
+T = TypeVar("T")
+PerLanguage = T | Mapping[str, T]
+"""One component for all languages, or one for each."""
 
-@dataclass(frozen=True, slots=True)
-class Cascade:
-    """A transcriber whose transcripts a retriever searches with.
 
-    `transcriber` may be ready transcripts from a file, `retriever` a ready run. `script` folds Chinese transcripts to
-    the corpus's script before retrieval (recognizers write either script). `normalizer` names the text normalizer of
-    the error rates. `front_end` works on the sound before the transcriber hears it. With `n_best` above 1, each of the
-    n best transcripts is searched with and their rankings are fused by `n_best_fusion` ("rrf" or "score").
-    `display_name` replaces the name in tables. `origins` is what `write_spec` writes down: what the components were
-    made from.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """A chain of components: front end → transcriber → retriever or answerer, or an encoder, or precomputed output.
+
+    - transcriber and retriever: a cascade, whose transcripts are searched with. `transcriber` may be precomputed
+      transcripts, `retriever` a precomputed run;
+    - encoder: end-to-end, one space for audio and documents; a retriever that is a precomputed run, alone: a run;
+    - transcriber alone: speech recognition;
+    - answerer: answers questions about audio; behind a transcriber it is an LLM that is given transcripts; with
+      `text_only` it is given neither: the text-only baseline.
+
+    A component may be a mapping of language to component. `script` folds Chinese transcripts to the corpus's script
+    before retrieval (transcribers write either script). `normalizer` names the text normalizer of the error rates, ""
+    the benchmark's. With `n_best` above 1, each of the n best transcripts is searched with and their rankings are fused
+    by `n_best_fusion` ("rrf" or "score"). `templates` replace those of the prompt (see `TEMPLATES`). `display_name`
+    replaces the name in tables. `origins` is what `write_spec` writes down: what the components were made from.
 
     Raises `UsageError` for parts that do not go together.
     """
 
-    transcriber: Transcriber | PrecomputedTranscripts
-    retriever: Retriever | PrecomputedRun
+    front_end: PerLanguage[FrontEnd] | None = None
+    transcriber: PerLanguage[Transcriber | PrecomputedTranscripts] | None = None
+    retriever: PerLanguage[Retriever | PrecomputedRun] | None = None
+    encoder: PerLanguage[AudioTextEncoder] | None = None
+    answerer: PerLanguage[Answerer] | None = None
+    text_only: bool = False
     script: str = "auto"
-    normalizer: str = "default"
-    _: KW_ONLY
-    front_end: FrontEnd | None = None
+    normalizer: str = ""
     n_best: int = 1
     n_best_fusion: str = "rrf"
+    templates: Mapping[str, str] = field(default_factory=dict)
     display_name: str = ""
+    preset: str = ""
     origins: Origins = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.script not in SCRIPTS:
-            raise unknown_name("script folding", self.script, SCRIPTS)
-        if self.normalizer not in NORMALIZERS:
-            raise unknown_name("normalizer", self.normalizer, NORMALIZERS)
-        if self.n_best_fusion not in FUSIONS:
-            raise unknown_name("fusion of the n best transcripts", self.n_best_fusion, FUSIONS)
+        for value, known, what in (
+            (self.script, SCRIPTS, "script folding"),
+            (self.normalizer, ("", *NORMALIZERS), "normalizer"),
+            (self.n_best_fusion, FUSIONS, "fusion of the n best transcripts"),
+            *((name, TEMPLATES, "template") for name in self.templates),
+        ):
+            if value not in known:
+                raise unknown_name(what, value, [name for name in known if name])
         _check_display_name(self.display_name)
-        if self.front_end is not None and self.precomputed_transcripts is not None:
-            raise UsageError(
-                f"a front end ({self.front_end.spec.name}) has nothing to work on before ready transcripts.",
-                hint="Leave the front end out, or give a transcriber.",
-            )
-        self._check_n_best()
-
-    def _check_n_best(self) -> None:
-        if self.n_best < 1:
-            raise UsageError(f"n_best is {self.n_best}.", hint="Give 1 (the best transcript alone) or more.")
-        if self.n_best == 1:
-            return
-        if self.precomputed_run is not None:
-            raise UsageError(
-                f"n_best is {self.n_best}, but a ready run has one ranking per query.", hint="Leave n_best out."
-            )
-        spec = self.transcriber.spec
-        offered = spec.settings.get("n_best", 1)
-        if not isinstance(offered, int) or offered < self.n_best:
-            raise UsageError(
-                f"n_best is {self.n_best}, but {spec.name} ({spec.backend}) gives {offered!r} transcript(s) per query.",
-                hint=f"Give the transcriber the option n_best: {self.n_best}, or use a backend that has it.",
-            )
+        for language in self.languages or ("",):
+            _check_chain(self.for_language(language) if language else self)
 
     @property
-    def kind(self) -> str:
-        """`cascade`."""
-        return "cascade"
+    def languages(self) -> tuple[str, ...]:
+        """The languages that every per-language component has; () if none is per language."""
+        tables = [set(part) for part in self._parts.values() if isinstance(part, Mapping)]
+        if not tables:
+            return ()
+        common = set.intersection(*tables)
+        if not common:
+            raise UsageError("the components per language have no language in common.", hint="Name the same languages.")
+        return tuple(sorted(common))
 
     @property
-    def listener(self) -> Transcriber | None:
-        """The transcriber, None for ready transcripts."""
+    def _parts(self) -> dict[Role, Any]:
+        return {role: part for role in ROLES if (part := getattr(self, role)) is not None}
+
+    def for_language(self, language: str) -> System:
+        """The system with the components of one language. Raises `UsageError` for a language that it lacks."""
+        if not any(isinstance(part, Mapping) for part in self._parts.values()):
+            return self
+        chosen: dict[str, Any] = {}
+        for role, part in self._parts.items():
+            if isinstance(part, Mapping):
+                if language not in part:
+                    raise UsageError(
+                        f"{self.name} has no {role} for {language!r}.", hint=f"It has {', '.join(sorted(part))}."
+                    )
+                chosen[role] = part[language]
+        return replace(self, **chosen, display_name=self.name)
+
+    @property
+    def distinct(self) -> list[System]:
+        """The system for each of its languages; itself where no component is per language."""
+        return [self.for_language(language) for language in self.languages] or [self]
+
+    @property
+    def kind(self) -> Kind:
+        """By its components."""
+        if self.answerer is not None:
+            return "answerer"
+        if self.encoder is not None:
+            return "end-to-end"
+        if self.transcriber is not None:
+            return "transcriber" if self.retriever is None else "cascade"
+        return "run"
+
+    @property
+    def model_transcriber(self) -> Transcriber | None:
+        """The transcriber, None for precomputed transcripts and without one."""
         return cast(Transcriber, self.transcriber) if hasattr(self.transcriber, "transcribe") else None
 
     @property
     def precomputed_transcripts(self) -> PrecomputedTranscripts | None:
-        """The ready transcripts, None for a transcriber."""
-        return None if hasattr(self.transcriber, "transcribe") else self.transcriber
+        """The precomputed transcripts, None for a transcriber and without one."""
+        return cast(PrecomputedTranscripts, self.transcriber) if hasattr(self.transcriber, "transcripts") else None
 
     @property
     def searcher(self) -> Retriever | None:
-        """The retriever, None for a ready run."""
+        """The retriever, None for a precomputed run and without one."""
         return cast(Retriever, self.retriever) if hasattr(self.retriever, "search") else None
 
     @property
     def precomputed_run(self) -> PrecomputedRun | None:
-        """The ready run, None for a retriever."""
-        return None if hasattr(self.retriever, "search") else self.retriever
+        """The precomputed run, None for a retriever and without one."""
+        return cast(PrecomputedRun, self.retriever) if hasattr(self.retriever, "hits") else None
+
+    @property
+    def is_precomputed(self) -> bool:
+        """Whether its output was made elsewhere: a run, or replies."""
+        return self.kind == "run" or any(hasattr(one.answerer, "reply_of") for one in self.distinct)
 
     @property
     def name(self) -> str:
-        """As shown in tables: the parts' names, or `display_name`."""
+        """As shown in tables: the components' names, or `display_name`."""
         if self.display_name:
             return self.display_name
-        front = f"{self.front_end.spec.name} | " if self.front_end is not None else ""
+        names = {role: _name(part) for role, part in self._parts.items()}
+        front = f"{names.pop('front_end')} | " if "front_end" in names else ""
         best = f" ({self.n_best}-best)" if self.n_best > 1 else ""
-        return f"{front}{self.transcriber.spec.name} + {self.retriever.spec.name}{best}"
+        chain = (["text-only"] if self.text_only else []) + list(names.values())
+        return f"{front}{' + '.join(chain)}{best}"
 
     def folding(self, language: str) -> str:
         """The script that transcripts of this language are folded to, or `none`."""
@@ -120,103 +176,110 @@ class Cascade:
         return self.script
 
     def supports(self, language: str) -> bool:
-        """Whether both parts were made for this language."""
-        return self.transcriber.supports(language) and self.retriever.supports(language)
+        """Whether all components were made for this language."""
+        if self.languages and language not in self.languages:
+            return False
+        plain = self.for_language(language)
+        roles = ("transcriber", "retriever", "encoder", "answerer")
+        return all(getattr(plain, role).supports(language) for role in roles if getattr(plain, role) is not None)
+
+    def components(self, language: str) -> dict[str, dict[str, Any]]:
+        """The specifications of the components of a language, by role."""
+        plain = self.for_language(language)
+        return {role: cast(dict[str, Any], part.spec.as_dict()) for role, part in plain._parts.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """Every field as JSON object, components as their specs."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "display_name": self.display_name,
-            "front_end": None if self.front_end is None else self.front_end.spec.as_dict(),
-            "transcriber": self.transcriber.spec.as_dict(),
-            "retriever": self.retriever.spec.as_dict(),
-            "script": self.script,
-            "normalizer": self.normalizer,
-            "n_best": self.n_best,
-            "n_best_fusion": self.n_best_fusion,
+        """Every field as a JSON object, components as their specs."""
+        written = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name not in {*ROLES, "origins", "templates"}
         }
-
-
-@dataclass(frozen=True, slots=True)
-class EndToEnd:
-    """An encoder that puts spoken queries and typed documents into one space: no transcript, no error rate."""
-
-    encoder: AudioTextEncoder
-    _: KW_ONLY
-    front_end: FrontEnd | None = None
-    display_name: str = ""
-    origins: Origins = field(default=(), compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        _check_display_name(self.display_name)
-
-    @property
-    def kind(self) -> str:
-        """`end-to-end`."""
-        return "end-to-end"
-
-    @property
-    def name(self) -> str:
-        """As shown in tables: the encoder's name, or `display_name`."""
-        if self.display_name:
-            return self.display_name
-        front = f"{self.front_end.spec.name} | " if self.front_end is not None else ""
-        return f"{front}{self.encoder.spec.name}"
-
-    def supports(self, language: str) -> bool:
-        """Whether the encoder was made for this language."""
-        return self.encoder.supports(language)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Every field as JSON object, components as their specs."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "display_name": self.display_name,
-            "front_end": None if self.front_end is None else self.front_end.spec.as_dict(),
-            "encoder": self.encoder.spec.as_dict(),
+        specs = {
+            role: {language: one.spec.as_dict() for language, one in part.items()}
+            if isinstance(part, Mapping)
+            else part.spec.as_dict()
+            for role, part in self._parts.items()
         }
-
-
-@dataclass(frozen=True, slots=True)
-class RunOnly:
-    """A ready run alone: rankings are scored, transcripts there are none."""
-
-    run: PrecomputedRun
-    display_name: str = ""
-    origins: Origins = field(default=(), compare=False, repr=False, kw_only=True)
-
-    def __post_init__(self) -> None:
-        _check_display_name(self.display_name)
+        return {"kind": self.kind, "name": self.name, **written, "templates": dict(self.templates), **specs}
 
     @property
-    def kind(self) -> str:
-        """`run`."""
-        return "run"
+    def fingerprint(self) -> str:
+        """The first 16 hex digits of the sha256 of what decides its output: everything but its name."""
+        content = {key: value for key, value in self.as_dict().items() if key not in {"name", "display_name"}}
+        canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:16]
 
-    @property
-    def name(self) -> str:
-        """As shown in tables: the run's name, or `display_name`."""
-        return self.display_name or self.run.spec.name
+    def without_front_end(self) -> System:
+        """The same without its front end, as it is called then."""
+        name = self.display_name
+        if name and self.front_end is not None:
+            name = name.removeprefix(f"{_name(self.front_end)} | ")
+        return replace(self, front_end=None, display_name=name)
 
-    def supports(self, language: str) -> bool:
-        """Whether the run has this language (a file decides that by what it holds)."""
-        return self.run.supports(language)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Every field as JSON object, the run as its spec."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "display_name": self.display_name,
-            "run": self.run.spec.as_dict(),
-        }
+    def text_only_baseline(self) -> System:
+        """Its answerer without audio or transcripts. Raises `UsageError` for precomputed replies."""
+        if self.is_precomputed:
+            raise UsageError(
+                f"{self.name} was made elsewhere and cannot be prompted without audio.",
+                hint="Leave the text-only baseline out, or evaluate precomputed replies alone.",
+            )
+        return replace(self, front_end=None, transcriber=None, text_only=True, display_name="", preset="")
 
 
-System = Cascade | EndToEnd | RunOnly
-"""What can be evaluated."""
+ROLES: tuple[Role, ...] = ("front_end", "transcriber", "retriever", "encoder", "answerer")
+
+
+def _name(part: Any) -> str:
+    if not isinstance(part, Mapping):
+        return str(part.spec.name)
+    return " / ".join(dict.fromkeys(str(one.spec.name) for one in part.values()))
+
+
+def _check_chain(system: System) -> None:
+    """Raise `UsageError` unless the components go together."""
+    present = set(system._parts)
+    chains: tuple[set[str], ...] = (
+        {"transcriber", "retriever"}, {"transcriber"}, {"encoder"}, {"answerer"}, {"transcriber", "answerer"},
+    )  # fmt: skip
+    run_alone = present == {"retriever"} and system.precomputed_run is not None
+    if present - {"front_end"} not in chains and not run_alone:
+        listed = " and ".join(sorted(present)) or "nothing"
+        raise UsageError(f"a system of {listed} is no chain that can be evaluated.", hint=EXAMPLE)
+    if system.front_end is not None and (system.precomputed_transcripts is not None or run_alone or system.text_only):
+        raise UsageError(
+            f"a front end ({_name(system.front_end)}) has nothing to work on before precomputed output.",
+            hint="Leave the front end out, or give a transcriber.",
+        )
+    if system.front_end is not None and present == {"front_end", "answerer"}:
+        raise UsageError(
+            "a front end stands before a transcriber or an encoder, not before an answerer.", hint="Leave it out."
+        )
+    if system.text_only and present != {"answerer"}:
+        raise UsageError("the text-only baseline is an answerer alone.", hint="Leave the transcriber out.")
+    if system.precomputed_transcripts is not None and "answerer" in present:
+        raise UsageError(
+            "precomputed transcripts are by the id of a query, and questions have none.", hint="Give a transcriber."
+        )
+    _check_n_best(system)
+
+
+def _check_n_best(system: System) -> None:
+    if system.n_best < 1:
+        raise UsageError(f"n_best is {system.n_best}.", hint="Give 1 (the best transcript alone) or more.")
+    if system.n_best == 1:
+        return
+    if system.kind != "cascade" or system.precomputed_run is not None:
+        raise UsageError(
+            f"n_best is {system.n_best}, but nothing is searched with several transcripts.", hint="Leave n_best out."
+        )
+    spec = cast(Transcriber, system.transcriber).spec
+    offered = spec.settings.get("n_best", 1)
+    if not isinstance(offered, int) or offered < system.n_best:
+        raise UsageError(
+            f"n_best is {system.n_best}, but {spec.name} ({spec.backend}) gives {offered!r} transcript(s) per query.",
+            hint=f"Give the transcriber the option n_best: {system.n_best}, or use a backend that has it.",
+        )
 
 
 def check_systems(systems: Sequence[System]) -> Sequence[System]:
@@ -227,9 +290,26 @@ def check_systems(systems: Sequence[System]) -> Sequence[System]:
     for name in (system.name for system in systems):
         other = seen.setdefault(file_name(name), name)
         if other is not name:
-            said = f"called {name!r}" if other == name else f"called {other!r} and {name!r}, which is one folder"
-            raise UsageError(f"two systems are {said}.", hint="Leave one out, or give one of them another name.")
+            both = f"called {name!r}" if other == name else f"called {other!r} and {name!r}, which is one folder"
+            raise UsageError(
+                f"two systems are {both}.", hint="Leave one out, or name one of them: 'other=whisper-base + bm25'."
+            )
     return systems
+
+
+def with_text_only_baselines(systems: Sequence[System]) -> list[System]:
+    """`systems`, with the text-only baseline behind each that uses audio; one that several share is there once."""
+    found = list(systems)
+    fingerprints = {system.fingerprint for system in found}
+    for system in systems:
+        uses_audio = system.transcriber is not None or getattr(system.answerer, "uses_audio", True)
+        if system.text_only or system.is_precomputed or not uses_audio:
+            continue
+        baseline = system.text_only_baseline()
+        if baseline.fingerprint not in fingerprints:
+            fingerprints.add(baseline.fingerprint)
+            found.append(baseline)
+    return list(check_systems(found))
 
 
 def _check_display_name(name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from ....errors import AudioError, ModelError, SqutrError, StorageError
 from ....loaders.records import Samples
-from ....loaders.rows import in_order
+from ....loaders.in_order import in_order
 from ...components.answerers.files import RepliesFile
 from ...evaluation.inference import AudioModel, infer_clips
 from ...evaluation.tools import Tools

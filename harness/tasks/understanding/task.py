@@ -34,7 +34,7 @@ from ...results.envelope import (
     Timing,
     items_table,
 )
-from ...systems.baselines import with_text_only_baselines
+from ...systems.system import with_text_only_baselines
 from ...systems.system import System, check_systems
 from .audio import QuestionAudio
 from .details import Comparison, UnderstandingDetails
