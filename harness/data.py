@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import DataError, HubError, UsageError, unknown_name
 from ..loaders.conditions import STANDARD_CONDITIONS, TEXT, parse_condition
-from ..loaders.hub_retry import Backoff, Trouble, patiently
-from ..loaders.manifest import MANIFEST_NAME, Manifest, Shard
 from ..loaders.data import BuiltData, LiveData, SpeechData
+from ..loaders.hub.calls import Trouble, with_retries
+from ..loaders.manifest import MANIFEST_NAME, Manifest, Shard
 from ..loaders.records import Query, SpokenQuery
+from ..loaders.retries import Backoff
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -44,7 +45,7 @@ def open_data(
     `configs` are the configs that will be evaluated, patterns such as `zh_*` included (None: all). `mini` is rendered
     on the fly under the standard conditions and any other that `configs` name. Of a data set on the Hub, only the
     shards that `configs` need are downloaded, into the Hub's own cache. An existing folder goes before `mini` and the
-    Hub; `./x` is always a folder. `api` and `backoff` replace the Hub's client and the patience with it.
+    Hub; `./x` is always a folder. `api` and `backoff` replace the Hub's client and the waits between attempts.
 
     Raises `DataError` for a folder that is missing, unfinished or damaged, `HubError` that says what was tried,
     `UnknownNameError` for a config that the data does not have, and what the release's source raises.
@@ -209,7 +210,7 @@ def _open_hub(
         return Path(found)
 
     # A path that is mistyped can look like a repository: do not wait long to say so.
-    path = patiently(
+    path = with_retries(
         fetch_manifest, doing=f"reading {written}", backoff=backoff or Backoff(attempts=2), explain=explain
     )
     if path is None:
@@ -221,7 +222,7 @@ def _open_hub(
     data = BuiltData(folder)  # checks the manifest
     parts = needed_parts(configs, data.subsets, data.conditions)
     shards = _needed_shards(data.manifest, parts)
-    patiently(
+    with_retries(
         lambda: client.snapshot_download(
             repository,
             repo_type="dataset",

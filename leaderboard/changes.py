@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import DataError
-from ..harness.results.old_comparable import aspects
 from ..harness.results.old import ITEM_SCHEMA
+from ..harness.results.old_comparable import aspects
+from ..loaders.hub.repository import MAIN, Repository, Request
 from .findings import Findings
-from .hub import MAIN, Repository, Request
 from .records import file_sha256, read_items
 from .stored import FOLDER, StoredResult, parse_path, read_stored
 from .strict_json import shown

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, UsageError
 from ..harness.results.old import MAIN_METRIC, TEXT_CONDITION, Result, Score
+from ..loaders.hub.repository import HUB_ADDRESS, Repository, Sent, is_repository
 from .entry import from_result, hub_link
 from .findings import number
-from .hub import HUB_ADDRESS, Repository, Sent, is_repository
 from .stored import StoredResult
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..errors import DataError, StorageError
+from ..loaders.hub.repository import Repository, is_repository
 from .entry import Entry, from_document, merge
-from .hub import Repository, is_repository
 from .records import read_items
 from .stored import BENCHMARKS, FOLDER, inside, items_path, parse_path, read_stored
 from .validate import BENCHMARK_CHECKS, validate_file

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, UsageError
+from ..loaders.hub.repository import Repository, Sent
 from .findings import Finding, number
-from .hub import Repository, Sent
 from .markdown import plain
 from .records import LIMITS, read_items
 from .store import add_files, is_folder, stored_hashes

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from .. import __version__
 from ..errors import HubError, IntegrityError, UsageError
 from .card import REPOSITORY_PLACEHOLDER
-from .hub_retry import Backoff, Result, Trouble, patiently
+from .hub.calls import Result, Trouble, with_retries
 from .manifest import MANIFEST_NAME, Manifest, read_any_manifest
+from .retries import Backoff
 from .shard_checks import CARD_NAME, Progress, check_shards, is_shard_path
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ class _Push:
         )
 
     def _patiently(self, action: Callable[[], Result], doing: str) -> Result:
-        return patiently(
+        return with_retries(
             action,
             doing=doing,
             token=self.token,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from .common import Extend, note, say, say_json
 
 if TYPE_CHECKING:
-    from ...loaders.hub_request import RequestReport
+    from ...loaders.hub.repository import Sent
     from ..mteb.submission import Submission
 
 EXAMPLE = """example:
@@ -158,10 +158,12 @@ def _mteb(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _send(submission: Submission, repository: str) -> RequestReport:
-    from ...loaders.hub_request import open_request
+def _send(submission: Submission, repository: str) -> Sent:
+    from ...loaders.hub.repository import Repository
 
-    return open_request(repository, submission.files, title=submission.title, description=submission.body, waiting=note)
+    return Repository(repository, waiting=note).propose(
+        submission.files, title=submission.title, description=submission.body, replacing=True
+    )
 
 
 def _tell(submission: Submission) -> None:
@@ -177,15 +179,15 @@ def _tell(submission: Submission) -> None:
         say(f"Open: {point}")
 
 
-def _tell_sent(sent: RequestReport) -> None:
+def _tell_sent(sent: Sent) -> None:
     from ..evaluation.evaluate import counted
 
-    if not sent.pull_request:
+    if not sent.url:
         say(f"{sent.repository} has all these files already: no pull request was opened.")
     elif sent.opened:
-        say(f"Opened a pull request with {counted(len(sent.uploaded), 'file')}: {sent.pull_request}")
+        say(f"Opened a pull request with {counted(len(sent.added), 'file')}: {sent.url}")
     else:
-        say(f"A pull request with these files is open already: {sent.pull_request}")
+        say(f"A pull request with these files is open already: {sent.url}")
 
 
 MODES: Mapping[str, Mode] = {

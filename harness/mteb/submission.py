@@ -3,7 +3,7 @@
     <folder>/results/<organization>__<model>/<revision>/<Task>.json, model_meta.json, run_settings.jsonl
     <folder>/pull-request.md
 
-Nothing is sent here. `loaders.hub_request` opens a pull request on a data set of the Hub; for GitHub there are the
+Nothing is sent here. `Repository.propose` (`loaders.hub.repository`) opens a pull request on a data set of the Hub; for GitHub there are the
 commands.
 """
 

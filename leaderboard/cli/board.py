@@ -95,7 +95,7 @@ def _build(arguments: argparse.Namespace) -> int:
 
 
 def _push(arguments: argparse.Namespace) -> int:
-    from ..hub import is_repository
+    from ...loaders.hub.repository import is_repository
     from ..site.publish import publish, site_files
 
     if not is_repository(arguments.space):

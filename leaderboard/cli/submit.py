@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from ...errors import EXIT_FAILED, DataError, UsageError
+from ...loaders.hub.repository import Repository, Sent
 from ..eval_results import EvalResults, prepare_eval_results, send_eval_results
-from ..hub import Repository, Sent
 from ..store import is_folder
 from ..stored import About, check_note, first_problem
 from ..strict_json import read_object

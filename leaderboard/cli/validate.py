@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import EXIT_FAILED, UsageError
+from ...loaders.hub.repository import Repository, Request
 from ..changes import compare_folders, validate_change, validate_request
-from ..hub import Repository, Request
 from ..markdown import plain
 from ..submit import find_results
 from ..validate import Validation, validate_files

@@ -14,7 +14,7 @@ from pathlib import Path
 from ... import __version__
 from ...errors import DataError, SqutrError, UsageError
 from ...harness.results.files import write_atomically
-from ..hub import HUB_ADDRESS, Repository
+from ...loaders.hub.repository import HUB_ADDRESS, Repository
 from ..published import rir_mega_entries, squtr_entries
 from ..store import is_folder, read_store
 from ..stored import FOLDER
@@ -96,7 +96,7 @@ def _columns(benchmark: str) -> list[str]:
 def state_of(results: str, options: Options | None = None) -> str:
     """What changes when results do: the commit of a data set, a digest of a folder's files."""
     if not is_folder(results):
-        return _repository(results, "dataset", options or Options()).commit_id()
+        return _repository(results, "dataset", options or Options()).head()
     folder = Path(results).expanduser()
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist.", hint="Name a folder, or a data set on the Hub as ORG/NAME.")

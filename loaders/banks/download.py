@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import ssl
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -18,13 +17,12 @@ from typing import IO
 
 from ... import __version__
 from ...errors import FetchError, IntegrityError, StorageError, UsageError
+from ..retries import PASSING, Backoff, asked_wait_s
 
 ATTEMPTS = 4
 """Tries in a row that bring nothing; a try that brings bytes counts anew."""
-LONGEST_PAUSE_S = 60.0
 TIMEOUT_S = 60.0
 _PIECE = 1 << 18
-_RETRIED = frozenset([408, 425, 429, 500, 502, 503, 504])
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that are there and the bytes there will be (0 if the server does not say)."""
@@ -69,22 +67,22 @@ def download(
     *,
     checksum: str = "",
     progress: Progress | None = None,
-    attempts: int = ATTEMPTS,
-    pause: Callable[[float], None] | None = None,
+    backoff: Backoff | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Download:
     """Download `url` to `path`, which appears only when it is complete and its checksum is right.
 
     What is not complete lies in `<path>.part` and is continued by the next call (`Range`), if the server says that it
     still has the same file (`If-Range`) or a checksum will tell; otherwise it starts again. Dropped connections, 429
-    and 5xx are tried again with growing pauses. Raises `FetchError` for a server that refuses or cannot be reached,
-    `IntegrityError` for a wrong checksum (the part is removed), `StorageError` for a disk that refuses.
+    and 5xx are tried again, by default 4 times in a row. Raises `FetchError` for a server that refuses or cannot be
+    reached, `IntegrityError` for a wrong checksum (the part is removed), `StorageError` for a disk that refuses.
     """
     if not url.startswith(("http://", "https://")):
         raise UsageError(
             f"{url!r} is no address for a download.", hint="Give one that begins with https:// or http://."
         )
     part = path.with_name(path.name + ".part")
+    waits = backoff or Backoff(attempts=ATTEMPTS)
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         failures, before = 0, _size(part)
@@ -95,9 +93,9 @@ def download(
             except _TryAgainError as error:
                 failures = 1 if _size(part) > before else failures + 1
                 before = _size(part)
-                if failures >= attempts:
+                if failures >= waits.attempts:
                     raise FetchError(f"{url} cannot be downloaded: {error}.", hint="Run the command again.") from error
-                (pause or time.sleep)(min(LONGEST_PAUSE_S, error.pause_s or 2.0 ** (failures - 1)))
+                waits.sleep(waits.wait_s(failures - 1, error.pause_s))
         try:
             sha256, checked = check_file(part, checksum, url)
         except IntegrityError:
@@ -154,9 +152,9 @@ def _refused(url: str, part: Path, have: int, error: urllib.error.HTTPError) -> 
             return
         _remove(part)
         raise _TryAgainError("the server has another file now") from error
-    if error.code in _RETRIED:
-        asked = error.headers.get("Retry-After") or ""
-        raise _TryAgainError(f"the server answers {error.code}", float(asked) if asked.isdigit() else 0.0) from error
+    if error.code in PASSING:
+        asked_s = asked_wait_s(error.headers.get("Retry-After"))
+        raise _TryAgainError(f"the server answers {error.code}", asked_s) from error
     raise FetchError(f"{url} cannot be downloaded: the server answers {error.code} ({error.reason}).") from error
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import AudioError, DataError, HubError, UsageError, unknown_name
 from ..audio import check_samples, decode_audio, encode_flac, resample
-from ..hub_retry import patiently
+from ..hub.calls import with_retries
 from ..records import NAN, SpokenQuery
 from ..sources.clips import clip_path
 from ..sources.digests import files_version
@@ -463,7 +463,7 @@ def download(repository: str, revision: str = "", *, api: Any = None) -> Path:
 
     client = api or HfApi(library_name="squtr")
     try:
-        path = patiently(
+        path = with_retries(
             lambda: client.snapshot_download(repository, repo_type="dataset", revision=revision or None),
             doing=f"downloading {repository}",
         )

@@ -40,7 +40,7 @@ def test_banks_are_listed_with_their_licenses(capsys: pytest.CaptureFixture[str]
     shown = capsys.readouterr().out
     for text in ("demand", "noisex", "musan", "CC-BY-SA-3.0", "https://www.openslr.org/17/", str(home / "banks")):
         assert text in shown
-    assert main(["fetch", "rooms", "--json"]) == 0
+    assert main(["fetch", "rirs", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["name"], row["license"], row["is_there"]) == ("rir_mega", "CC-BY-NC-4.0", False)
 
@@ -50,7 +50,7 @@ def test_a_bank_is_fetched_and_used(capsys: pytest.CaptureFixture[str], tmp_path
         web.files["babble.mat"] = babble()
         assert main(["fetch", "noise", "noisex", "--url", web.address, "--json"]) == 0
         said = json.loads(capsys.readouterr().out)
-        assert (said["sounds"], said["families"], said["fetched_now"]) == (1, ["BABBLE"], ["babble.mat"])
+        assert (said["recordings"], said["families"], said["fetched_now"]) == (1, ["BABBLE"], ["babble.mat"])
         assert said["folder"] == str(home / "banks" / "noisex")
         assert said["files"][0]["bytes"] == len(web.files["babble.mat"])
         assert main(["fetch", "noise", "noisex", "--url", web.address, "--to", str(tmp_path / "x")]) == 0
@@ -75,7 +75,7 @@ def test_without_a_network_it_says_what_to_get_and_where_to_put_it(
     last = captured.err.strip().splitlines()[-1]
     assert last.startswith(f"squtr: {address}/DKITCHEN_48k.zip cannot be downloaded:")
     # The tests run with the Hub switched off.
-    assert main(["fetch", "rooms", "rir_mega"]) == 1
+    assert main(["fetch", "rirs", "rir_mega"]) == 1
     captured = capsys.readouterr()
     assert "Get the data set mandipgoswami/rirmega at the commit" in captured.err
     assert captured.err.strip().splitlines()[-1].startswith("squtr: mandipgoswami/rirmega cannot be fetched")
@@ -85,7 +85,7 @@ def test_wrong_names(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, said in (
         (["fetch", "nosie"], "Did you mean 'noise'?"),
         (["fetch", "noise", "demnad"], "Did you mean 'demand'?"),
-        (["fetch", "rooms", "demand"], "Known: rir_mega."),
+        (["fetch", "rirs", "demand"], "Known: rir_mega."),
         (["fetch", "noise", "synthetic"], "is part of squtr"),
         (["fetch", "noise", "demand", "--variant", "8k"], "Known: 16k, 48k."),
         (["fetch", "noise", "demand", "--url", "ftp://x"], "is no address"),

@@ -25,7 +25,7 @@ from squtr.harness.mteb.submission import prepare_mteb_submission
 from squtr.harness.mteb.versions import installed_version
 from squtr.harness.results.old import RunRecord, read_runs, write_run
 from squtr.harness.systems.system import Cascade
-from squtr.loaders.paired import LiveData
+from squtr.loaders.data import LiveData
 
 from .fakes import WordRetriever
 from .mteb_for_tests import Garbler, SpyEncoder
@@ -334,7 +334,7 @@ def test_the_command(
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("something was sent")
 
-    monkeypatch.setattr("squtr.loaders.hub_request.open_request", never)
+    monkeypatch.setattr("squtr.loaders.hub.repository.Repository.propose", never)
     out = str(tmp_path / "out")
     assert call()[0] == call(str(run), "--out", out)[0] == 2
     assert "--mteb: results on the tasks of mteb" in call(str(run), "--out", out)[2]

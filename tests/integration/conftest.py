@@ -14,7 +14,7 @@ from huggingface_hub import HfApi, constants
 from huggingface_hub.utils import _http
 
 from squtr.loaders.build import build
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 
 from ..loaders.collections_for_tests import make_collection
 from .hub import LocalHub, Storage, User, serve
@@ -59,7 +59,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def built(collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("published") / "data"
-    build(open_kitchen(str(collection), conditions=["clean", "medium_noise"], languages=["zh"]), out)
+    build(open_recipe(str(collection), conditions=["clean", "medium_noise"], languages=["zh"]), out)
     return out
 
 

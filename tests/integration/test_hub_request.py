@@ -14,9 +14,9 @@ from squtr.errors import HubError, UsageError
 from squtr.harness.cli import main
 from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.systems.system import Cascade
-from squtr.loaders.hub_request import RequestReport, open_request
-from squtr.loaders.hub_retry import Backoff
-from squtr.loaders.paired import BuiltData
+from squtr.loaders.data import BuiltData
+from squtr.loaders.hub.repository import Repository, Sent
+from squtr.loaders.retries import Backoff
 
 from ..harness.fakes import WordRetriever
 from ..harness.mteb_for_tests import Garbler
@@ -29,13 +29,14 @@ FILES = {"results/a__b/1/SQuTRX.json": b'{"x": 1}\n', "results/a__b/1/model_meta
 
 
 @pytest.fixture
-def offer(hub: LocalHub) -> Callable[..., RequestReport]:
+def offer(hub: LocalHub) -> Callable[..., Sent]:
     """Opens a request as a stranger, without waiting."""
     hub.storage.create(REPO)
 
-    def run(files: dict[str, bytes] = FILES, repo_id: str = REPO, **options: Any) -> RequestReport:
-        given = {"token": STRANGER, "endpoint": hub.endpoint, "title": "Add results", "description": "**All** of them."}
-        return open_request(repo_id, files, **{**given, "backoff": Backoff(sleep=lambda _: None), **options})
+    def run(files: dict[str, bytes] = FILES, repo_id: str = REPO, **options: Any) -> Sent:
+        given = {"token": STRANGER, "endpoint": hub.endpoint, "backoff": Backoff(sleep=lambda _: None)}
+        repository = Repository(repo_id, **{**given, **options})
+        return repository.propose(files, title="Add results", description="**All** of them.", replacing=True)
 
     return run
 
@@ -45,12 +46,10 @@ def there(hub: LocalHub, revision: str) -> dict[str, bytes]:
     return {path: hub.storage.read(REPO, path, revision) for path in files if path != ".gitattributes"}
 
 
-def test_a_request_is_opened_once(hub: LocalHub, offer: Callable[..., RequestReport]) -> None:
+def test_a_request_is_opened_once(hub: LocalHub, offer: Callable[..., Sent]) -> None:
     hub.storage.write(REPO, "README.md", b"of the owner")
     first = offer()
-    assert first == RequestReport(
-        REPO, f"{hub.endpoint}/datasets/{REPO}/discussions/1", "refs/pr/1", tuple(FILES), opened=True
-    )
+    assert first == Sent(REPO, f"{hub.endpoint}/datasets/{REPO}/discussions/1", "refs/pr/1", tuple(FILES), opened=True)
     assert there(hub, "main") == {"README.md": b"of the owner"}
     assert there(hub, "refs/pr/1") == {"README.md": b"of the owner", **FILES}
     request = hub.storage.repos[REPO].requests[1]
@@ -58,14 +57,14 @@ def test_a_request_is_opened_once(hub: LocalHub, offer: Callable[..., RequestRep
         "Add results", "**All** of them.", "stranger",
     )  # fmt: skip
     again = offer()
-    assert (again.pull_request, again.opened) == (first.pull_request, False)
+    assert (again.url, again.opened) == (first.url, False)
     # Other content under the same title is another request, and holds what main lacks.
     other = offer({**FILES, "results/a__b/1/SQuTRY.json": b"{}"})
     assert (other.revision, other.opened) == ("refs/pr/2", True)
     hub.storage.merge(REPO, 1)
     last = offer()
-    assert (last.pull_request, last.uploaded, last.opened) == ("", (), False)
-    assert offer({**FILES, "results/a__b/1/SQuTRZ.json": b"{}"}).uploaded == ("results/a__b/1/SQuTRZ.json",)
+    assert (last.url, last.added, last.opened) == ("", (), False)
+    assert offer({**FILES, "results/a__b/1/SQuTRZ.json": b"{}"}).added == ("results/a__b/1/SQuTRZ.json",)
 
 
 @pytest.mark.parametrize(
@@ -80,28 +79,28 @@ def test_a_request_is_opened_once(hub: LocalHub, offer: Callable[..., RequestRep
     ],
     ids=lambda fault: f"{fault.on}{fault.status}{fault.drop}",
 )
-def test_what_passes_is_waited_for(hub: LocalHub, offer: Callable[..., RequestReport], fault: Fault) -> None:
+def test_what_passes_is_waited_for(hub: LocalHub, offer: Callable[..., Sent], fault: Fault) -> None:
     fault.happened = 0
     hub.inject(fault)
     report = offer()
     assert fault.happened == 1
-    assert report.pull_request.endswith("/discussions/1")
+    assert report.url.endswith("/discussions/1")
     assert len(hub.storage.repos[REPO].requests) == 1
     assert there(hub, "refs/pr/1") == FILES
 
 
 def test_what_is_refused(
-    hub: LocalHub, offer: Callable[..., RequestReport], api: HfApi, monkeypatch: pytest.MonkeyPatch
+    hub: LocalHub, offer: Callable[..., Sent], api: HfApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match="not the name of a repository"):
         offer(repo_id="results")
-    with pytest.raises(HubError, match="there is no data set org/nothing on the Hub"):
+    with pytest.raises(HubError, match="there is no dataset org/nothing on the Hub"):
         offer(repo_id="org/nothing")
     with pytest.raises(HubError, match="does not accept this token") as error:
         offer(token="hf_wrongwrongwrong")
     assert "hf_wrong" not in str(error.value)
     hub.inject(Fault(COMMIT, status=403, message="pull requests are disabled"))
-    with pytest.raises(HubError, match="may not open a pull request"):
+    with pytest.raises(HubError, match="may not do that"):
         offer(token=READER)
     hub.inject(Fault(COMMIT, status=500, times=100))
     with pytest.raises(HubError, match="6 times: the Hub answered 500"):

@@ -17,10 +17,11 @@ from squtr.errors import HubError, UsageError
 from squtr.harness.cli import main
 from squtr.harness.results.old import Result, read_result, write_result
 from squtr.leaderboard.eval_results import PATH, prepare_eval_results, send_eval_results, task_id
-from squtr.leaderboard.hub import Patience, Repository
 from squtr.leaderboard.store import read_store
 from squtr.leaderboard.submit import Delivery, Submission, prepare, send
 from squtr.loaders.evaluation_file import SPLIT, task_name
+from squtr.loaders.hub.repository import Repository
+from squtr.loaders.retries import Backoff
 
 from ..leaderboard.runs_for_tests import make_run
 from .conftest import OWNER, READER, STRANGER
@@ -54,8 +55,8 @@ def home(store: LocalHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def repository(hub: LocalHub, token: str, name: str = REPO, kind: str = "dataset") -> Repository:
-    patience = Patience(sleep=lambda _: None, attempts=6)
-    return Repository(name, kind, token=token, endpoint=hub.endpoint, patience=patience)  # type: ignore[arg-type]
+    backoff = Backoff(sleep=lambda _: None, attempts=6)
+    return Repository(name, kind, token=token, endpoint=hub.endpoint, backoff=backoff)  # type: ignore[arg-type]
 
 
 def submission(folder: Path) -> Submission:

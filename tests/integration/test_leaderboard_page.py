@@ -13,9 +13,10 @@ import pytest
 
 from squtr.errors import DataError, HubError, UsageError
 from squtr.harness.cli import main
-from squtr.leaderboard.hub import Patience, Repository
 from squtr.leaderboard.site.publish import STATE, Options, build_from, publish, state_of, watch
 from squtr.leaderboard.submit import prepare, send
+from squtr.loaders.hub.repository import Repository
+from squtr.loaders.retries import Backoff
 
 from ..leaderboard.runs_for_tests import make_run
 from .conftest import OWNER, READER, STRANGER
@@ -48,9 +49,9 @@ def options(hub: LocalHub, **more: Any) -> Options:
 
 def submit(hub: LocalHub, folder: Path, token: str) -> int:
     """Offer results in a pull request, and return its number."""
-    patience = Patience(sleep=lambda _: None)
+    backoff = Backoff(sleep=lambda _: None)
     made, _ = prepare([folder])
-    repository = Repository(RESULTS, token=token, endpoint=hub.endpoint, patience=patience)
+    repository = Repository(RESULTS, token=token, endpoint=hub.endpoint, backoff=backoff)
     done = send(made, RESULTS, repository=repository)
     assert done.request
     return int(done.request.revision.rpartition("/")[2])

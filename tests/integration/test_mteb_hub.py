@@ -8,7 +8,7 @@ from pathlib import Path
 
 from huggingface_hub import HfApi
 
-from squtr.loaders.paired import BuiltData
+from squtr.loaders.data import BuiltData
 from squtr.loaders.push import push
 
 from .conftest import OWNER

@@ -12,10 +12,10 @@ from huggingface_hub import HfApi, constants
 from squtr.errors import DataError, HubError, UnknownNameError, UsageError
 from squtr.harness.data import HubData, needed_parts, open_data
 from squtr.loaders.build import build
-from squtr.loaders.hub_retry import Backoff
-from squtr.loaders.paired import BuiltData, LiveData
+from squtr.loaders.data import BuiltData, LiveData
 from squtr.loaders.push import push
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
+from squtr.loaders.retries import Backoff
 
 from .conftest import OWNER, STRANGER
 from .hub import Fault, LocalHub
@@ -28,7 +28,7 @@ CONDITIONS = ["clean", "medium_noise", "reverb"]
 @pytest.fixture(scope="module")
 def built(collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("both") / "data"
-    build(open_kitchen(str(collection), conditions=CONDITIONS), out)
+    build(open_recipe(str(collection), conditions=CONDITIONS), out)
     return out
 
 
@@ -47,8 +47,8 @@ def published(hub: LocalHub, built: Path, tmp_path: Path, monkeypatch: pytest.Mo
 def opened(published: LocalHub) -> Callable[..., HubData]:
     def run(name: str = REPO, token: str = OWNER, **options: object) -> HubData:
         api = HfApi(endpoint=published.endpoint, token=token)
-        patience = Backoff(attempts=3, sleep=lambda _: None)
-        data = open_data(name, **{"api": api, "backoff": patience} | options)
+        backoff = Backoff(attempts=3, sleep=lambda _: None)
+        data = open_data(name, **{"api": api, "backoff": backoff} | options)
         assert isinstance(data, HubData)
         return data
 

@@ -17,11 +17,11 @@ from squtr.errors import DataError, HubError, IntegrityError, UsageError
 from squtr.harness.cli import main
 from squtr.loaders import push as push_module
 from squtr.loaders.build import build
-from squtr.loaders.hub_retry import Backoff
+from squtr.loaders.data import BuiltData
 from squtr.loaders.manifest import MANIFEST_NAME, read_manifest
-from squtr.loaders.paired import BuiltData
 from squtr.loaders.push import PushReport, push
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
+from squtr.loaders.retries import Backoff
 
 from .conftest import OWNER, READER, STRANGER
 from .hub import Fault, LocalHub
@@ -41,8 +41,8 @@ def send(hub: LocalHub, built: Path, slept: list[float]) -> Callable[..., PushRe
     """Pushes the built folder as the owner; waiting takes no time and is noted in `slept`."""
 
     def run(folder: Path = built, repo_id: str = REPO, **options: Any) -> PushReport:
-        patience = Backoff(sleep=slept.append, jitter=lambda: 0.0)
-        return push(folder, repo_id, **{"token": OWNER, "endpoint": hub.endpoint, "backoff": patience} | options)
+        backoff = Backoff(sleep=slept.append, jitter=lambda: 0.0)
+        return push(folder, repo_id, **{"token": OWNER, "endpoint": hub.endpoint, "backoff": backoff} | options)
 
     return run
 
@@ -116,7 +116,7 @@ def test_another_recipe_replaces_the_shards(
     send()
     hub.storage.write(REPO, "images/logo.png", b"a picture by hand")
     other = tmp_path / "other"
-    build(open_kitchen(str(collection), conditions=["clean", "low_noise"], languages=["zh"]), other)
+    build(open_recipe(str(collection), conditions=["clean", "low_noise"], languages=["zh"]), other)
     report = send(other)
     assert report.commits == 1
     assert report.deleted == ("queries/zh/tiny-zh/medium_noise/test-00000-of-00001.parquet",)

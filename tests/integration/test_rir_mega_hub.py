@@ -19,7 +19,7 @@ from squtr.harness.cli import main
 from squtr.loaders.push import push
 from squtr.loaders.rir_mega.build import build_pairs
 from squtr.loaders.rir_mega.data import RirMegaData
-from squtr.loaders.rir_mega.recipe import open_pair_kitchen
+from squtr.loaders.rir_mega.recipe import open_pairs
 from squtr.loaders.sources.librispeech import REPOSITORY
 
 from ..loaders.rir_mega_for_tests import make_rooms, make_speech
@@ -54,7 +54,7 @@ import hashlib, json
 from pathlib import Path
 from squtr.harness.cli import main
 from squtr.loaders.rir_mega.data import RirMegaData
-assert main(["build", "rir_mega", "--speech", "librispeech:test-clean@{commit}", "--rooms", "{rooms}", "--pairs", "8",
+assert main(["build", "rir_mega", "--speech", "librispeech:test-clean@{commit}", "--rirs", "{rooms}", "--pairs", "8",
              "--out", "out"]) == 0
 data = RirMegaData(Path("out"))
 print(json.dumps([[p.utterance_id, p.text, p.speaker, hashlib.sha256(p.clean_audio).hexdigest()]
@@ -142,7 +142,7 @@ def test_a_built_folder_goes_to_the_hub_and_back(
     monkeypatch.setenv("SQUTR_HOME", str(tmp_path / "squtr-home"))
     speech = f"recorded:{make_speech(tmp_path / 'speech')}"
     out = tmp_path / "built"
-    build_pairs(open_pair_kitchen(speech, str(make_rooms(tmp_path / "rooms")), rooms_per_utterance=2), out)
+    build_pairs(open_pairs(speech, str(make_rooms(tmp_path / "rooms")), rirs_per_utterance=2), out)
     push(out, "org/rooms", token=OWNER, endpoint=hub.endpoint)
     assert not push(out, "org/rooms", token=OWNER, endpoint=hub.endpoint).uploaded
     told = json.loads(apart(ROUND_TRIP).splitlines()[-1])

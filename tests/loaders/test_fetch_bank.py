@@ -15,10 +15,11 @@ from squtr.errors import FetchError, HubError, IntegrityError, UnknownNameError
 from squtr.loaders.banks import load_noise_bank
 from squtr.loaders.banks.catalog import CATALOG, DEMAND_ENVIRONMENTS, bank_folder
 from squtr.loaders.banks.fetch import fetch_bank, where_from
+from squtr.loaders.retries import Backoff
 
 from .web_for_tests import serve
 
-OPTIONS = {"pause": lambda _: None, "attempts": 2, "timeout_s": 10}
+OPTIONS = {"backoff": Backoff(attempts=2, sleep=lambda _: None), "timeout_s": 10}
 
 
 def wav(seed):

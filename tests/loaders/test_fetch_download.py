@@ -6,6 +6,7 @@ import pytest
 
 from squtr.errors import FetchError, IntegrityError, StorageError, UsageError
 from squtr.loaders.banks.download import check_file, download
+from squtr.loaders.retries import Backoff
 
 from .web_for_tests import serve
 
@@ -21,9 +22,13 @@ def web():
         yield running
 
 
+def waiting(pauses, attempts=4):
+    return Backoff(attempts=attempts, sleep=pauses.append, jitter=lambda: 1.0)
+
+
 def get(web, path, **options):
     pauses = []
-    got = download(web.url("a.bin"), path, pause=pauses.append, timeout_s=10, **options)
+    got = download(web.url("a.bin"), path, backoff=waiting(pauses), timeout_s=10, **options)
     return got, pauses
 
 
@@ -134,7 +139,7 @@ def test_no_server(tmp_path):
         port = free.getsockname()[1]
     pauses = []
     with pytest.raises(FetchError, match="cannot be downloaded"):
-        download(f"http://127.0.0.1:{port}/a", tmp_path / "a", attempts=3, pause=pauses.append)
+        download(f"http://127.0.0.1:{port}/a", tmp_path / "a", backoff=waiting(pauses, attempts=3))
     assert pauses == [1.0, 2.0]
 
 

@@ -1,4 +1,4 @@
-"""Patience with the Hub: waiting, what an error means, and what may be said about it."""
+"""Retries at the Hub: waiting, what an error means, and what of it may be shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import HubError
-from squtr.loaders.hub_retry import PASSING, Backoff, diagnose, patiently, redact
+from squtr.loaders.hub.calls import diagnose, redact, with_retries
+from squtr.loaders.retries import PASSING, Backoff
 
 TOKEN = "hf_secretsecretsecret"
 
@@ -45,7 +46,7 @@ def test_answers(status: int, wrap: bool) -> None:
     assert trouble is not None
     assert (trouble.status, trouble.asked_s) == (status, 12.0)
     assert trouble.passing == (status in {408, 409, 412, 425, 429, 500, 502, 503, 504})
-    assert trouble.said == "no: ***"
+    assert trouble.message == "no: ***"
 
 
 @pytest.mark.parametrize(
@@ -79,18 +80,18 @@ def test_our_own_mistakes_are_not_the_hubs(error: Exception) -> None:
         raise error
 
     with pytest.raises(type(error)):
-        patiently(fail, doing="x", backoff=Backoff(sleep=lambda _: None))
+        with_retries(fail, doing="x", backoff=Backoff(sleep=lambda _: None))
     assert calls == [1]
 
 
-def test_patience_ends() -> None:
+def test_retries_end() -> None:
     slept: list[float] = []
 
     def fail() -> None:
         raise answered(503)
 
     with pytest.raises(HubError, match=r"pushing failed 4 times: the Hub answered 503 \(no: \*\*\*\)\.") as ended:
-        patiently(
+        with_retries(
             fail, doing="pushing", token=TOKEN, backoff=Backoff(attempts=4, sleep=slept.append, jitter=lambda: 0.0)
         )
     assert slept == [0.5, 1.0, 2.0]

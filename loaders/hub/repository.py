@@ -1,23 +1,23 @@
-"""Talking to a repository on the Hugging Face Hub: pull requests that add files, patiently, and never a lost one.
+"""A repository on the Hugging Face Hub: reading it, commits and pull requests that add files, with retries.
 
-A commit names its parent. If someone else committed meanwhile, or the answer was lost, everything is looked at anew and
+A commit names its parent. If someone else committed meanwhile, or the answer was lost, everything is compared anew and
 tried again, so that nothing is sent twice and nobody's files go.
 """
 
 from __future__ import annotations
 
 import hashlib
-import random
 import re
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from .. import __version__
-from ..errors import HubError, UsageError
+from ... import __version__
+from ...errors import HubError, UsageError
+from ..retries import Backoff
+from .calls import Trouble, with_retries
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -27,33 +27,8 @@ RepoType = Literal["dataset", "model", "space"]
 T = TypeVar("T")
 MAIN = "main"
 HUB_ADDRESS = "https://huggingface.co"
-PASSING = frozenset({408, 409, 412, 425, 429, 500, 502, 503, 504})
-"""Statuses after which the same call may succeed."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
-_SECRET = re.compile(r"\b(?:hf|api)_[A-Za-z0-9_\-]{6,}|(?<=bearer )\S+", re.IGNORECASE)
-_LONGEST_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How often to try, and how to wait in between: twice as long each time, with jitter."""
-
-    attempts: int = 8
-    first_s: float = 1.0
-    sleep: Callable[[float], None] = time.sleep
-    # The system's generator: jitter has to differ between submitters who started together.
-    jitter: Callable[[], float] = random.SystemRandom().random
-
-    def wait_s(self, attempt: int, asked_s: float = 0.0) -> float:
-        """Seconds to wait after `attempt` (from 0) failed; `asked_s` is what the server asks for.
-
-        >>> patience = Patience(jitter=lambda: 0.0)
-        >>> [patience.wait_s(n) for n in (0, 1, 9)], patience.wait_s(0, 7.0)
-        ([0.5, 1.0, 30.0], 7.0)
-        """
-        own = min(_LONGEST_S, self.first_s * 2.0**attempt) * (0.5 + self.jitter() / 2)
-        return max(own, min(asked_s, 10 * _LONGEST_S))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +78,7 @@ class Repository:
     type: RepoType = "dataset"
     token: str | None = field(default=None, repr=False)
     endpoint: str | None = None
-    patience: Patience = field(default_factory=Patience)
+    backoff: Backoff = field(default_factory=lambda: Backoff(attempts=8))
     waiting: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
@@ -112,29 +87,23 @@ class Repository:
                 f"{self.name!r} is not the name of a repository.", hint="Write ORG/NAME, or the path of a folder."
             )
 
-    def propose(self, files: Mapping[str, bytes], *, title: str, description: str) -> Sent:
+    def propose(self, files: Mapping[str, bytes], *, title: str, description: str, replacing: bool = False) -> Sent:
         """Open a pull request that adds `files` (content by path), unless `main` or an open one has them all.
 
-        A path that `main` has with another content raises `HubError`: nothing is overwritten.
+        A path that `main` has with another content raises `HubError`, unless it is `replacing` files.
         """
-        return self._patiently(
-            f"opening a pull request on {self.name}", lambda: self._propose(files, title, description)
+        return self._call(
+            f"opening a pull request on {self.name}",
+            lambda: self._propose(files, title, description, replacing=replacing),
         )
 
     def commit(self, files: Mapping[str, bytes], *, title: str) -> Sent:
         """Add `files` to `main` in one commit, on top of whatever was committed meanwhile."""
-        return self._patiently(f"committing to {self.name}", lambda: self._commit(files, title))
-
-    def replace(self, path: str, content: bytes, *, title: str, description: str) -> Sent:
-        """Open a pull request that adds or replaces one file."""
-        return self._patiently(
-            f"opening a pull request on {self.name}",
-            lambda: self._propose({path: content}, title, description, replacing=True),
-        )
+        return self._call(f"committing to {self.name}", lambda: self._commit(files, title))
 
     def create_page(self, *, private: bool = False) -> None:
         """Create this Space of static files, unless it is there."""
-        self._patiently(
+        self._call(
             f"creating {self.name}",
             lambda: self._api().create_repo(
                 self.name, repo_type=self.type, space_sdk="static", private=private, exist_ok=True
@@ -143,15 +112,7 @@ class Repository:
 
     def publish(self, files: Mapping[str, bytes], *, title: str) -> Sent:
         """Add or replace `files` on `main` in one commit, on top of whatever was committed meanwhile."""
-        return self._patiently(f"committing to {self.name}", lambda: self._commit(files, title, replacing=True))
-
-    def commit_id(self, revision: str = MAIN) -> str:
-        """The newest commit of a revision."""
-        return self._patiently(
-            f"looking at {self.name}",
-            lambda: self._api().repo_info(self.name, repo_type=self.type, revision=revision).sha or "",
-            needs_token=False,
-        )
+        return self._call(f"committing to {self.name}", lambda: self._commit(files, title, replacing=True))
 
     def read(self, path: str, revision: str = MAIN) -> bytes | None:
         """A file's content, None if it is not there."""
@@ -167,11 +128,11 @@ class Repository:
                     return None
                 return Path(found).read_bytes()
 
-        return self._patiently(f"reading {path} of {self.name}", attempt)
+        return self._call(f"reading {path} of {self.name}", attempt)
 
     def head(self, revision: str = MAIN) -> str:
         """The commit that a revision names now."""
-        return self._patiently(
+        return self._call(
             f"reading {self.name}",
             lambda: self._api().repo_info(self.name, repo_type=self.type, revision=revision).sha or "",
             needs_token=False,
@@ -189,7 +150,7 @@ class Repository:
                 if isinstance(entry, RepoFile)
             }
 
-        return self._patiently(f"listing {self.name}", attempt, needs_token=False)
+        return self._call(f"listing {self.name}", attempt, needs_token=False)
 
     def common_commit(self, revision: str) -> str:
         """The newest commit that a revision shares with `main`."""
@@ -200,7 +161,7 @@ class Repository:
             theirs = api.list_repo_commits(self.name, repo_type=self.type, revision=revision)
             return next((c.commit_id for c in theirs if c.commit_id in ours), MAIN)
 
-        return self._patiently(f"reading the history of {self.name}", attempt, needs_token=False)
+        return self._call(f"reading the history of {self.name}", attempt, needs_token=False)
 
     def download(self, folder: Path | None = None, revision: str = MAIN, *, only: Sequence[str] | None = None) -> Path:
         """The files of a revision that match `only` (all by default) in a folder, or else in the Hub's cache."""
@@ -217,7 +178,7 @@ class Repository:
                 )
             )
 
-        return self._patiently(f"reading {self.name}", attempt, needs_token=False)
+        return self._call(f"reading {self.name}", attempt, needs_token=False)
 
     def requests(self) -> list[Request]:
         """The open pull requests, oldest first."""
@@ -231,18 +192,18 @@ class Repository:
                 key=lambda request: request.number,
             )
 
-        return self._patiently(f"listing the pull requests of {self.name}", attempt, needs_token=False)
+        return self._call(f"listing the pull requests of {self.name}", attempt, needs_token=False)
 
     def comment(self, number: int, text: str) -> None:
         """Write under a pull request."""
-        self._patiently(
+        self._call(
             f"commenting on {self.name}#{number}",
             lambda: self._api().comment_discussion(self.name, number, comment=text, repo_type=self.type),
         )
 
     def merge(self, number: int, text: str = "") -> None:
         """Merge a pull request."""
-        self._patiently(
+        self._call(
             f"merging {self.name}#{number}",
             lambda: self._api().merge_pull_request(self.name, number, comment=text or None, repo_type=self.type),
         )
@@ -267,7 +228,7 @@ class Repository:
                 )
         return tuple(path for path in files if path not in there or not _same(files[path], there[path]))
 
-    def _propose(self, files: Mapping[str, bytes], title: str, description: str, *, replacing: bool = False) -> Sent:
+    def _propose(self, files: Mapping[str, bytes], title: str, description: str, *, replacing: bool) -> Sent:
         from huggingface_hub import CommitOperationAdd
 
         api = self._api()
@@ -311,30 +272,18 @@ class Repository:
             )
         return Sent(self.name, "", MAIN, lacking, opened=False)
 
-    def _patiently(self, doing: str, action: Callable[[], T], *, needs_token: bool = True) -> T:
+    def _call(self, doing: str, action: Callable[[], T], *, needs_token: bool = True) -> T:
         from huggingface_hub import get_token
 
         secret = self.token or get_token() or ""
         if needs_token and not secret:
             raise HubError("you are not logged in to the Hub.", hint="Run `hf auth login`, or set HF_TOKEN.")
-        patience = self.patience
-        for attempt in range(patience.attempts):
-            try:
-                return action()
-            except Exception as error:
-                trouble = _diagnose(error, secret)
-                if trouble is None:
-                    raise
-            # Outside of `except`: the client's exception holds the request's headers, and is not passed on.
-            if not trouble.passing or attempt == patience.attempts - 1:
-                raise self._lasting(trouble, doing)
-            wait_s = patience.wait_s(attempt, trouble.asked_s)
-            if self.waiting:
-                self.waiting(f"{doing}: {trouble.said}; again in {wait_s:.0f} s")
-            patience.sleep(wait_s)
-        raise HubError(f"{doing} was never tried.", hint="Allow at least one attempt.")
+        return with_retries(
+            action, doing=doing, token=secret, backoff=self.backoff, explain=self._refused, waiting=self.waiting
+        )
 
-    def _lasting(self, trouble: _Trouble, doing: str) -> HubError:
+    def _refused(self, trouble: Trouble) -> HubError | None:
+        """What the Hub's refusal means here."""
         if trouble.status == 401:
             return HubError(
                 f"the Hub does not accept this token, or {self.name} is not there for it.",
@@ -350,53 +299,7 @@ class Repository:
                 f"there is no {self.type} {self.name} on the Hub, or this token may not see it.",
                 hint="Check the name. A pull request needs a repository that exists.",
             )
-        hint = "Run the same command again later." if trouble.passing else "Change that, then run it again."
-        return HubError(f"{doing} failed: {trouble.said}.", hint=hint)
-
-
-@dataclass(frozen=True, slots=True)
-class _Trouble:
-    """What an error of the client means: `status` is 0 without an answer."""
-
-    status: int
-    passing: bool
-    asked_s: float
-    said: str
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-
-
-def _diagnose(error: BaseException, token: str) -> _Trouble | None:
-    """What an exception of `huggingface_hub` means, None if it does not come from talking to the Hub."""
-    from httpx2 import TransportError
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
-
-    def hidden(text: str) -> str:
-        line = " ".join(text.split())
-        return _SECRET.sub("***", line.replace(token, "***") if token else line).rstrip(".")
-
-    causes = list(_chain(error))
-    for cause in causes:
-        if isinstance(cause, OfflineModeIsEnabled):
-            return _Trouble(0, passing=False, asked_s=0.0, said="HF_HUB_OFFLINE is set")
-        if isinstance(cause, HfHubHTTPError):
-            status = cause.response.status_code
-            after = cause.response.headers.get("Retry-After", "")
-            said = hidden(cause.server_message or str(cause).partition("\n")[0])
-            asked_s = float(after) if after.isdigit() else 0.0
-            return _Trouble(status, status in PASSING, asked_s, f"the Hub answered {status} ({said})")
-    for cause in causes:
-        if isinstance(cause, TransportError | ConnectionError | TimeoutError | LocalEntryNotFoundError):
-            said = hidden(str(cause) or type(cause).__name__)
-            return _Trouble(0, passing=True, asked_s=0.0, said=f"no answer from the Hub ({said})")
-    return None
+        return None
 
 
 def _same(content: bytes, remote: RepoFile) -> bool:
