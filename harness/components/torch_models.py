@@ -261,7 +261,7 @@ class TorchComponent:
     @property
     def _name(self) -> str:
         """The short name: of the repository or the folder."""
-        return self._found.model.rsplit("/", maxsplit=1)[-1]
+        return self._found.name
 
 
 class BatchedTorchComponent(TorchComponent):

@@ -11,7 +11,7 @@ from squtr.errors import ModelError, UnknownNameError, UsageError
 from squtr.harness.components import RETRIEVERS, TRANSCRIBERS, USUAL_TRANSCRIBERS, load_retriever, load_transcriber
 from squtr.harness.components.transcribers.faster_whisper import HUB_MODELS, FasterWhisperTranscriber
 from squtr.harness.components.transcribers.transformers import TransformersTranscriber
-from squtr.harness.components.weights import PACKAGED_WEIGHTS
+from squtr.harness.demo.packages import PACKAGED_WEIGHTS
 
 
 def test_a_name_chooses_the_engine() -> None:
@@ -35,7 +35,7 @@ def test_every_row_of_the_tables_can_be_imported() -> None:
 
 
 def test_every_bare_name_has_weights() -> None:
-    packaged = {row.name for row in PACKAGED_WEIGHTS.values() if row.format == "ctranslate2"}
+    packaged = {name for name in PACKAGED_WEIGHTS if name.startswith("whisper-")}
     assert set(USUAL_TRANSCRIBERS) == packaged | set(HUB_MODELS)
 
 

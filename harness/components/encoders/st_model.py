@@ -44,7 +44,7 @@ class SentenceTransformersModel(TorchComponent):
     @property
     def settings(self) -> dict[str, Setting]:
         """What decides the output, beside the weights."""
-        return {"max_tokens": self._max_tokens, **self._torch.settings(device=False)}
+        return {"max_tokens": self._max_tokens, **self._torch.settings(device=False), **self._found.provenance}
 
     @property
     def name(self) -> str:
@@ -57,14 +57,10 @@ class SentenceTransformersModel(TorchComponent):
         """The spec of a component that is this model. Raises `ModelError` if the weights are not to be found."""
         return ComponentSpec(kind, backend, self._name, self._found.model, self._found.revision, settings)
 
-    @property
-    def _folder(self) -> Path:
-        return self._found.path
-
     @cached_property
     def model(self) -> Any:
         """The loaded model. Raises `MissingExtraError`, or `ModelError` for a folder that cannot be loaded."""
-        model = self._torch.load_sentence_transformer(self._kind, self._folder, name=self._name)
+        model = self._torch.load_sentence_transformer(self._kind, self._found.path, name=self._name)
         if self._max_tokens is not None:
             model.max_seq_length = min(self._max_tokens, model.max_seq_length or self._max_tokens)
         return model.eval()

@@ -16,7 +16,7 @@ from ....loaders.records import Samples
 from ...processes import local_device_index, threads_per_process, usable_cores
 from ...protocols import ComponentSpec, Hypothesis, Setting, Transcript
 from ..batches import BatchSize, require_positive
-from ..weights import PACKAGED_WEIGHTS, FoundWeights, find_weights
+from ..weights import FoundWeights, find_weights
 from .common import (
     LOOP_SETTINGS,
     MAX_TOKENS,
@@ -50,10 +50,11 @@ _ENGLISH_ONLY_END = 50256  # the id of <|endoftext|> in English-only vocabularie
 class FasterWhisperTranscriber:
     """A Whisper model in CTranslate2's format.
 
-    `model` is a name of `PACKAGED_WEIGHTS` or `HUB_MODELS`, a folder, or a Hub repository (with `revision`).
-    `compute_type` and `device` ("cpu", "cuda", "auto") are CTranslate2's. `threads` is the number of CPU threads, 0 for
-    every core that is this process's share, `batch_size` how many clips are decoded together (less where memory does
-    not suffice). `max_tokens` caps the text of a window of 30 s; a transcript that reaches it is marked `truncated`.
+    `model` is a name that an installed package carries, a name of `HUB_MODELS`, a folder, or a Hub repository (with
+    `revision`). `compute_type` and `device` ("cpu", "cuda", "auto") are CTranslate2's. `threads` is the number of CPU
+    threads, 0 for every core that is this process's share, `batch_size` how many clips are decoded together (less where
+    memory does not suffice). `max_tokens` caps the text of a window of 30 s; a transcript that reaches it is marked
+    `truncated`.
 
     `beam_size` 1 is greedy. `patience` (arXiv 2204.05424) makes a beam search wait for `beam_size * patience` finished
     hypotheses. `n_best` > 1 gives that many hypotheses of the beam, each with its log-probability per token.
@@ -142,6 +143,7 @@ class FasterWhisperTranscriber:
                 "timestamps": False,
                 "window_s": WINDOW_S,
                 **self._unusual,
+                **self._found.provenance,
                 **LOOP_SETTINGS,
             },
         )
@@ -290,9 +292,7 @@ class FasterWhisperTranscriber:
     @cached_property
     def _name(self) -> str:
         name = str(self._requested)
-        if name in PACKAGED_WEIGHTS or name in HUB_MODELS:
-            return name
-        return self._found.model.rsplit("/", maxsplit=1)[-1]
+        return name if name in HUB_MODELS else self._found.name
 
     @cached_property
     def _languages(self) -> tuple[str, ...]:

