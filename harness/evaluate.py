@@ -37,6 +37,7 @@ def evaluate_records(
     out: Path | None = None,
     cache: Path | None = None,
     options: Options | None = None,
+    judges: Sequence[System] = (),
     progress: Progress | None = None,
     processes: Processes | None = None,
 ) -> Evaluation:
@@ -44,17 +45,17 @@ def evaluate_records(
     row = benchmark_of(data)
     written = [one for one in systems if isinstance(one, str)]
     # Together: what is written alike is one component, loaded once.
-    loaded = iter(load_systems(written, cache=cache) if written else [])
-    whole = [next(loaded) if isinstance(one, str) else one for one in systems]
+    loaded = load_systems(written, cache=cache) if written else []
     return run_evaluation(
         load_task(row.task),
         row,
-        whole,
+        [*loaded, *(one for one in systems if isinstance(one, System))],
         data,
         configs=configs,
         out=out,
         cache=cache,
         options=options,
+        judges=judges,
         progress=progress,
         processes=processes,
     )
@@ -68,6 +69,7 @@ def evaluate(
     split: str = "test",
     out: Path | str | None = None,
     cache: Path | str | None = None,
+    judges: Sequence[System | str] = (),
     progress: Progress | None = None,
     processes: Processes | None = None,
     **options: Any,
@@ -89,6 +91,7 @@ def evaluate(
         out=Path(out) if out is not None else None,
         cache=Path(cache) if cache is not None else None,
         options=Options.of(options),
+        judges=[load_systems([j])[0] if isinstance(j, str) else j for j in judges],
         progress=progress,
         processes=processes,
     )

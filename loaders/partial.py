@@ -81,6 +81,10 @@ class PartialData:
         """How many utterances the whole subset has."""
         return self._choice(subset)[1]
 
+    def total_rows(self, subset: str, condition: str) -> int:
+        """How many rows the whole cell has."""
+        return len(self._data.rows(subset, condition))
+
     def queries(self, subset: str) -> Sequence[Query]:
         """The utterances that are taken."""
         return self._choice(subset)[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 from ...errors import AudioError
 from ...loaders.audio import decode_audio, resample
 from ...loaders.corpus import as_corpus
-from ...loaders.paired import PairedData
+from ...loaders.data import SpeechData
 from ...loaders.partial import PartialData
 from ...loaders.records import Samples
 from ..components.encoders.cache import DirectoryEmbeddingCache
@@ -53,7 +53,7 @@ class Forecast:
 
 def forecast(
     systems: Sequence[System],
-    data: PairedData,
+    data: SpeechData,
     *,
     configs: Sequence[str] | None = None,
     cache: Path | None = None,

@@ -1,52 +1,99 @@
-"""What an evaluation will do: which systems meet which configs, on which queries."""
+"""What an evaluation on speech data will do: which systems are run on which configs, and on which rows."""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
-from ...errors import DataError, unknown_name
+from ...errors import DataError, UsageError, unknown_name
 from ...loaders.corpus import Corpus, as_corpus
-from ...loaders.paired import PairedData, config_subsets
+from ...loaders.data import SpeechData, config_subsets
 from ...loaders.partial import PartialData
 from ...loaders.records import Query
-from ..results.old import TEXT_CONDITION
-from ..systems.system import Cascade, RunOnly, System, check_systems
-
-Cell = tuple[str, str]
-"""Subset and condition."""
+from ..results.envelope import TEXT_CONDITION
+from ..systems.system import System, check_systems
+from .inference import AudioModel, Cell, Precomputed, model_of
+from .options import Options
+from .task import Request, Run
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SpeechPlan:
     """`configs` maps each config to its subsets and condition, `runnable` the name of each system to its configs."""
 
-    systems: Sequence[System]
-    data: PairedData
-    configs: Mapping[str, tuple[list[str], str]]
+    request: Request
+    data: SpeechData
+    configs: Mapping[str, tuple[Sequence[str], str]]
     runnable: Mapping[str, Sequence[str]]
-    queries: Mapping[str, Sequence[Query]]
-    qrels: Mapping[str, Mapping[str, Mapping[str, int]]]
+    _queries: dict[str, Sequence[Query]] = field(default_factory=dict)
+    _rows: dict[Cell, Sequence[Query]] = field(default_factory=dict)
+    _qrels: dict[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     _corpora: dict[str, Corpus] = field(default_factory=dict)
 
-    def cells(self, system: System) -> list[Cell]:
-        """The distinct (subset, condition) that a system meets, in order."""
-        pairs = ((s, condition) for n in self.runnable[system.name] for s, condition in self.cells_of(n))
-        return list(dict.fromkeys(pairs))
+    @property
+    def systems(self) -> Sequence[System]:
+        return self.request.systems
+
+    @property
+    def options(self) -> Options:
+        return self.request.options
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        return [Run(system.name, config) for system in self.systems for config in self.runnable[system.name]]
+
+    def system(self, name: str) -> System:
+        return next(system for system in self.systems if system.name == name)
+
+    def condition(self, config: str) -> str:
+        return self.configs[config][1]
+
+    def scope(self, config: str) -> str:
+        """The language or the subset of a config."""
+        return config.removesuffix(f"_{self.condition(config)}")
+
+    def baselines(self, run: Run) -> Mapping[str, Run]:
+        """The same system under `clean` and `text`, as far as it is evaluated there."""
+        condition = self.condition(run.config)
+        found = {
+            name: f"{self.scope(run.config)}_{name}"
+            for name in ("clean", TEXT_CONDITION)
+            if condition not in {name, TEXT_CONDITION}
+        }
+        return {name: Run(run.system, c) for name, c in found.items() if c in self.runnable[run.system]}
 
     def cells_of(self, config: str) -> list[Cell]:
-        """The cells of a config."""
         subsets, condition = self.configs[config]
         return [(subset, condition) for subset in subsets]
 
-    def expected(self, cell: Cell) -> Sequence[Query]:
-        """The queries of a cell."""
-        return self.queries[cell[0]]
+    def cells(self, system: System) -> list[Cell]:
+        """The distinct cells of a system, in order."""
+        return list(dict.fromkeys(cell for config in self.runnable[system.name] for cell in self.cells_of(config)))
 
-    def language(self, cell: Cell) -> str:
-        """The language of a cell."""
-        return self.data.subsets[cell[0]]
+    def queries(self, subset: str) -> Sequence[Query]:
+        """The utterances of a subset."""
+        if subset not in self._queries:
+            self._queries[subset] = _distinct(self.data.queries(subset), subset)
+        return self._queries[subset]
+
+    def rows(self, cell: Cell) -> Sequence[Query]:
+        """The rows of a cell; under `text` they are the queries."""
+        if cell[1] == TEXT_CONDITION:
+            return self.queries(cell[0])
+        if cell not in self._rows:
+            self._rows[cell] = _distinct(self.data.rows(*cell), cell[0])
+        return self._rows[cell]
+
+    def language(self, subset: str) -> str:
+        return self.data.subsets[subset]
+
+    def qrels(self, subset: str) -> Mapping[str, Mapping[str, int]]:
+        """The judgments of a subset, read once: every run on it is scored against the same."""
+        if subset not in self._qrels:
+            self._qrels[subset] = self.data.qrels(subset)
+        return self._qrels[subset]
 
     def corpus(self, subset: str) -> Corpus:
         """The corpus of a subset, opened once."""
@@ -54,50 +101,71 @@ class Plan:
             self._corpora[subset] = as_corpus(self.data.documents(subset))
         return self._corpora[subset]
 
-    def total(self, subset: str) -> int:
-        """How many queries the whole subset has, also when only some are taken."""
-        return self.data.total(subset) if isinstance(self.data, PartialData) else len(self.queries[subset])
+    def total(self, cell: Cell) -> int:
+        """How many rows the whole cell has, also when only some are taken."""
+        if not isinstance(self.data, PartialData):
+            return len(self.rows(cell))
+        return self.data.total(cell[0]) if cell[1] == TEXT_CONDITION else self.data.total_rows(*cell)
+
+    def models(self) -> dict[str, tuple[AudioModel | Precomputed, list[Cell]]]:
+        """Every model with the cells that its systems need, by its key."""
+        jobs: dict[str, tuple[AudioModel | Precomputed, dict[Cell, None]]] = {}
+        for system in self.systems:
+            for cell in self.cells(system):
+                if cell[1] != TEXT_CONDITION:
+                    model = model_of(system, self.language(cell[0]))
+                    jobs.setdefault(model.key, (model, {}))[1][cell] = None
+        return {key: (model, list(cells)) for key, (model, cells) in jobs.items()}
 
 
-def make_plan(systems: Sequence[System], data: PairedData, configs: Sequence[str] | None) -> Plan:
-    """Check the names and plan. Raises `UsageError` for wrong names, `DataError` if no system supports any config."""
-    check_systems(systems)
-    names = expand_configs(data, configs) if configs is not None else all_configs(data)
-    wanted = _with_text({name: config_subsets(data, name) for name in names})
-    languages = dict(data.subsets)
+def make_plan(
+    request: Request,
+    *,
+    fits: Callable[[System, str], bool] = lambda system, condition: True,
+    with_text: bool = False,
+) -> SpeechPlan:
+    """Check the names and plan. `fits` says whether a system can be run under a condition that was not asked for.
+
+    With `with_text` every scope's `text` config is there too, before its others: the upper bound. Raises `UsageError`
+    for wrong names, `DataError` if no system supports any config.
+    """
+    check_systems(request.systems)
+    if request.judges:
+        raise UsageError("judges mark replies, and there are none here.", hint="Leave --judge out.")
+    options, whole = request.options, cast(SpeechData, request.data)
+    data: SpeechData = whole
+    if options.partial:
+        data = PartialData(whole, limit=options.limit, fraction=options.fraction, seed=options.seed)
+    named = expand_configs(data, request.configs) if request.configs is not None else all_configs(data)
+    wanted = {name: config_subsets(data, name) for name in named}
+    if with_text:
+        wanted = _with_text(wanted)
 
     def runs(system: System, config: str) -> bool:
-        # A ready run says what was found for spoken queries; for typed ones only where that is asked for.
-        if wanted[config][1] == TEXT_CONDITION and config not in names and _is_ready_run(system):
+        subsets, condition = wanted[config]
+        if config not in named and not fits(system, condition):
             return False
-        return all(system.supports(languages[subset]) for subset in wanted[config][0])
+        return all(system.supports(data.subsets[subset]) for subset in subsets)
 
-    runnable = {system.name: [name for name in wanted if runs(system, name)] for system in systems}
+    runnable = {system.name: [name for name in wanted if runs(system, name)] for system in request.systems}
     if not any(runnable.values()):
         raise DataError(
-            f"no system supports the languages of {', '.join(names)}.", hint="Choose other systems or configs."
+            f"no system supports the languages of {', '.join(named)}.", hint="Choose other systems or configs."
         )
-    used = dict.fromkeys(subset for subsets, _ in wanted.values() for subset in subsets)
-    queries = {subset: _distinct(data.queries(subset), subset) for subset in used}
-    # Read once: every run on a subset is scored against the same judgments.
-    return Plan(systems, data, wanted, runnable, queries, {subset: data.qrels(subset) for subset in used})
+    return SpeechPlan(request, data, wanted, runnable)
 
 
-def _distinct(queries: Sequence[Query], subset: str) -> list[Query]:
-    """The queries, if each has an id of its own: records, judgments and pairs are told apart by it."""
+def _distinct(rows: Sequence[Query], subset: str) -> Sequence[Query]:
+    """The rows, if each has an id of its own: records, judgments and pairs are told apart by it."""
     seen: set[str] = set()
-    for query in queries:
-        if query.id in seen:
-            raise DataError(f"query id {query.id!r} occurs twice in {subset}.", hint="Ids must be unique in a subset.")
-        seen.add(query.id)
-    return list(queries)
+    for row in rows:
+        if row.id in seen:
+            raise DataError(f"id {row.id!r} occurs twice in {subset}.", hint="Ids must be unique in a subset.")
+        seen.add(row.id)
+    return rows
 
 
-def _is_ready_run(system: System) -> bool:
-    return isinstance(system, RunOnly) or (isinstance(system, Cascade) and system.precomputed_run is not None)
-
-
-def expand_configs(data: PairedData, names: Sequence[str]) -> list[str]:
+def expand_configs(data: SpeechData, names: Sequence[str]) -> list[str]:
     """The configs that these names and patterns (`zh_*`) mean, in order, once each.
 
     A pattern means configs of whole languages; of subsets only if it matches no language's. Raises `UnknownNameError`
@@ -116,16 +184,15 @@ def expand_configs(data: PairedData, names: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def all_configs(data: PairedData) -> list[str]:
+def all_configs(data: SpeechData) -> list[str]:
     """Every language under every condition at hand."""
     languages = list(dict.fromkeys(data.subsets.values()))
     return [f"{language}_{condition}" for language in languages for condition in data.conditions]
 
 
 def _with_text(wanted: Mapping[str, tuple[list[str], str]]) -> dict[str, tuple[list[str], str]]:
-    """Every scope's `text` config before its others: the upper bound is always evaluated."""
     full: dict[str, tuple[list[str], str]] = {}
-    for name, (subsets, _) in wanted.items():
-        full.setdefault(f"{name.partition('_')[0]}_{TEXT_CONDITION}", (subsets, TEXT_CONDITION))
+    for name, (subsets, condition) in wanted.items():
+        full.setdefault(f"{name.removesuffix(f'_{condition}')}_{TEXT_CONDITION}", (subsets, TEXT_CONDITION))
         full.setdefault(name, wanted[name])
     return full

@@ -77,6 +77,7 @@ def run_evaluation(
     out: Path | None = None,
     cache: Path | None = None,
     options: Options | None = None,
+    judges: Sequence[System] = (),
     progress: Progress | None = None,
     processes: Processes | None = None,
 ) -> Evaluation:
@@ -94,7 +95,7 @@ def run_evaluation(
         raise UsageError(
             "several processes need a cache: it is where they share their work.", hint="Leave --no-cache out."
         )
-    plan = task.plan(Request(systems, data, benchmark, configs, chosen))
+    plan = task.plan(Request(systems, data, benchmark, configs, chosen, judges))
     target = out / chosen.part if out is not None and chosen.part else out
     keeper = None if target is None else keep_samples(target, chosen.samples, chosen.seed)
     tools = open_tools(group, cache, keeper, progress)
@@ -102,6 +103,7 @@ def run_evaluation(
         inferred = task.infer(plan, tools)
     evaluation = Evaluation([], out=target)
     if group.rank == 0:
+        evaluation.failures.extend(task.extra_failures(plan, inferred))
         cost = Cost(meter.peak_memory_mb, meter.peak_gpu_memory_mb, meter.energy_j)
         context = (task, benchmark, plan, inferred, tools, chosen)
         for run, found in record_runs(*context, cost, target):

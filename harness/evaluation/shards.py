@@ -1,4 +1,4 @@
-"""How sound reaches a listener: in shards of similar length, read and decoded ahead in threads.
+"""How audio reaches a model: in shards of similar length, read and decoded ahead in threads.
 
 A cell (a subset under a condition) is cut into windows of consecutive queries, a window is sorted by length and cut
 into shards. Which queries share a shard follows from the data alone, not from how many processes there are or what is
@@ -15,14 +15,14 @@ from typing import Any, Protocol
 
 from ...errors import AudioError, DataError
 from ...loaders.audio import decode_hashed, resample
-from ...loaders.paired import check_pairing
+from ...loaders.data import check_pairing
+from ...loaders.in_order import in_order
 from ...loaders.records import Query, Samples, SpokenQuery
-from ...loaders.rows import in_order
 from ..protocols import Transcript
-from .plan import Cell
+from .inference import Cell
 
 SHARD_CLIPS = 64
-"""Clips that are heard and kept together: what is lost at most when a run is killed."""
+"""Clips that are inferred and kept together: what is lost at most when a run is killed."""
 WINDOW_SHARDS = 16
 """Shards whose clips are sorted by length together: a window of 1,024 clips takes about 100 MB."""
 DECODERS = 2
@@ -35,41 +35,41 @@ _TEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Queries that are heard together, longest first, with their positions in the cell."""
+    """Rows that are inferred together, longest first, with their positions in the cell."""
 
     cell: Cell
     positions: tuple[int, ...]
-    queries: tuple[SpokenQuery, ...]
+    rows: tuple[SpokenQuery, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedShard:
-    """A shard without its files: digests of the sounds in order, what is known of them, and the sounds to hear.
+    """A shard without its files: digests of the clips in order, what is known of them, and the clips to infer from.
 
-    `digests` are those of the PCM, `sounds` maps the files' digests to them, `known` and `failed` map digests to
-    transcripts, `clips` digests to samples at the rate asked for, longest first.
+    `digests` are those of the PCM, `files` maps the files' digests to them, `known` and `failed` map digests to
+    transcripts, `clips` digests to samples at the wanted rate, longest first.
     """
 
     shard: Shard
     digests: tuple[str, ...]
-    sounds: Mapping[str, str]
+    files: Mapping[str, str]
     known: Mapping[str, Transcript]
     failed: Mapping[str, Transcript]
     clips: Mapping[str, Samples]
 
 
-class SpokenData(Protocol):
-    """Sound by cell, as `PairedData` has it."""
+class CellData(Protocol):
+    """Sound by cell, as `SpeechData` has it."""
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
         """The spoken queries at positions `start` to `stop` (not included) of a cell."""
         ...
 
 
-def window_of(data: SpokenData) -> int:
+def window_of(data: CellData) -> int:
     """How many clips a window of this data has.
 
-    Data that renders its sound says `rows_at_once`: small windows, so that no process renders what another hears.
+    Data that is rendered when it is read says `rows_at_once`: small windows, so that no process renders what another takes.
     """
     rows: int = getattr(data, "rows_at_once", SHARD_CLIPS * WINDOW_SHARDS)
     return max(SHARD_CLIPS, rows // SHARD_CLIPS * SHARD_CLIPS)
@@ -85,7 +85,7 @@ def shard_count(clips: int) -> int:
 
 
 def read_shards(
-    data: SpokenData,
+    data: CellData,
     cell: Cell,
     expected: Sequence[Query],
     *,
@@ -94,7 +94,7 @@ def read_shards(
 ) -> Generator[Shard, None, None]:
     """The shards of a cell whose number `own` accepts, read a window ahead in a thread.
 
-    `keep` sees every query of the windows that were read, with its sound. Raises `DataError` if the cell does not hold
+    `keep` sees every row of the windows that were read, with its audio. Raises `DataError` if the cell does not hold
     the `expected` queries, `UsageError` if they are not paired.
     """
     size = window_of(data)
@@ -116,7 +116,7 @@ def read_shards(
 
 
 def _window(
-    data: SpokenData,
+    data: CellData,
     cell: Cell,
     expected: Sequence[Query],
     *,
@@ -142,13 +142,13 @@ def load_shards(
     shards: Iterator[Shard],
     *,
     rate: int,
-    known_sounds: Callable[[Sequence[str]], Mapping[str, str]],
+    known_clips: Callable[[Sequence[str]], Mapping[str, str]],
     known_transcripts: Callable[[Sequence[str]], Mapping[str, Transcript]],
 ) -> Generator[LoadedShard, None, None]:
     """Look up and decode shards ahead in threads. What is known is not decoded."""
 
     def load(shard: Shard) -> LoadedShard:
-        return _load(shard, rate, known_sounds, known_transcripts)
+        return _load(shard, rate, known_clips, known_transcripts)
 
     yield from in_order(load, shards, workers=DECODERS, ahead=SHARDS_AHEAD)
 
@@ -156,40 +156,40 @@ def load_shards(
 def _load(
     shard: Shard,
     rate: int,
-    known_sounds: Callable[[Sequence[str]], Mapping[str, str]],
+    known_clips: Callable[[Sequence[str]], Mapping[str, str]],
     known_transcripts: Callable[[Sequence[str]], Mapping[str, Transcript]],
 ) -> LoadedShard:
-    encoded = [hashlib.sha256(query.audio).hexdigest() for query in shard.queries]
-    sounds = dict(known_sounds(encoded))
-    known = dict(known_transcripts(list(sounds.values())))
+    encoded = [hashlib.sha256(query.audio).hexdigest() for query in shard.rows]
+    files = dict(known_clips(encoded))
+    known = dict(known_transcripts(list(files.values())))
     failed: dict[str, Transcript] = {}
     decoded: dict[str, tuple[Samples, int]] = {}
     digests: list[str] = []
-    for query, key in zip(shard.queries, encoded, strict=True):
-        digest = sounds.get(key)
+    for query, key in zip(shard.rows, encoded, strict=True):
+        digest = files.get(key)
         if digest is None or digest not in known:
             try:
                 samples, own_rate, digest = _decode(query)
-                decoded[digest], sounds[key] = (samples, own_rate), digest
+                decoded[digest], files[key] = (samples, own_rate), digest
             except AudioError as error:
                 digest = UNDECODABLE + key
                 failed[digest] = Transcript("", error=error.message)
         digests.append(digest)
-    # Another file with the same samples may have been heard already.
+    # Another file with the same samples may be known already.
     known |= known_transcripts([digest for digest in decoded if digest not in known])
     clips = {d: resample(samples, own, rate) for d, (samples, own) in decoded.items() if d not in known}
-    bare = replace(shard, queries=tuple(map(without_sound, shard.queries)))
-    return LoadedShard(bare, tuple(digests), sounds, known, failed, clips)
+    bare = replace(shard, rows=tuple(map(without_audio, shard.rows)))
+    return LoadedShard(bare, tuple(digests), files, known, failed, clips)
 
 
-def without_sound(query: SpokenQuery) -> SpokenQuery:
-    """The query without its file, its texts held once for all that have the same."""
+def without_audio(query: SpokenQuery) -> SpokenQuery:
+    """The row without its file, its texts held once for all that have the same."""
     texts: dict[str, Any] = {name: sys.intern(str(getattr(query, name))) for name in _TEXTS}
     return replace(query, audio=b"", **texts)
 
 
 def _decode(query: SpokenQuery) -> tuple[Samples, int, str]:
-    """The samples of a query's sound, their rate, and their digest. Raises `AudioError` for a sound that has none."""
+    """The samples of a row's audio, their rate, and their digest. Raises `AudioError` for audio that has none."""
     name = f"query {query.id!r} under {query.condition}"
     samples, rate, digest = decode_hashed(query.audio, name)
     if not samples.size:

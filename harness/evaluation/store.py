@@ -1,4 +1,4 @@
-"""What an evaluation made, kept by content: sounds, transcripts, rankings. A killed run continues from here.
+"""What an evaluation made, kept by content: clips, transcripts, rankings, replies. A killed run continues from here.
 
 One SQLite file below a folder: a transaction per shard survives a kill at any point. The main process writes to it;
 every other process writes to a file of its own beside it, and the main process takes those in (`merge`). So no two
@@ -21,28 +21,33 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...errors import IntegrityError, StorageError
-from ..protocols import Hit, Hypothesis, Transcript
+from ..protocols import Hit, Hypothesis, Reply, Transcript
 
 NAME = "evaluations"
 # Rankings have rowids: without, a row above a quarter of a page takes a page of its own.
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS sounds (encoded TEXT PRIMARY KEY, pcm TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS clips (file TEXT PRIMARY KEY, pcm TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS transcripts (
-    audio TEXT, language TEXT, listener TEXT,
+    audio TEXT, language TEXT, model TEXT,
     text TEXT NOT NULL, loop INTEGER NOT NULL, truncated INTEGER NOT NULL,
     seconds REAL NOT NULL, front_end_seconds REAL NOT NULL, audio_s REAL NOT NULL, hypotheses TEXT NOT NULL,
-    PRIMARY KEY (audio, language, listener)
+    PRIMARY KEY (audio, language, model)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS rankings (
     retriever TEXT, corpus TEXT, language TEXT, depth INTEGER, query TEXT,
     hits BLOB NOT NULL, seconds REAL NOT NULL,
     PRIMARY KEY (retriever, corpus, language, depth, query)
 );
+CREATE TABLE IF NOT EXISTS replies (
+    answerer TEXT, request TEXT,
+    text TEXT NOT NULL, truncated INTEGER NOT NULL, audio_truncated INTEGER NOT NULL, seconds REAL NOT NULL,
+    PRIMARY KEY (answerer, request)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS indexing (
     retriever TEXT, corpus TEXT, language TEXT, seconds REAL NOT NULL, PRIMARY KEY (retriever, corpus, language)
 ) WITHOUT ROWID;
 """
-_TABLES = ("sounds", "transcripts", "rankings", "indexing")
+_TABLES = ("clips", "transcripts", "rankings", "indexing", "replies")
 _BUSY_S = 60.0
 # Older SQLites refuse more variables than 999 in one statement.
 _KEYS_AT_ONCE = 500
@@ -50,8 +55,8 @@ _COUNT = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
-class Corner:
-    """Where rankings belong: the retriever's fingerprint, the digest of the corpus, its language, the depth."""
+class RankingKey:
+    """What rankings are kept by: the retriever's fingerprint, the digest of the corpus, its language, the depth."""
 
     retriever: str
     corpus: str
@@ -152,20 +157,18 @@ class Store:
                 for connection in connections:
                     yield from connection.execute(statement, (*fixed, *some))
 
-    def sounds(self, encoded: Iterable[str]) -> dict[str, str]:
-        """The PCM digest of the sounds that are known, by the sha256 of their files."""
-        return dict(self._known("SELECT encoded, pcm FROM sounds WHERE encoded IN ({})", encoded))
+    def clips(self, files: Iterable[str]) -> dict[str, str]:
+        """The PCM digests of the clips that are known, by the sha256 of their files."""
+        return dict(self._known("SELECT file, pcm FROM clips WHERE file IN ({})", files))
 
-    def transcripts(self, audio: Iterable[str], *, language: str, listener: str) -> dict[str, Transcript]:
-        """The known transcripts of these sounds (PCM digests), by sound. Raises `IntegrityError` for a damaged one."""
+    def transcripts(self, audio: Iterable[str], *, language: str, model: str) -> dict[str, Transcript]:
+        """The known transcripts of these clips (digests), by clip. Raises `IntegrityError` for a damaged one."""
         query = (
             "SELECT audio, text, loop, truncated, seconds, front_end_seconds, hypotheses FROM transcripts"
-            " WHERE language = ? AND listener = ? AND audio IN ({})"
+            " WHERE language = ? AND model = ? AND audio IN ({})"
         )
         found: dict[str, Transcript] = {}
-        for digest, text, loop, truncated, seconds, front_s, hypotheses in self._known(
-            query, audio, language, listener
-        ):
+        for digest, text, loop, truncated, seconds, front_s, hypotheses in self._known(query, audio, language, model):
             best = self._hypotheses(hypotheses)
             found[digest] = Transcript(text, "", bool(loop), bool(truncated), seconds, front_s, best)
         return found
@@ -180,67 +183,88 @@ class Store:
                 f"a transcript in {self.path} cannot be read: {error}.", hint="Remove the file: it is made again."
             ) from error
 
-    def keep_heard(
+    def keep_transcripts(
         self,
-        sounds: Mapping[str, str],
+        files: Mapping[str, str],
         transcripts: Mapping[str, tuple[Transcript, float]],
         *,
         language: str,
-        listener: str,
+        model: str,
     ) -> None:
-        """Keep file and PCM digests, and transcripts with their sound's duration in s. Failed ones are tried again."""
+        """Keep the digests of files and their PCM, and transcripts with the duration in s; failed ones are not kept."""
         rows = [
             (
-                digest, language, listener, t.text, t.loop, t.truncated, t.seconds, t.front_end_seconds, audio_s,
+                digest, language, model, t.text, t.loop, t.truncated, t.seconds, t.front_end_seconds, audio_s,
                 json.dumps([(h.text, h.score) for h in t.hypotheses], ensure_ascii=False),
             )
             for digest, (t, audio_s) in transcripts.items()
             if not t.error
         ]  # fmt: skip
         with self._open(self.own) as connection:
-            connection.executemany("INSERT OR IGNORE INTO sounds VALUES (?, ?)", list(sounds.items()))
+            connection.executemany("INSERT OR IGNORE INTO clips VALUES (?, ?)", list(files.items()))
             connection.executemany("INSERT OR IGNORE INTO transcripts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def speed(self, listener: str) -> float | None:
-        """Seconds of work per second of sound, over all that this listener heard; None if it heard nothing yet."""
+    def speed(self, model: str) -> float | None:
+        """Seconds of work per second of audio over all that this model transcribed; None if it did nothing yet."""
         with self._readers() as connections:
-            query = "SELECT SUM(seconds + front_end_seconds), SUM(audio_s) FROM transcripts WHERE listener = ?"
-            sums = [connection.execute(query, (listener,)).fetchone() for connection in connections]
+            query = "SELECT SUM(seconds + front_end_seconds), SUM(audio_s) FROM transcripts WHERE model = ?"
+            sums = [connection.execute(query, (model,)).fetchone() for connection in connections]
         audio_s = sum(row[1] or 0.0 for row in sums)
         return sum(row[0] or 0.0 for row in sums) / audio_s if audio_s else None
 
-    def rankings(self, corner: Corner, queries: Iterable[str]) -> dict[str, Ranking]:
+    def rankings(self, key: RankingKey, queries: Iterable[str]) -> dict[str, Ranking]:
         """The known rankings of these texts (sha256), by text."""
         query = (
             "SELECT query, hits, seconds FROM rankings"
             " WHERE retriever = ? AND corpus = ? AND language = ? AND depth = ? AND query IN ({})"
         )
-        key = (corner.retriever, corner.corpus, corner.language, corner.depth)
-        return {text: Ranking(bytes(hits), seconds) for text, hits, seconds in self._known(query, queries, *key)}
+        of = (key.retriever, key.corpus, key.language, key.depth)
+        return {text: Ranking(bytes(hits), seconds) for text, hits, seconds in self._known(query, queries, *of)}
 
-    def keep_rankings(self, corner: Corner, rankings: Mapping[str, Ranking]) -> None:
+    def keep_rankings(self, key: RankingKey, rankings: Mapping[str, Ranking]) -> None:
         """Keep the rankings of these texts (sha256)."""
         rows = [
-            (corner.retriever, corner.corpus, corner.language, corner.depth, query, r.packed, r.seconds)
+            (key.retriever, key.corpus, key.language, key.depth, query, r.packed, r.seconds)
             for query, r in rankings.items()
         ]
         with self._open(self.own) as connection:
             connection.executemany("INSERT OR IGNORE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def indexing_s(self, corner: Corner) -> float | None:
+    def replies(self, answerer: str, requests: Iterable[str]) -> dict[str, Reply]:
+        """The known replies of an answerer (its fingerprint) to these requests (their keys), by request."""
+        query = (
+            "SELECT request, text, truncated, audio_truncated, seconds FROM replies"
+            " WHERE answerer = ? AND request IN ({})"
+        )
+        return {
+            key: Reply(text, truncated=bool(cut), audio_truncated=bool(audio_cut), seconds=seconds)
+            for key, text, cut, audio_cut, seconds in self._known(query, requests, answerer)
+        }
+
+    def keep_replies(self, answerer: str, replies: Mapping[str, Reply]) -> None:
+        """Keep an answerer's replies by request; failed ones are not kept."""
+        rows = [
+            (answerer, key, reply.text, reply.truncated, reply.audio_truncated, reply.seconds)
+            for key, reply in replies.items()
+            if not reply.error
+        ]
+        with self._open(self.own) as connection:
+            connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def indexing_s(self, key: RankingKey) -> float | None:
         """The seconds that indexing took when it was done first, None if it was not."""
         query = "SELECT seconds FROM indexing WHERE retriever = ? AND corpus = ? AND language = ?"
-        key = (corner.retriever, corner.corpus, corner.language)
+        of = (key.retriever, key.corpus, key.language)
         with self._readers() as connections:
-            rows = [connection.execute(query, key).fetchone() for connection in connections]
+            rows = [connection.execute(query, of).fetchone() for connection in connections]
         return next((float(row[0]) for row in rows if row is not None), None)
 
-    def keep_indexing_s(self, corner: Corner, seconds: float) -> None:
+    def keep_indexing_s(self, key: RankingKey, seconds: float) -> None:
         """Keep the seconds that indexing took; what is already known stays."""
         with self._open(self.own) as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO indexing VALUES (?, ?, ?, ?)",
-                (corner.retriever, corner.corpus, corner.language, seconds),
+                (key.retriever, key.corpus, key.language, seconds),
             )
 
     def merge(self, others: Iterable[Path] = ()) -> None:

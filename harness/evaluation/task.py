@@ -33,6 +33,7 @@ class Request:
     benchmark: Benchmark
     configs: Sequence[str] | None
     options: Options
+    judges: Sequence[System] = ()
 
 
 class Plan(Protocol):
@@ -80,6 +81,33 @@ class Summary:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class RunFailure:
+    """A run that failed, and why."""
+
+    system: str
+    config: str
+    error: SqutrError
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """One line of a dry run.
+
+    `items` clips, documents or prompts are to be worked on in all, `cached` of them need no work any more. `seconds` is
+    what the others take by the rate that was measured ("before" or "now" in `measured`; "" if nothing is left or no
+    rate is known, `seconds` is then 0 or NaN).
+    """
+
+    stage: str
+    component: str
+    scope: str
+    items: int
+    cached: int
+    seconds: float
+    measured: str
+
+
 P = TypeVar("P", bound=Plan)
 I = TypeVar("I")  # noqa: E741 - what the task infers
 S = TypeVar("S")
@@ -100,6 +128,14 @@ class Task(Protocol[P, I, S]):
 
         What fails for a system or a config is noted, and raised by `output`.
         """
+        ...
+
+    def extra_failures(self, plan: P, inferred: I) -> Sequence[RunFailure]:
+        """What failed beside the runs (a judge)."""
+        ...
+
+    def forecast(self, plan: P, tools: Tools) -> Sequence[Forecast]:
+        """What `infer` would do, for a dry run in one process."""
         ...
 
     def output(self, plan: P, inferred: I, run: Run) -> Output:
@@ -141,12 +177,3 @@ class Task(Protocol[P, I, S]):
     def write_samples(self, plan: P, target: Path) -> None:
         """Keep some clips below `target`/samples for the report's players, as far as `infer` did not."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class RunFailure:
-    """A run that failed, and why."""
-
-    system: str
-    config: str
-    error: SqutrError

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from ....errors import AudioError, ModelError, SqutrError, StorageError
-from ....loaders.records import Samples
 from ....loaders.in_order import in_order
+from ....loaders.records import Samples
 from ...components.answerers.files import RepliesFile
 from ...evaluation.inference import AudioModel, infer_clips
 from ...evaluation.tools import Tools

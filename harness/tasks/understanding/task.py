@@ -16,11 +16,11 @@ from ....errors import DataError, SqutrError, StorageError, UsageError, unknown_
 from ....loaders.questions.data import QuestionData
 from ....loaders.questions.question import CONFIGS, Question
 from ....loaders.questions.statuses import coverage_of
-from ...evaluation.forecast import Forecast
-from ...evaluation.inference import AudioModel, take_in
+from ...evaluation.cells import take_in
+from ...evaluation.inference import AudioModel
 from ...evaluation.options import Options
 from ...evaluation.record import sha256_of
-from ...evaluation.task import Output, Request, Run, RunFailure, Summary
+from ...evaluation.task import Forecast, Output, Request, Run, RunFailure, Summary
 from ...evaluation.tools import Tools
 from ...metrics.registry import parse_metric
 from ...protocols import Reply, Transcriber
@@ -34,8 +34,7 @@ from ...results.envelope import (
     Timing,
     items_table,
 )
-from ...systems.system import with_text_only_baselines
-from ...systems.system import System, check_systems
+from ...systems.system import System, check_systems, with_text_only_baselines
 from .audio import QuestionAudio
 from .details import Comparison, UnderstandingDetails
 from .items import SCHEMA, is_right, item_rows, verifiers_of

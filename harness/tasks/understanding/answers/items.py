@@ -28,11 +28,11 @@ class Item(Protocol):
     """A question: its id, its labels, and whether its audio is missing."""
 
     @property
-    def id(self) -> str: ...  # noqa: D102
+    def id(self) -> str: ...
     @property
-    def labels(self) -> ItemLabels: ...  # noqa: D102
+    def labels(self) -> ItemLabels: ...
     @property
-    def missing_audio(self) -> bool: ...  # noqa: D102
+    def missing_audio(self) -> bool: ...
 
 
 def join_replies(items: Sequence[Item], replies: Sequence[Reply]) -> tuple[dict[str, list[Reply]], set[str]]:
