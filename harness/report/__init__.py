@@ -1,7 +1,5 @@
-"""From runs to a report: one HTML file, and a table for the terminal."""
+"""From runs to a report: one HTML file, and tables for the terminal, whatever tasks the runs are of."""
 
-from .attribution import attribution_json
-from .page import make_report, write_report
-from .terminal import summary_table
+from .page import Report, make_report, summary_table, write_report
 
-__all__ = ["attribution_json", "make_report", "summary_table", "write_report"]
+__all__ = ["Report", "make_report", "summary_table", "write_report"]

@@ -1,49 +1,65 @@
-"""What a transcript has other than the typed query, marked in HTML, by word or by character."""
+"""How a transcript differs from its reference, marked by word or by character."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rapidfuzz.distance import Levenshtein
 
-from .formats import escape
+from .rendering import markup
+from .task_report import Output
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 _TOKEN = re.compile(r"\S+")
 
 
-def marked(reference: str, transcript: str, *, by_character: bool) -> str:
-    """`transcript` as HTML with the differences from `reference` marked.
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A stretch of text: what the reference has there (`old`) and what the transcript has (`new`)."""
 
-    `<del>` is what was said and not heard, `<ins>` what was heard and not said, both together in
+    kind: str
+    old: str
+    new: str
+
+
+def marked(reference: str, transcript: str, *, by_character: bool) -> Markup:
+    """`transcript` with the differences from `reference` marked.
+
+    `<del>` is what only the reference has, `<ins>` what only the transcript has, both together in
     `<span class="sub">` a substitution. Case and punctuation do not count. Everything is escaped.
 
-    >>> marked("pay the fee", "pay a fee now", by_character=False)
-    'pay <span class="sub"><del>the</del> <ins>a</ins></span> fee <ins>now</ins>'
-    >>> marked("四十天", "十天", by_character=True)
-    '<del>四</del>十天'
+    >>> print(marked("pay the fee", "pay a fee now", by_character=False))
+    pay <span class="sub"><del>the</del> <ins>a</ins></span> fee <ins>now</ins>
+    >>> print(marked("四十天", "十天", by_character=True))
+    <del>四</del>十天
     """
-    said, heard = _tokens(reference, by_character), _tokens(transcript, by_character)
-    keys_said, keys_heard = [_key(t) for t in said], [_key(t) for t in heard]
+    found = differences(reference, transcript, by_character=by_character)
+    return markup("report/templates/differences.html", differences=found, blank="" if by_character else " ")
+
+
+def differences(reference: str, transcript: str, *, by_character: bool) -> list[Difference]:
+    """The stretches of both texts, in order."""
+    old, new = _tokens(reference, by_character), _tokens(transcript, by_character)
+    old_keys, new_keys = [_key(t) for t in old], [_key(t) for t in new]
+    old_places = [i for i, key in enumerate(old_keys) if key]
+    new_places = [i for i, key in enumerate(new_keys) if key]
+    codes = Levenshtein.opcodes([old_keys[i] for i in old_places], [new_keys[i] for i in new_places])
     blank = "" if by_character else " "
-    parts: list[str] = []
-    said_places = [i for i, key in enumerate(keys_said) if key]
-    heard_places = [i for i, key in enumerate(keys_heard) if key]
-    codes = Levenshtein.opcodes([keys_said[i] for i in said_places], [keys_heard[i] for i in heard_places])
     # Tokens without letters or digits (a dash, a question mark) are no difference: they stay with what precedes them.
-    for code in codes:
-        old = blank.join(said[i] for i in said_places[code.src_start : code.src_end])
-        new = blank.join(_stretch(heard, heard_places, code.dest_start, code.dest_end))
-        if code.tag == "equal":
-            parts.append(escape(new))
-        elif code.tag == "delete":
-            parts.append(f"<del>{escape(old)}</del>")
-        elif code.tag == "insert":
-            parts.append(f"<ins>{escape(new)}</ins>")
-        else:
-            parts.append(f'<span class="sub"><del>{escape(old)}</del>{blank}<ins>{escape(new)}</ins></span>')
-    return blank.join(parts)
+    return [
+        Difference(
+            code.tag,
+            blank.join(old[i] for i in old_places[code.src_start : code.src_end]),
+            blank.join(_stretch(new, new_places, code.dest_start, code.dest_end)),
+        )
+        for code in codes
+    ]
 
 
 def _tokens(text: str, by_character: bool) -> list[str]:
@@ -63,3 +79,14 @@ def _stretch(tokens: Sequence[str], places: Sequence[int], start: int, end: int)
     first = 0 if start == 0 else places[start]
     last = places[end] if end < len(places) else len(tokens)
     return tokens[first:last]
+
+
+def transcript_output(
+    name: str, text: str, transcript: str, error: str, by_character: bool, mark: int | None = None
+) -> Output:
+    """A transcript with its differences from the reference, or why there is none."""
+    if error:
+        return Output(name, f"not decoded: {error}", failed=True, mark=mark)
+    if not transcript.strip():
+        return Output(name, "empty transcript", failed=True, mark=mark)
+    return Output(name, marked(text, transcript, by_character=by_character), mark=mark)

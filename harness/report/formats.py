@@ -1,16 +1,16 @@
-"""Numbers, names and untrusted text as they appear in the report."""
+"""Numbers, names and conditions as they appear in a report."""
 
 from __future__ import annotations
 
-import html
 import math
 
 from ...loaders.conditions import parse_condition
-from ..results.old import TEXT_CONDITION, Score
+from ..metrics.registry import metric_of
+from ..results.envelope import TEXT_CONDITION, Group, Loss, Score
 
 UNDEFINED = "–"
 MINUS = "−"
-_NARROW_SPACE = "\u202f"
+NARROW_SPACE = "\u202f"
 
 LANGUAGE_NAMES = {
     "ar": "Arabic",
@@ -26,18 +26,6 @@ LANGUAGE_NAMES = {
     "ru": "Russian",
     "zh": "Chinese",
 }
-
-
-def escape(text: str) -> str:
-    """`text` safe inside HTML and SVG, in elements and in quoted attributes.
-
-    Characters that XML forbids (controls other than tab and line ends) become U+FFFD.
-
-    >>> escape('<b>"')
-    '&lt;b&gt;&quot;'
-    """
-    clean = "".join(c if c >= " " or c in "\t\n\r" else "\ufffd" for c in text)
-    return html.escape(clean, quote=True)
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -61,7 +49,29 @@ def percent(value: float | None, digits: int = 1) -> str:
     '12.3 %'
     """
     text = number(None if value is None else 100 * value, digits)
-    return text if text == UNDEFINED else f"{text}{_NARROW_SPACE}%"
+    return text if text == UNDEFINED else f"{text}{NARROW_SPACE}%"
+
+
+def signed(value: float | None, digits: int = 1) -> str:
+    """A difference of ratios in percentage points, with its sign.
+
+    >>> signed(0.0734), signed(-0.01), signed(0.0), signed(None)
+    ('+7.3', '−1.0', '0.0', '–')
+    """
+    return _with_plus(number(None if value is None else 100 * value, digits))
+
+
+def signed_percent(value: float | None) -> str:
+    """A relative difference in percent, with its sign.
+
+    >>> signed_percent(0.889).replace(chr(0x202f), " ")
+    '+89 %'
+    """
+    return _with_plus(percent(value, 0))
+
+
+def _with_plus(text: str) -> str:
+    return f"+{text}" if text[0].isdigit() and any(c in "123456789" for c in text) else text
 
 
 def interval(score: Score | None, digits: int = 3, *, as_percent: bool = False) -> str:
@@ -76,13 +86,72 @@ def interval(score: Score | None, digits: int = 3, *, as_percent: bool = False) 
     return f"[{number(factor * score.low, digits)}, {number(factor * score.high, digits)}]"
 
 
+def points(loss: Loss | None) -> str:
+    """A loss of ratios in percentage points with its interval, as text."""
+    if loss is None:
+        return UNDEFINED
+    return f"{signed(loss.absolute.value)} {interval(loss.absolute, 1, as_percent=True)}".strip()
+
+
+def p_words(value: float | None) -> str:
+    """A p-value; small ones as a bound.
+
+    >>> p_words(0.00009), p_words(0.0312), p_words(None)
+    ('<0.001', '0.031', '–')
+    """
+    return "<0.001" if value is not None and value < 0.001 else number(value)
+
+
 def level(snr_db: float) -> str:
     """An SNR in dB.
 
     >>> level(-5.0).replace(chr(0x202f), " ")
     '−5 dB'
     """
-    return f"{snr_db:g}{_NARROW_SPACE}dB".replace("-", MINUS)
+    return f"{snr_db:g}{NARROW_SPACE}dB".replace("-", MINUS)
+
+
+def memory_words(megabytes: float | None) -> str:
+    """Memory in GB, small amounts in MB.
+
+    >>> memory_words(812.0), memory_words(6144.0)
+    ('812 MB', '6.1 GB')
+    """
+    if megabytes is None:
+        return UNDEFINED
+    return f"{number(megabytes / 1e3, 1)} GB" if megabytes >= 1e3 else f"{number(megabytes, 0)} MB"
+
+
+def energy_words(joules: float) -> str:
+    """Energy in the unit that suits it.
+
+    >>> energy_words(54321.0), energy_words(12.0)
+    ('54.3 kJ', '12.0 J')
+    """
+    for factor, unit in ((1e6, "MJ"), (1e3, "kJ")):
+        if joules >= factor:
+            return f"{number(joules / factor, 1)} {unit}"
+    return f"{number(joules, 1)} J"
+
+
+def parameter_words(parameters: int | None) -> str:
+    """A number of parameters.
+
+    >>> parameter_words(72_603_136), parameter_words(1_543_490_560), parameter_words(None)
+    ('73 M', '1.54 B', '–')
+    """
+    if parameters is None:
+        return UNDEFINED
+    return f"{number(parameters / 1e9, 2)} B" if parameters >= 1e9 else f"{number(parameters / 1e6, 0)} M"
+
+
+def metric_name(metric: str) -> str:
+    """A metric as it is written.
+
+    >>> metric_name("ndcg_at_10"), metric_name("wer")
+    ('nDCG@10', 'WER')
+    """
+    return metric_of(metric).label
 
 
 def language_name(code: str) -> str:
@@ -90,44 +159,66 @@ def language_name(code: str) -> str:
     return LANGUAGE_NAMES.get(code, code)
 
 
+def in_room(condition: str) -> bool:
+    """Whether a condition is reverberant."""
+    return condition != TEXT_CONDITION and parse_condition(condition).reverb
+
+
+def snr_of(condition: str) -> float | None:
+    """The SNR of a condition in dB, None without added noise."""
+    return None if condition == TEXT_CONDITION else parse_condition(condition).snr_db
+
+
 def condition_words(condition: str) -> str:
     """What a condition means.
 
     >>> condition_words("reverb_snr_-5").replace(chr(0x202f), " ")
-    'room, noise at −5 dB'
+    'reverberation, noise at −5 dB'
     """
     if condition == TEXT_CONDITION:
         return "typed query"
-    parsed = parse_condition(condition)
-    if parsed.snr_db is None:
-        return "room, no noise" if parsed.reverb else "no noise, no room"
-    return f"{'room, noise' if parsed.reverb else 'noise'} at {level(parsed.snr_db)}"
+    snr = snr_of(condition)
+    if snr is None:
+        return "reverberation, no noise" if in_room(condition) else "no noise, no reverberation"
+    return f"{'reverberation, noise' if in_room(condition) else 'noise'} at {level(snr)}"
+
+
+def where_words(condition: str) -> str:
+    """A spoken condition as it reads in a sentence.
+
+    >>> where_words("reverb"), where_words("snr_5").replace(chr(0x202f), " ")
+    ('with reverberation', 'at 5 dB SNR')
+    """
+    snr = snr_of(condition)
+    if snr is None:
+        return "with reverberation" if in_room(condition) else "without noise"
+    return f"at {level(snr)} SNR{' with reverberation' if in_room(condition) else ''}"
 
 
 def condition_mark(condition: str) -> str:
-    """The shortest label of a condition, for points in a chart: the SNR in dB, R for a room.
+    """The shortest label of a condition, for points in a chart: the SNR in dB, R for reverberation.
 
     >>> condition_mark("clean"), condition_mark("snr_-5"), condition_mark("reverb"), condition_mark("reverb_low_noise")
     ('clean', '−5', 'R', 'R 20')
     """
     if condition == TEXT_CONDITION:
         return "typed"
-    parsed = parse_condition(condition)
-    if parsed.snr_db is None:
-        return "R" if parsed.reverb else "clean"
-    return f"{'R ' if parsed.reverb else ''}{parsed.snr_db:g}".replace("-", MINUS)
+    snr = snr_of(condition)
+    if snr is None:
+        return "R" if in_room(condition) else "clean"
+    return f"{'R ' if in_room(condition) else ''}{snr:g}".replace("-", MINUS)
 
 
-def severity(condition: str) -> tuple[int, float]:
-    """Sort key, mildest first: text, clean, noise by falling SNR, then the same in a room.
+def severity(condition: str) -> tuple[int, float, str]:
+    """Sort key, mildest first: text, clean, noise by falling SNR, then the same with reverberation.
 
     >>> sorted(["reverb", "snr_-5", "clean", "low_noise", "text"], key=severity)
     ['text', 'clean', 'low_noise', 'snr_-5', 'reverb']
     """
     if condition == TEXT_CONDITION:
-        return 0, -math.inf
-    parsed = parse_condition(condition)
-    return (2 if parsed.reverb else 1), (-math.inf if parsed.snr_db is None else -parsed.snr_db)
+        return 0, -math.inf, condition
+    snr = snr_of(condition)
+    return (2 if in_room(condition) else 1), (-math.inf if snr is None else -snr), condition
 
 
 def plural(n: int, noun: str) -> str:
@@ -139,3 +230,33 @@ def plural(n: int, noun: str) -> str:
     if n == 1:
         return f"1 {noun}"
     return f"{n} {noun[:-1]}ies" if noun.endswith("y") else f"{n} {noun}s"
+
+
+_MEASURES = {"rt60_s": ("RT60", "s", 2), "drr_db": ("DRR", "dB", 1), "snr_db": ("SNR", "dB", 1)}
+
+
+def measure_of(column: str) -> tuple[str, str, int]:
+    """Name, unit and decimals of a binned column; of a source's own values too.
+
+    >>> measure_of("source_rt60_s"), measure_of("noise_family")
+    (('RT60', 's', 2), ('Noise family', '', 2))
+    """
+    plain = column.removeprefix("source_")
+    return _MEASURES.get(plain, (plain.replace("_", " ").capitalize(), "", 2))
+
+
+def group_words(group: Group, column: str) -> str:
+    """The label of a group, of a bin its range.
+
+    >>> group_words(Group(label="x", high=0.27545, n=3, clusters=3), "rt60_s").replace(chr(0x202f), " ")
+    'up to 0.28 s'
+    """
+    _, unit, digits = measure_of(column)
+    tail = f"{NARROW_SPACE}{unit}" if unit else ""
+    if group.low is None and group.high is None:
+        return group.label or "not known"
+    if group.low is None:
+        return f"up to {number(group.high, digits)}{tail}"
+    if group.high is None:
+        return f"over {number(group.low, digits)}{tail}"
+    return f"{number(group.low, digits)} to {number(group.high, digits)}{tail}"

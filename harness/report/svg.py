@@ -6,15 +6,23 @@ drawing serves light, dark and paper. Coordinates are in user units of about one
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .formats import escape
-
-SERIES_COLOURS = 6
+SERIES_COLORS = 6
 SHAPES = ("circle", "square", "triangle", "diamond", "wedge", "pentagon", "cross")
 """More shapes than colors and no common factor, so that a pair repeats only after 42 systems."""
+
+
+def escape(text: str) -> str:
+    """`text` safe inside SVG, in elements and in quoted attributes; characters that XML forbids become U+FFFD.
+
+    >>> escape('<b>"')
+    '&lt;b&gt;&quot;'
+    """
+    return html.escape("".join(c if c >= " " or c in "\t\n\r" else "\ufffd" for c in text), quote=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,23 @@ def ticks(high: float, most: int = 6) -> list[float]:
     return [round(i * step, 10) for i in range(math.ceil(high / step - 1e-9) + 1)]
 
 
+def decades(values: Sequence[float]) -> tuple[float, float, list[float]]:
+    """The ends of a logarithmic axis and its marks: round numbers, three at least, the ends among them.
+
+    >>> decades([3.0, 40.0])
+    (2.0, 50.0, [2.0, 5.0, 10.0, 20.0, 50.0])
+    """
+    first, last = math.floor(math.log10(min(values))) - 1, math.ceil(math.log10(max(values))) + 1
+    marks = [round(factor * 10.0**power, 10 - power) for power in range(first, last + 1) for factor in (1, 2, 5)]
+    start = max(i for i, mark in enumerate(marks) if mark < min(values))
+    stop = min(i for i, mark in enumerate(marks) if mark > max(values))
+    shown = marks[start : stop + 1]
+    # Over many decades powers of ten suffice.
+    most = 8
+    spaced = shown if len(shown) <= most else [m for m in shown if math.log10(m).is_integer() or m in (shown[0],)]
+    return shown[0], shown[-1], spaced
+
+
 def text_width(text: str, size: float = 11) -> float:
     """A generous estimate of the width of `text` in a sans-serif font of this size.
 
@@ -118,7 +143,7 @@ def shorten_middle(text: str, width: float, size: float = 11) -> str:
 
 def series_class(index: int) -> str:
     """The color class of a system."""
-    return f"s{index % SERIES_COLOURS}"
+    return f"s{index % SERIES_COLORS}"
 
 
 def marker(index: int, x: float, y: float, *, hollow: bool = False, title: str = "", radius: float = 4.2) -> str:
@@ -191,6 +216,23 @@ def vertical_axis(scale: Scale, marks: Sequence[float], left: float, right: floa
     place = f'transform="rotate(-90 12 {coordinate(middle)})"'
     parts.append(label(12, middle, title, "axis-title", "middle", extra=place))
     return "".join(parts)
+
+
+def round_marks(low: float, high: float) -> list[float]:
+    """Round numbers inside a range, five or so.
+
+    >>> round_marks(0.1, 1.2), round_marks(-9.3, 0.4)
+    ([0.2, 0.4, 0.6, 0.8, 1.0, 1.2], [-8.0, -6.0, -4.0, -2.0, 0.0])
+    """
+    step = ticks(high - low)[1]
+    first = math.ceil(low / step - 1e-9)
+    return [round(k * step, 10) + 0.0 for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def whisker(x: float, low: float, high: float, css: str) -> str:
+    """An interval as a vertical bar with ends; coordinates."""
+    css = f"whisker {css}"
+    return line(x, low, x, high, css) + line(x - 3, low, x + 3, low, css) + line(x - 3, high, x + 3, high, css)
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -4,24 +4,58 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..results.old import SystemInfo
-from .data import Section, component_name
-from .formats import escape, plural
+from ..results.envelope import SystemInfo
+from .formats import parameter_words
+from .sections import Section
 
 Spec = Mapping[str, Any]
 """The JSON of a component."""
 
-KINDS = {"cascade": "cascade", "end-to-end": "end-to-end", "run": "ready ranking"}
-_ROLES = (
-    ("front_end", "Front end"),
-    ("transcriber", "Transcriber"),
-    ("encoder", "Encoder of sound and text"),
-    ("retriever", "Retriever"),
-)
-_FUSIONS = {"rrf": "by reciprocal rank", "score": "by score"}
+KINDS = {
+    "cascade": "cascade",
+    "end-to-end": "end-to-end",
+    "run": "precomputed run",
+    "transcriber": "transcriber",
+    "answerer": "answerer",
+}
+ROLES = {
+    "front_end": "Front end",
+    "transcriber": "Transcriber",
+    "rewriter": "Rewriter",
+    "encoder": "Encoder of audio and text",
+    "retriever": "Retriever",
+    "answerer": "Answerer",
+}
 _REVISION_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A component as a card shows it."""
+
+    name: str
+    origin: Sequence[tuple[str, str, str]]
+    settings: Sequence[tuple[str, str]]
+    parts: Sequence[Component]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A system; `places` are the sections that it is in, where another system has the same name."""
+
+    name: str
+    kind: str
+    places: str
+    components: Sequence[tuple[str, Component]]
+    settings: Sequence[tuple[str, str]]
+
+
+def component_name(spec: Spec | None) -> str:
+    """The short name in a component's JSON; "" without one."""
+    return "" if spec is None else str(spec.get("name") or spec.get("model") or spec.get("backend") or "")
 
 
 def is_component(value: object) -> bool:
@@ -40,7 +74,7 @@ def parts_of(spec: Spec) -> list[Spec]:
     return found
 
 
-def plain_settings(spec: Spec) -> dict[str, Any]:
+def _plain_settings(spec: Spec) -> dict[str, Any]:
     """The settings that are not components."""
     return {
         name: value
@@ -59,7 +93,7 @@ def described(spec: Spec) -> str:
     """
     parts = parts_of(spec)
     if not parts:
-        return component_name(dict(spec))
+        return component_name(spec)
     inner = [f"({described(part)})" if parts_of(part) else described(part) for part in parts]
     if len(parts) == 1:
         return f"{_own_name(spec)} over {inner[0]}"
@@ -71,92 +105,73 @@ def _own_name(spec: Spec) -> str:
     backend, model = str(spec.get("backend", "")), str(spec.get("model", ""))
     if backend == "rerank":
         return f"reranker {model.rpartition('/')[2]}".strip()
-    return backend or component_name(dict(spec))
+    return backend or component_name(spec)
 
 
-def system_cards(sections: Sequence[Section]) -> str:
+def system_cards(sections: Sequence[Section]) -> list[Card]:
     """A card for each distinct system, in the order of the report."""
     seen: dict[str, list[tuple[Section, SystemInfo]]] = {}
     for section in sections:
         for system in section.systems:
             info = system.info
             # How a language's words are treated does not make another system.
-            content = info.model_copy(update={"script_folding": "", "normalizer": "", "normalizer_version": ""})
-            key = json.dumps(content.model_dump(mode="json"), sort_keys=True)
-            seen.setdefault(key, []).append((section, info))
+            content = {"name": info.name, "kind": info.kind, "components": info.components}
+            seen.setdefault(json.dumps(content, sort_keys=True), []).append((section, info))
     names = [where[0][1].name for where in seen.values()]
-    cards = [_card(where, apart=names.count(where[0][1].name) > 1) for where in seen.values()]
-    return f'<div class="cards">{"".join(cards)}</div>'
+    return [_card(where, apart=names.count(where[0][1].name) > 1) for where in seen.values()]
 
 
-def _card(where: Sequence[tuple[Section, SystemInfo]], *, apart: bool) -> str:
-    """`where` lists the sections that the system is in; `apart`: another system has the same name."""
+def _card(where: Sequence[tuple[Section, SystemInfo]], *, apart: bool) -> Card:
     info = where[0][1]
-    places = f" in {escape(', '.join(dict.fromkeys(section.title for section, _ in where)))}" if apart else ""
-    rows = [
-        f'<li><span class="role">{words}</span>{component_html(spec)}</li>'
-        for role, words in _ROLES
-        if (spec := getattr(info, role)) is not None
+    places = ", ".join(dict.fromkeys(section.title for section, _ in where)) if apart else ""
+    components = [(ROLES.get(role, role), component(info.components[role])) for role in _roles(info)]
+    kind = KINDS[info.kind] + (", text only" if info.reference else "")
+    return Card(info.name, kind, places, components, _settings(where))
+
+
+def _roles(info: SystemInfo) -> list[str]:
+    known = [role for role in ROLES if role in info.components]
+    return known + [role for role in info.components if role not in ROLES]
+
+
+def _settings(where: Sequence[tuple[Section, SystemInfo]]) -> list[tuple[str, str]]:
+    """What else decides the output, by section where that differs."""
+    found: dict[str, dict[str, str]] = {}
+    for section, info in where:
+        own = {name: value for name, value in info.settings.items() if value not in (None, "", False, [], {})}
+        if info.normalizer:
+            own["normalizer"] = f"{info.normalizer} {info.normalizer_version}"
+        if info.parameters is not None:
+            own["parameters"] = parameter_words(info.parameters)
+        for name, value in own.items():
+            found.setdefault(name, {})[section.title] = shown(value)
+    return [
+        (
+            name.replace("_", " "),
+            next(iter(values.values()))
+            if len(set(values.values())) == 1
+            else ", ".join(f"{value} ({title})" for title, value in values.items()),
+        )
+        for name, values in found.items()
     ]
-    return (
-        f'<article class="card"><h3>{escape(info.name)} <small>{KINDS[info.kind]}{places}</small></h3>'
-        f'<ul class="tree">{"".join(rows)}</ul><p class="note">{" ".join(_search(info) + _words(where))}</p></article>'
-    )
 
 
-def _search(info: SystemInfo) -> list[str]:
-    """How it searches, in sentences."""
-    said = []
-    if info.n_best > 1:
-        fusion = _FUSIONS.get(info.n_best_fusion, info.n_best_fusion)
-        said.append(f"It searches with each of the {info.n_best} best transcripts and fuses their rankings {fusion}.")
-    elif info.transcriber is not None:
-        said.append("It searches with the best transcript.")
-    if info.depth:
-        said.append(f"It retrieves {plural(info.depth, 'document')}.")
-    return [escape(sentence) for sentence in said]
-
-
-def _words(where: Sequence[tuple[Section, SystemInfo]]) -> list[str]:
-    """How its words are treated before search and before errors are counted, by language where that differs."""
-    said = []
-    worded = [(section.title, info) for section, info in where if info.transcriber is not None and info.normalizer]
-    for what, values in (
-        ("Script folding", [(title, info.script_folding) for title, info in worded]),
-        ("Normalizer", [(title, f"{info.normalizer} {info.normalizer_version}") for title, info in worded]),
-    ):
-        distinct = set(dict(values).values())
-        if len(distinct) == 1:
-            said.append(f"{what}: {distinct.pop()}.")
-        elif distinct:
-            said.append(f"{what}: {', '.join(f'{value} ({title})' for title, value in values)}.")
-    return [escape(sentence) for sentence in said]
-
-
-def component_html(spec: Spec) -> str:
+def component(spec: Spec) -> Component:
     """A component with its weights, its settings and its parts."""
     parts = parts_of(spec)
-    name = described(spec) if parts else component_name(dict(spec))
-    origin = [f"engine {escape(str(spec.get('backend', '')))}"] if spec.get("backend") else []
+    own = component_name(spec)
     model, revision = str(spec.get("model") or ""), str(spec.get("revision") or "")
-    if model and model != component_name(dict(spec)):
-        origin.append(f"weights {escape(model)}")
+    origin = [("engine", str(spec["backend"]), "")] if spec.get("backend") else []
+    if model and model != own:
+        origin.append(("weights", model, ""))
     if revision:
-        shown = revision if len(revision) <= _REVISION_SHOWN else f"{revision[:_REVISION_SHOWN]}…"
-        origin.append(f'revision <span title="{escape(revision)}">{escape(shown)}</span>')
-    settings = "".join(
-        f"<div><dt>{escape(key)}</dt><dd>{escape(_shown(value))}</dd></div>"
-        for key, value in plain_settings(spec).items()
-    )
-    below = "".join(f"<li>{component_html(part)}</li>" for part in parts)
-    return (
-        f"<b>{escape(name)}</b> <small>{', '.join(origin)}</small>"
-        + (f'<dl class="settings">{settings}</dl>' if settings else "")
-        + (f"<ul>{below}</ul>" if below else "")
-    )
+        short = revision if len(revision) <= _REVISION_SHOWN else f"{revision[:_REVISION_SHOWN]}…"
+        origin.append(("revision", short, revision))
+    settings = [(key, shown(value)) for key, value in _plain_settings(spec).items()]
+    return Component(described(spec) if parts else own, origin, settings, [component(part) for part in parts])
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """A setting as it reads best: a text with its outer blanks visible, anything else as JSON."""
     if isinstance(value, str) and value and value == value.strip():
         return value

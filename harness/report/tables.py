@@ -1,158 +1,247 @@
-"""The tables of the report: scores and losses, breakdowns."""
+"""Tables as values, which templates and terminals print, and the cells that all tasks have."""
 
 from __future__ import annotations
 
-import math
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..results.old import MAIN_METRIC, TEXT_CONDITION, Failures, Loss, Score
-from . import svg
-from .breakdown import Breakdown
-from .data import Run, Section, System
-from .formats import UNDEFINED, condition_words, escape, interval, number, percent, plural
+from ..results.envelope import Loss, Score
+from .formats import (
+    NARROW_SPACE,
+    UNDEFINED,
+    condition_words,
+    interval,
+    number,
+    p_words,
+    percent,
+    plural,
+    signed,
+    signed_percent,
+)
+from .sections import Run, Section, System
 
-FAILURE_WORDS = {
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+SIGNIFICANT = 0.05
+MOST_COLUMNS = 110
+"""Of a terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value, with what stands small beneath it and beside it."""
+
+    text: str | Markup
+    below: tuple[str, ...] = ()
+    beside: str = ""
+    css: str = ""
+    title: str = ""
+    is_text: bool = False
+
+
+NONE = Cell(UNDEFINED, css="none")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a row or a group: a system's marker (or None), a name, and a small text."""
+
+    name: str
+    small: str = ""
+    mark: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row; `css` "typed" sets it apart from the others."""
+
+    head: Head
+    cells: Sequence[Cell]
+    css: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that belong together, under a head of their own if there is one."""
+
+    rows: Sequence[Row]
+    head: Head | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table in a scrolling region. `columns` are names with what stands small beneath, `first` is over the heads."""
+
+    title: str
+    first: str
+    columns: Sequence[tuple[str, str]]
+    groups: Sequence[Rows]
+    caption: str = ""
+    css: str = "bins"
+    box: str = ""
+    note: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.groups) and bool(self.columns)
+
+
+def named(system: System, small: str = "") -> Head:
+    """A system with its marker."""
+    return Head(system.name, small, system.index)
+
+
+def conditioned(condition: str, small: str = "") -> Head:
+    """A condition with what it means."""
+    return Head(condition, small or condition_words(condition))
+
+
+def value_cell(value: float | None, digits: int = 3, css: str = "", below: str = "") -> Cell:
+    """A number."""
+    return Cell(number(value, digits), (below,) if below else (), css=css) if value is not None else NONE
+
+
+def score_cell(score: Score | None, css: str = "", digits: int = 3) -> Cell:
+    """A score between 0 and 1 with its interval."""
+    if score is None or score.value is None:
+        return NONE
+    return Cell(number(score.value, digits), _nonempty(interval(score, digits)), css=css)
+
+
+def rate_cell(score: Score | None, css: str = "", *, below: str = "") -> Cell:
+    """A rate in percent with its interval, and `below` behind it."""
+    if score is None or score.value is None:
+        return NONE
+    shown = " · ".join(filter(None, (interval(score, 1, as_percent=True), below)))
+    return Cell(percent(score.value), _nonempty(shown), css=css)
+
+
+def loss_cell(loss: Loss | None) -> Cell:
+    """A loss of a score, beside it the relative one."""
+    if loss is None:
+        return NONE
+    relative = "" if loss.relative.value is None else percent(loss.relative.value)
+    return Cell(number(loss.absolute.value), _nonempty(interval(loss.absolute)), beside=relative)
+
+
+def points_cell(score: Score | None, css: str = "", *, p_value: float | None = None, more: str = "") -> Cell:
+    """A difference of rates in percentage points, with its interval; bold where p is below 0.05 if that is given."""
+    if score is None or score.value is None:
+        return NONE
+    clear = p_value is not None and p_value < SIGNIFICANT
+    below = (interval(score, 1, as_percent=True), f"p {p_words(p_value)}" if p_value is not None else "", more)
+    return Cell(signed(score.value), _nonempty(*below), css="main" if clear else css)
+
+
+def relative_cell(loss: Loss | None) -> Cell:
+    """The relative part of a loss, with its sign."""
+    if loss is None or loss.relative.value is None:
+        return NONE
+    return Cell(signed_percent(loss.relative.value), _nonempty(interval(loss.relative, 0, as_percent=True)))
+
+
+def p_cell(value: float | None, below: str = "") -> Cell:
+    """A p-value."""
+    return Cell(p_words(value), _nonempty(below))
+
+
+def _nonempty(*texts: str) -> tuple[str, ...]:
+    return tuple(text for text in texts if text)
+
+
+FAILURE_WORDS: Mapping[str, str] = {
+    "failed": "failed",
     "undecodable": "not decoded",
     "loops": "loop",
     "truncated": "truncated",
     "empty": "empty",
-    "hallucinations": "words on silence",
+    "hallucinations": "text on silence",
     "missing": "found nothing",
     "no_relevant": "without relevant document",
+    "audio_truncated": "audio cut",
+    "missing_audio": "without audio",
 }
-"""Failure counts in the order shown, in words. Hits without judgment are no failure of the system."""
+"""Failure counts in the order shown, in words; other counts (documents without judgment) are no failures."""
 
 
-def swatch(system: System) -> str:
-    """The system's marker as a small picture."""
-    drawing = svg.marker(system.index, 7, 7)
-    return f'<svg class="swatch" viewBox="0 0 14 14" aria-hidden="true">{drawing}</svg>'
+def failure_words(failures: Mapping[str, int], n: int = 0) -> str:
+    """The counts that are not 0, with their share of `n` where that is given; "" if all are.
 
-
-def scrollable(table: str, name: str, css: str = "") -> str:
-    """A table in its own scrolling region, reachable by keyboard."""
-    return f'<div class="scroll {css}" role="region" tabindex="0" aria-label="{escape(name)}">{table}</div>'
-
-
-def breakable(name: str) -> str:
-    """A name that may wrap behind its underscores."""
-    return escape(name).replace("_", "_<wbr>")
-
-
-def score_table(section: Section) -> str:
-    """Systems × conditions: main metric, losses, error rates, the other ranking metrics, failures."""
-    error = section.error_metric.upper()
-    head = (
-        '<thead><tr><th scope="col">Condition</th><th scope="col" class="num">n</th>'
-        '<th scope="col" class="num">nDCG@10<small>95 % interval</small></th>'
-        '<th scope="col" class="num">Loss against text<small>absolute, relative</small></th>'
-        '<th scope="col" class="num">Loss against clean<small>absolute, relative</small></th>'
-        f'<th scope="col" class="num">{error}, corpus<small>95 % interval</small></th>'
-        f'<th scope="col" class="num">{error}, macro<small>mean of queries</small></th>'
-        '<th scope="col" class="num">MRR@10</th><th scope="col" class="num">Recall@10</th>'
-        '<th scope="col">Failures<small>queries</small></th></tr></thead>'
-    )
-    bodies = []
-    for system in section.systems:
-        name = f"{swatch(system)}{escape(system.name)}"
-        rows = [f'<tr class="group"><th scope="rowgroup" colspan="10"><span>{name}</span></th></tr>']
-        rows.extend(_score_row(section, run) for run in system.shown)
-        bodies.append(f"<tbody>{''.join(rows)}</tbody>")
-    caption = f"<caption>Scores by system and condition, {escape(section.title)}</caption>"
-    table = f'<table class="scores">{caption}{head}{"".join(bodies)}</table>'
-    return scrollable(table, f"Scores, {section.title}", "long")
-
-
-def _score_row(section: Section, run: Run) -> str:
-    typed = run.condition == TEXT_CONDITION
-    error = section.error_metric
-    cells = [
-        f'<th scope="row">{breakable(run.condition)}<small>{_words(run)}</small></th>',
-        f'<td class="num">{run.result.data.n}</td>',
-        _score_cell(run.score(MAIN_METRIC), "main"),
-        _not_applicable() if typed else _loss_cell(run.loss("text")),
-        _not_applicable() if typed or run.condition == "clean" else _loss_cell(run.loss("clean")),
-        _not_applicable() if typed else _rate_cell(run.score(error), bounds=True),
-        _not_applicable() if typed else _rate_cell(run.score(f"{error}_macro"), bounds=False),
-        f'<td class="num">{_value(run.score("mrr_at_10"))}</td>',
-        f'<td class="num">{_value(run.score("recall_at_10"))}</td>',
-        f'<td class="failures">{failure_words(run.result.failures)}</td>',
-    ]
-    opening = '<tr class="typed">' if typed else "<tr>"
-    return f"{opening}{''.join(cells)}</tr>"
-
-
-def _words(run: Run) -> str:
-    words = condition_words(run.condition)
-    return f"{words}: upper bound" if run.condition == TEXT_CONDITION else words
-
-
-def _value(score: Score | None) -> str:
-    return number(None if score is None else score.value)
-
-
-def _not_applicable() -> str:
-    return f'<td class="num none">{UNDEFINED}</td>'
-
-
-def _score_cell(score: Score | None, css: str) -> str:
-    bounds = interval(score)
-    return f'<td class="num {css}">{_value(score)}{f"<small>{bounds}</small>" if bounds else ""}</td>'
-
-
-def _rate_cell(score: Score | None, *, bounds: bool) -> str:
-    shown = interval(score, 1, as_percent=True) if bounds else ""
-    value = percent(None if score is None else score.value)
-    return f'<td class="num">{value}{f"<small>{shown}</small>" if shown else ""}</td>'
-
-
-def _loss_cell(loss: Loss | None) -> str:
-    if loss is None:
-        return _not_applicable()
-    relative, bounds = loss.relative.value, interval(loss.absolute)
-    beside = "" if relative is None else f' <span class="relative">{percent(relative)}</span>'
-    return f'<td class="num">{number(loss.absolute.value)}{beside}{f"<small>{bounds}</small>" if bounds else ""}</td>'
-
-
-def failure_words(failures: Failures) -> str:
-    """The counts that are not 0, in words; "0" if all are.
-
-    >>> failure_words(Failures(undecodable=1, loops=2, truncated=0, empty=0, hallucinations=0, missing=0,
-    ...                        no_relevant=0, unjudged=0))
-    '1 not decoded, 2 loops'
+    >>> failure_words({"undecodable": 1, "loops": 2}), failure_words({"empty": 0})
+    ('1 not decoded, 2 loops', '')
     """
     parts = []
     for field, words in FAILURE_WORDS.items():
-        count = int(getattr(failures, field))
-        if count:
-            parts.append(plural(count, words) if words == "loop" else f"{count} {words}")
-    return ", ".join(parts) or "0"
+        if count := failures.get(field, 0):
+            share = f" ({percent(count / n)})" if n else ""
+            parts.append((plural(count, words) if words == "loop" else f"{count} {words}") + share)
+    return ", ".join(parts)
 
 
-def breakdown_table(section: Section, breakdown: Breakdown) -> str:
-    """One bin after another, the systems in each."""
-    error = section.error_metric.upper()
-    head = (
-        '<thead><tr><th scope="col">System</th><th scope="col" class="num">n</th>'
-        '<th scope="col" class="num">nDCG@10</th><th scope="col" class="num">Loss<small>against text</small></th>'
-        f'<th scope="col" class="num">{error}<small>corpus</small></th></tr></thead>'
-    )
-    bodies = []
-    marks = {system.name: swatch(system) for system in section.systems}
-    for name, cells in breakdown.bins:
-        rows = [f'<tr class="group"><th scope="rowgroup" colspan="5"><span>{escape(name)}</span></th></tr>']
-        for cell in cells:
-            bounds = interval(cell.loss)
-            loss = number(None if cell.loss is None else cell.loss.value)
-            rows.append(
-                f'<tr><th scope="row">{marks[cell.system]}{escape(cell.system)}</th><td class="num">{cell.n}</td>'
-                f'<td class="num main">{number(cell.value)}</td>'
-                f'<td class="num">{loss} <span class="relative">{bounds}</span></td>'
-                f'<td class="num">{percent(None if math.isnan(cell.error_rate) else cell.error_rate)}</td></tr>'
-            )
-        bodies.append(f"<tbody>{''.join(rows)}</tbody>")
-    table = f'<table class="bins"><caption>{escape(breakdown.title)}</caption>{head}{"".join(bodies)}</table>'
-    pooled = ", ".join(breakdown.conditions)
-    note = f"Pooled over {escape(pooled)}; n is the number of queries, intervals resample whole queries."
-    if breakdown.left_out:
-        note += f" Left out for too few queries: {escape(', '.join(breakdown.left_out))}."
-    return f'{scrollable(table, f"{breakdown.title}, {section.title}")}<p class="note">{note}</p>'
+def by_system(section: Section, row: Sequence[tuple[System, Row]]) -> list[Rows]:
+    """Rows grouped under their systems, in the section's order."""
+    found = [(system, [one for own, one in row if own is system]) for system in section.systems]
+    return [Rows(rows, named(system)) for system, rows in found if rows]
+
+
+def runs_of(section: Section, *, without: str = "") -> list[tuple[System, Run]]:
+    """Every spoken run with its system, those under the condition `without` left out."""
+    return [(system, run) for system in section.systems for run in system.runs if run.condition != without]
+
+
+# Terminal
+
+
+def display_width(text: str) -> int:
+    """Columns that `text` takes in a terminal: two for wide characters, none for combining and formatting ones.
+
+    >>> display_width("nDCG"), display_width("中文"), display_width("e\\u0301")
+    (4, 4, 1)
+    """
+    width = 0
+    for c in text:
+        if unicodedata.combining(c) or unicodedata.category(c) in ("Mn", "Me", "Cf", "Cc"):
+            continue
+        width += 2 if unicodedata.east_asian_width(c) in "WF" else 1
+    return width
+
+
+def clip(text: str, columns: int) -> str:
+    """`text` in at most `columns`, cut with an ellipsis.
+
+    >>> clip("中文检索", 5)
+    '中文…'
+    """
+    if display_width(text) <= columns:
+        return text
+    while text and display_width(text) > columns - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+def printable(text: str) -> str:
+    """`text` without control characters, which a terminal would obey."""
+    return "".join(c if unicodedata.category(c) not in ("Cc", "Cf") else "\ufffd" for c in text)
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str] | str], most: int = MOST_COLUMNS) -> str:
+    """A table as plain text of at most `most` columns, numbers to the right; a row that is one text is a heading.
+
+    The first column gives way where a line would be too long.
+    """
+    cells = [[printable(cell.replace(NARROW_SPACE, " ")) for cell in row] for row in rows if not isinstance(row, str)]
+    widths = [max(display_width(row[k]) for row in (head, *cells)) for k in range(len(head))]
+    widths[0] = max(8, min(widths[0], most - 2 - sum(widths[1:]) - 2 * (len(head) - 1)))
+    lines = [_line(head, widths), "  " + "─" * (sum(widths) + 2 * (len(widths) - 1))]
+    shown = iter(cells)
+    lines += [clip(printable(row), most) if isinstance(row, str) else _line(next(shown), widths) for row in rows]
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first = clip(cells[0], widths[0])
+    parts = [first + " " * (widths[0] - display_width(first))]
+    parts.extend(" " * (width - display_width(cell)) + cell for cell, width in zip(cells[1:], widths[1:], strict=True))
+    return "  " + "  ".join(parts)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..results.old import Timing
-from .data import Section, System
-from .formats import UNDEFINED, condition_words, escape, number, percent
-from .tables import breakable, scrollable, swatch
+from ..results.envelope import Timing
+from .formats import UNDEFINED, energy_words, memory_words, number, percent
+from .sections import Section, System
+from .tables import NONE, Cell, Head, Row, Rows, Table, conditioned, named
 
 _Shown = Callable[[System], str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    """A column, and what it means (HTML)."""
+class Column:
+    """A column of a table on time, and what it means."""
 
     name: str
     unit: str
@@ -23,23 +23,31 @@ class _Column:
     meaning: str
 
 
-def _timings(system: System) -> list[Timing]:
-    return [run.result.timing for run in system.runs]
+@dataclass(frozen=True, slots=True)
+class TimingTable:
+    """A table with the meanings of the columns that it has."""
+
+    table: Table
+    columns: Sequence[Column]
 
 
-def _sum(field: str, digits: int = 1) -> _Shown:
+def _values(system: System, get: Callable[[Timing], float | None]) -> list[float]:
+    return [float(value) for run in system.runs if (value := get(run.result.timing)) is not None]
+
+
+def _sum(get: Callable[[Timing], float | None], digits: int = 1) -> _Shown:
     def shown(system: System) -> str:
-        known = [value for t in _timings(system) if (value := getattr(t, field)) is not None]
+        known = _values(system, get)
         return number(sum(known), digits) if known else UNDEFINED
 
     return shown
 
 
-def _range(field: str, show: Callable[[float], str]) -> _Shown:
+def _range(get: Callable[[Timing], float | None], show: Callable[[float], str]) -> _Shown:
     """One value where all runs agree, else the lowest and the highest."""
 
     def shown(system: System) -> str:
-        known = [float(value) for t in _timings(system) if (value := getattr(t, field)) is not None]
+        known = _values(system, get)
         if not known:
             return UNDEFINED
         low, high = show(min(known)), show(max(known))
@@ -48,149 +56,135 @@ def _range(field: str, show: Callable[[float], str]) -> _Shown:
     return shown
 
 
-def _most(field: str, show: Callable[[float], str]) -> _Shown:
+def _most(get: Callable[[Timing], float | None], show: Callable[[float], str]) -> _Shown:
     def shown(system: System) -> str:
-        known = [float(value) for t in _timings(system) if (value := getattr(t, field)) is not None]
+        known = _values(system, get)
         return show(max(known)) if known else UNDEFINED
 
     return shown
 
 
-def _rtfx(system: System) -> str:
-    return number(system.rtfx, 1)
-
-
-def _energy(joules: float) -> str:
-    """Energy in the unit that suits it.
-
-    >>> _energy(54321.0), _energy(12.0)
-    ('54.3 kJ', '12.0 J')
-    """
-    for factor, unit in ((1e6, "MJ"), (1e3, "kJ")):
-        if joules >= factor:
-            return f"{number(joules / factor, 1)} {unit}"
-    return f"{number(joules, 1)} J"
-
-
-def memory_words(megabytes: float) -> str:
-    """Memory in GB, small amounts in MB.
-
-    >>> memory_words(812.0), memory_words(6144.0)
-    ('812 MB', '6.1 GB')
-    """
-    return f"{number(megabytes / 1e3, 1)} GB" if megabytes >= 1e3 else f"{number(megabytes, 0)} MB"
+def _stage(name: str) -> Callable[[Timing], float | None]:
+    return lambda timing: timing.stages.get(name)
 
 
 _TIME = (
-    _Column("Sound", "s", _sum("audio_s"), "What was heard, over all spoken conditions."),
-    _Column("Front end", "s", _sum("front_end_s"), "Dereverberation or denoising before recognition."),
-    _Column(
-        "Hearing", "s", _sum("transcribe_s"), "The transcriber, or the encoder of an end-to-end system, on the sound."
+    Column("Audio", "s", _sum(lambda t: t.audio_s), "Length of all clips, over all conditions."),
+    Column("Front end", "s", _sum(_stage("front_end")), "Dereverberation or denoising before the model."),
+    Column("Transcription", "s", _sum(_stage("transcribe")), "The transcriber on the audio."),
+    Column("Encoding", "s", _sum(_stage("encode")), "The encoder of an end-to-end system on the audio."),
+    Column("Answering", "s", _sum(_stage("answer")), "The answerer on all prompts."),
+    Column(
+        "RTFx", "audio / time", lambda s: number(s.rtfx, 1), "Seconds of audio per second of the stages that take audio."
     ),
-    _Column("RTFx", "sound / time", _rtfx, "Seconds of sound per second of front end and hearing: higher is faster."),
-    _Column("Indexing", "s", _most("index_s", lambda s: number(s, 2)), "Preparing the corpora, once per retriever."),
-    _Column("Search", "s", _sum("search_s", 2), "Ranking each distinct text (or sound), a composite's parts included."),
-    _Column(
+    Column(
+        "Indexing", "s", _most(_stage("index"), lambda s: number(s, 2)), "Preparing the corpora, once per retriever."
+    ),
+    Column("Search", "s", _sum(_stage("search"), 2), "Ranking each distinct query, the parts of a composite included."),
+    Column(
         "Waiting",
         "share",
-        _range("waiting_share", percent),
-        "The part of the listening time in which the model waited for sound to be read and decoded.",
+        _range(lambda t: t.waiting_share, percent),
+        "The part of the inference time in which the model waited for audio to be read and decoded.",
     ),
 )
 _MACHINE = (
-    _Column("Processes", "", _range("processes", lambda n: number(n, 0)), "How many shared the work."),
-    _Column(
-        "Host memory", "peak", _most("peak_memory_mb", memory_words), "The most that the main process held at a time."
+    Column("Processes", "", _range(lambda t: t.processes, lambda n: number(n, 0)), "How many shared the work."),
+    Column(
+        "Host memory",
+        "peak",
+        _most(lambda t: t.peak_memory_mb, memory_words),
+        "The most that the main process held at a time.",
     ),
-    _Column(
-        "GPU memory", "peak", _most("peak_gpu_memory_mb", memory_words), "The most that it held of one GPU at a time."
+    Column(
+        "GPU memory",
+        "peak",
+        _most(lambda t: t.peak_gpu_memory_mb, memory_words),
+        "The most that it held of one GPU at a time.",
     ),
-    _Column(
+    Column(
         "Energy",
         "",
-        _range("energy_j", _energy),
+        _range(lambda t: t.energy_j, energy_words),
         "What the machine's own meters counted, other work on it included.",
     ),
+    Column(
+        "Loading",
+        "s, alone",
+        _most(lambda t: t.isolated.load_s if t.isolated else None, lambda s: number(s, 1)),
+        "Until the first item was done, the system alone in a process.",
+    ),
+    Column(
+        "Host memory",
+        "peak, alone",
+        _most(lambda t: t.isolated.peak_memory_mb if t.isolated else None, memory_words),
+        "The same of a process that holds this system alone.",
+    ),
+    Column(
+        "GPU memory",
+        "peak, alone",
+        _most(lambda t: t.isolated.peak_gpu_memory_mb if t.isolated else None, memory_words),
+        "The same of a process that holds this system alone.",
+    ),
+)
+_TIME_NOTE = (
+    "Over all conditions of audio. Times are summed over processes; cached work counts with the time that it took when "
+    "it was done."
+)
+_MACHINE_NOTE = "Of the whole evaluation that a system's runs were part of, all other systems in it included."
+_LATENCY_NOTE = (
+    "From an item's audio to the output, one item at a time, nothing cached: how long a user waits. p95: 95 of 100 items "
+    "take no longer; with few items (n) the high percentiles rest on one or two of them."
 )
 
 
-def timing_block(sections: Sequence[Section]) -> str:
-    """The tables, with a definition of every column that is there; a sentence where nothing was measured."""
-    rows = [
-        (section, system) for section in sections for system in section.systems if system.runs and not section.imported
+def timing_tables(sections: Sequence[Section]) -> list[TimingTable]:
+    """The tables that have something to show; [] where nothing was measured."""
+    rows = [(section, system) for section in sections for system in section.systems if not section.imported]
+    rows = [(section, system) for section, system in rows if system.runs]
+    found = [
+        _table("Time", _TIME, rows, _TIME_NOTE),
+        TimingTable(_latency(sections), ()),
+        _table("Machine", _MACHINE, rows, _MACHINE_NOTE),
     ]
-    time_note = (
-        "Over all spoken conditions. Times are summed over processes; cached work counts with the time that it took "
-        "when it was done."
-    )
-    machine_note = "Of the whole evaluation that a system's runs were part of, with all other systems in it."
-    parts = [
-        _table("Time", _TIME, rows, time_note),
-        latency_table(sections),
-        _table("Machine", _MACHINE, rows, machine_note),
+    return [one for one in found if one.table]
+
+
+def _table(
+    title: str, columns: Sequence[Column], rows: Sequence[tuple[Section, System]], note: str
+) -> TimingTable:
+    cells = [[column.shown(system) for column in columns] for _, system in rows]
+    kept = [k for k in range(len(columns)) if any(row[k] != UNDEFINED for row in cells)]
+    body = [
+        Row(Head(system.name, section.title), [_cell(own[k], columns[k].name) for k in kept])
+        for (section, system), own in zip(rows, cells, strict=True)
+        if any(own[k] != UNDEFINED for k in kept)
     ]
-    return "".join(parts) or '<p class="note">No times were measured.</p>'
+    heads = [(columns[k].name, columns[k].unit) for k in kept]
+    groups = [Rows(body)] if body else []
+    table = Table(title, "System", heads, groups, caption=title, css="named", note=note)
+    return TimingTable(table, [columns[k] for k in kept])
 
 
-def _table(title: str, columns: Sequence[_Column], rows: Sequence[tuple[Section, System]], note: str) -> str:
-    cells = {column.name: [column.shown(system) for _, system in rows] for column in columns}
-    columns = [column for column in columns if any(cell != UNDEFINED for cell in cells[column.name])]
-    if not columns:
-        return ""
-    shown = [k for k in range(len(rows)) if any(cells[column.name][k] != UNDEFINED for column in columns)]
-    head = "".join(
-        f'<th scope="col" class="num">{column.name}{f"<small>{column.unit}</small>" if column.unit else ""}</th>'
-        for column in columns
-    )
-    body = []
-    for k in shown:
-        section, system = rows[k]
-        values = "".join(
-            f'<td class="num{" main" if column.name == "RTFx" else ""}">{cells[column.name][k]}</td>'
-            for column in columns
-        )
-        body.append(
-            f'<tr><th scope="row">{escape(system.name)}<small>{escape(section.title)}</small></th>{values}</tr>'
-        )
-    table = (
-        f'<table class="named"><caption>{title}</caption><thead><tr><th scope="col">System</th>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table>"
-    )
-    return f'{scrollable(table, title)}<p class="note">{note}</p>{_definitions(columns)}'
+def _cell(text: str, column: str) -> Cell:
+    return NONE if text == UNDEFINED else Cell(text, css="main" if column == "RTFx" else "")
 
 
-def _definitions(columns: Iterable[_Column]) -> str:
-    items = "".join(f"<div><dt>{column.name}</dt><dd>{column.meaning}</dd></div>" for column in columns)
-    return f'<dl class="definitions small">{items}</dl>'
-
-
-def latency_table(sections: Sequence[Section]) -> str:
-    """How long single queries took, by system and condition; "" if that was not measured."""
-    bodies = []
+def _latency(sections: Sequence[Section]) -> Table:
+    """How long single items took, by system and condition."""
+    groups = []
     for section in sections:
         for system in section.systems:
-            own = [(run, latency) for run in system.runs if (latency := run.result.timing.latency) is not None]
-            if not own:
-                continue
-            name = f"{swatch(system)}{escape(system.name)} <small>{escape(section.title)}</small>"
-            rows = [f'<tr class="group"><th scope="rowgroup" colspan="6"><span>{name}</span></th></tr>']
-            for run, latency in own:
-                values = (latency.p50_s, latency.p90_s, latency.p95_s, latency.p99_s)
-                shown = "".join(f'<td class="num">{number(value, 2)}</td>' for value in values)
-                rows.append(
-                    f'<tr><th scope="row">{breakable(run.condition)}<small>{condition_words(run.condition)}</small>'
-                    f'</th><td class="num">{latency.n}</td>{shown}</tr>'
+            rows = [
+                Row(
+                    conditioned(run.condition),
+                    [Cell(str(latency.n)), *(Cell(number(seconds, 2)) for seconds in seconds_)],
                 )
-            bodies.append(f"<tbody>{''.join(rows)}</tbody>")
-    if not bodies:
-        return ""
-    head = "".join(f'<th scope="col" class="num">{name}</th>' for name in ("n", "p50", "p90", "p95", "p99"))
-    table = (
-        "<table><caption>Latency in s</caption>"
-        f'<thead><tr><th scope="col">Condition</th>{head}</tr></thead>{"".join(bodies)}</table>'
-    )
-    note = (
-        "From a query's sound to its ranking, one query at a time, nothing cached: what a user waits. p95: 95 of 100 "
-        "queries take no longer; with few queries (n) the high percentiles rest on one or two of them."
-    )
-    return f'{scrollable(table, "Latency")}<p class="note">{note}</p>'
+                for run in system.runs
+                if (latency := run.result.timing.latency) is not None
+                for seconds_ in ((latency.p50_s, latency.p90_s, latency.p95_s, latency.p99_s),)
+            ]
+            if rows:
+                groups.append(Rows(rows, named(system, section.title)))
+    columns = [(name, "") for name in ("n", "p50", "p90", "p95", "p99")]
+    return Table("Latency", "Condition", columns, groups, caption="Latency in s", css="", note=_LATENCY_NOTE)

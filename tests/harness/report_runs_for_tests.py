@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -15,11 +16,13 @@ import pyarrow as pa
 from squtr.harness.metrics.error_counts import ErrorCounts, count_errors
 from squtr.harness.metrics.robustness import loss
 from squtr.harness.metrics.statistics import Interval, corpus_rate_interval, mean_interval
-from squtr.harness.results.old import (
+from squtr.harness.results.envelope import (
+    ACOUSTIC_COLUMNS,
     SECONDS_SCHEMA,
+    TRANSCRIPT_COLUMNS,
     DataInfo,
     Environment,
-    Failures,
+    Group,
     Latency,
     Loss,
     Result,
@@ -27,6 +30,7 @@ from squtr.harness.results.old import (
     Score,
     SystemInfo,
     Timing,
+    item_schema,
     items_table,
     write_run,
 )
@@ -60,6 +64,16 @@ WORDS = {
 }
 METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10")
 FAMILIES = ("babble", "traffic", "kitchen")
+RT60_EDGES = (0.4, 0.7)
+SCHEMA = item_schema(
+    *ACOUSTIC_COLUMNS,
+    *TRANSCRIPT_COLUMNS,
+    *((metric, pa.float64()) for metric in METRICS),
+    ("first_relevant_rank", pa.int64()),
+    ("documents", pa.list_(pa.string())),
+    ("scores", pa.list_(pa.float64())),
+)
+"""As the retrieval task writes its records."""
 
 
 @dataclass(frozen=True)
@@ -175,28 +189,28 @@ def _rows(example: Example, language: str, system: Parts, condition: str) -> lis
         text = example.first_text.get(language, "") if number == 0 else blank.join(words)
         text = text or blank.join(words)
         difficulty = base.random()
-        ear = system.front_end + (system.transcriber or system.encoder or system.retriever)
-        draw = np.random.default_rng([example.seed, number, *map(ord, ear + condition)])
-        rate = _severity(condition) * (0.6 if ear == "whisper-small" else 1.0)
+        model = system.front_end + (system.transcriber or system.encoder or system.retriever)
+        draw = np.random.default_rng([example.seed, number, *map(ord, model + condition)])
+        rate = _severity(condition) * (0.6 if model == "whisper-small" else 1.0)
         if system.front_end:
             rate *= 0.7 if condition.startswith("reverb") else 1.05
-        said = text.split() if blank else list(text)
-        heard = []
-        for word in said:
+        reference = text.split() if blank else list(text)
+        decoded = []
+        for word in reference:
             chance = draw.random()
             if chance > rate:
-                heard.append(word)
+                decoded.append(word)
             elif chance < rate * 0.7:
-                heard.append(str(draw.choice(WORDS[language])))
+                decoded.append(str(draw.choice(WORDS[language])))
             if draw.random() < rate * 0.08:
-                heard.append(str(draw.choice(WORDS[language])))
+                decoded.append(str(draw.choice(WORDS[language])))
         lost = condition != "text" and draw.random() < rate * 0.05
-        transcript = text if condition == "text" else "" if lost else blank.join(heard)
-        # Systems with the same transcriber heard the same.
-        draw = np.random.default_rng([example.seed, number, *map(ord, ear + system.retriever + condition)])
+        transcript = text if condition == "text" else "" if lost else blank.join(decoded)
+        # Systems with the same transcriber have the same transcripts.
+        draw = np.random.default_rng([example.seed, number, *map(ord, model + system.retriever + condition)])
         if condition == "text":
             draw = np.random.default_rng([example.seed, number, *map(ord, system.retriever)])
-        counts = count_errors(said, transcript.split() if blank else list(transcript))
+        counts = count_errors(reference, transcript.split() if blank else list(transcript))
         skill = {"BM25": 0.74, "MiniLM-L6": 0.8}.get(system.retriever, 0.85)
         skill += 0.02 * (system.n_best > 1 and condition != "text")
         hit = max(0.0, skill + 0.5 * (0.5 - difficulty) - 0.6 * counts.rate * draw.random() * 1.6)
@@ -207,45 +221,49 @@ def _rows(example: Example, language: str, system: Parts, condition: str) -> lis
             transcript, lost = "", False
         parsed = parse_condition(condition) if spoken else None
         noisy = parsed is not None and parsed.snr_db is not None
+        counted = spoken and worded
+        room = parsed is not None and parsed.reverb
         rows.append(
             {
                 "id": f"{language}-q{number:02d}",
+                "cluster": f"{language}-q{number:02d}",
                 "subset": f"mini-{language}",
                 "language": language,
-                "group": ("finance", "health")[number % 2],
                 "condition": condition,
+                "audio_sha256": "ab" * 32 if spoken else "",
+                "error": "",
+                "flags": ["empty"] if lost else [],
+                **{name: math.nan if kind == pa.float64() else "" for name, kind in ACOUSTIC_COLUMNS},
+                "voice": f"voice-{number % 4}" if spoken else "",
+                "duration_s": 3.5 + difficulty if spoken else math.nan,
+                "snr_db": parsed.snr_db if noisy and parsed else math.nan,
+                "noise_id": f"{FAMILIES[number % 3]}-{number % 5}" if noisy else "",
+                "noise_family": FAMILIES[number % 3] if noisy else "",
+                "rir_id": f"room-{number % 7}" if room else "",
+                "rt60_s": 0.25 + 0.9 * difficulty if room else math.nan,
+                "drr_db": -2.0 if room else math.nan,
                 "text": text,
                 "transcript": transcript,
-                "error": "",
-                "loop": False,
-                "truncated": False,
-                "empty": lost,
-                "hallucination": False,
-                "word_errors": float(counts.errors) if spoken and worded and language != "zh" else math.nan,
-                "word_reference_length": float(counts.reference_length)
-                if spoken and worded and language != "zh"
-                else math.nan,
-                "char_errors": float(counts.errors) if spoken and worded else math.nan,
-                "char_reference_length": float(counts.reference_length) if spoken and worded else math.nan,
+                **_counted("word", counts if counted and language != "zh" else None),
+                **_counted("char", counts if counted else None),
                 "ndcg_at_10": ndcg,
                 "mrr_at_10": 0.0 if rank == 0 or rank > 10 else 1 / rank,
                 "recall_at_10": float(0 < rank <= 10),
                 "first_relevant_rank": rank,
                 "documents": [f"{language}-d{int(d):03d}" for d in draw.choice(120, size=10, replace=False)],
                 "scores": [float(10 - k) for k in range(10)],
-                "snr_db": parsed.snr_db if noisy and parsed else math.nan,
-                "snr_active_db": parsed.snr_db + 0.7 if noisy and parsed and parsed.snr_db is not None else math.nan,
-                "noise_id": f"{FAMILIES[number % 3]}-{number % 5}" if noisy else "",
-                "noise_family": FAMILIES[number % 3] if noisy else "",
-                "rir_id": f"room-{number % 7}" if parsed and parsed.reverb else "",
-                "rt60_s": 0.25 + 0.9 * difficulty if parsed and parsed.reverb else math.nan,
-                "drr_db": -2.0 if parsed and parsed.reverb else math.nan,
-                "voice": f"voice-{number % 4}" if spoken else "",
-                "duration_s": 3.5 + difficulty if spoken else math.nan,
-                "audio_sha256": "ab" * 32 if spoken else "",
             }
         )
     return rows
+
+
+def _counted(unit: str, counts: ErrorCounts | None) -> dict[str, float]:
+    kinds = ("substitutions", "deletions", "insertions", "reference_length")
+    return {f"{unit}_{kind}": math.nan if counts is None else float(getattr(counts, kind)) for kind in kinds}
+
+
+def _errors(row: dict[str, Any], unit: str) -> float:
+    return float(sum(row[f"{unit}_{kind}"] for kind in ("substitutions", "deletions", "insertions")))
 
 
 def _score(value: float, bounds: Interval, n: int) -> Score:
@@ -266,7 +284,7 @@ def _record(
         scores[metric] = _score(float(np.mean(values)), mean_interval(values, seed=example.seed), n)
     if condition != "text" and system.transcriber:
         unit, name = ("char", "cer") if language == "zh" else ("word", "wer")
-        errors = [(row[f"{unit}_errors"], row[f"{unit}_reference_length"]) for row in own]
+        errors = [(_errors(row, unit), row[f"{unit}_reference_length"]) for row in own]
         counts = [ErrorCounts(0, 0, int(e), int(length)) for e, length in errors]
         total = sum(counts, ErrorCounts.zero())
         scores[name] = _score(total.rate, corpus_rate_interval(counts, seed=example.seed), n)
@@ -278,8 +296,13 @@ def _record(
             losses[baseline] = {m: _loss(own, rows[baseline], m, example.seed) for m in METRICS}
     spoken = condition != "text"
     seconds = _seconds(system, own) if spoken and system.kind != "run" else None
+    baseline = "text" if "text" in rows else "clean"
     result = Result(
+        task="retrieval",
+        task_version="1",
+        benchmark="squtr",
         benchmark_version="1",
+        metrics_version="1",
         squtr_version="0.1.0",
         data=DataInfo(
             source="mini",
@@ -292,24 +315,20 @@ def _record(
             subsets=[f"mini-{language}"],
             n=n,
             n_total=n if example.part == 1 else round(n / example.part),
+            clusters=n,
             partial=example.part < 1,
             manifest_sha256="0123456789abcdef" * 4,
-            recipe={"seed": example.seed, "noise_bank": "embedded", "room_bank": "embedded", "level": "whole"},
+            recipe={"seed": example.seed, "noise_bank": "embedded", "rirs": "embedded", "level": "whole"},
         ),
         system=_system_info(system, language, spoken=spoken),
+        main_metric="ndcg_at_10",
         scores=scores,
-        by_subset={f"mini-{language}": scores},
+        by_group=_groups(own, rows.get(baseline, []), baseline, example.seed) if spoken else {},
         losses=losses,
-        failures=Failures(
-            undecodable=0,
-            loops=1 if condition == "snr_-5" and system.transcriber else 0,
-            truncated=0,
-            empty=sum(row["empty"] for row in own),
-            hallucinations=0,
-            missing=0,
-            no_relevant=0,
-            unjudged=0,
-        ),
+        failures={
+            "loops": 1 if condition == "snr_-5" and system.transcriber else 0,
+            "empty": sum("empty" in row["flags"] for row in own),
+        },
         timing=_timing(system, own, seconds),
         environment=Environment(
             hardware="2 cores, x86_64",
@@ -318,31 +337,74 @@ def _record(
             packages={"bm25s": "0.3.9", "faster-whisper": "1.2.0"},
         ),
         seed=example.seed,
+        resamples=1000,
     )
-    return RunRecord(result, items_table(own), seconds)
+    return RunRecord(result, items_table(own, SCHEMA), seconds)
+
+
+def _groups(
+    own: Sequence[dict[str, Any]], base: Sequence[dict[str, Any]], baseline: str, seed: int
+) -> dict[str, list[Group]]:
+    """By noise family and by bins of RT60, where the condition has them."""
+    found: dict[str, list[Group]] = {}
+    typed = {row["id"]: row for row in base}
+    ends = (None, *RT60_EDGES, None)
+    for name, bins in (("noise_family", [(f, None, None) for f in FAMILIES]), ("rt60_s", _bins(ends))):
+        groups = []
+        for label, low, high in bins:
+            rows = [row for row in own if _within(row[name], label, low, high)]
+            if rows:
+                lost = _loss(rows, [typed[r["id"]] for r in rows], "ndcg_at_10", seed) if typed else None
+                losses = {baseline: {"ndcg_at_10": lost}} if lost is not None else {}
+                values = [row["ndcg_at_10"] for row in rows]
+                score = _score(float(np.mean(values)), mean_interval(values, seed=seed), len(rows))
+                groups.append(
+                    Group(
+                        label=label,
+                        low=low,
+                        high=high,
+                        n=len(rows),
+                        clusters=len(rows),
+                        scores={"ndcg_at_10": score},
+                        losses=losses,
+                    )
+                )
+        if groups:
+            found[name] = groups
+    return found
+
+
+def _bins(ends: Sequence[float | None]) -> list[tuple[str, float | None, float | None]]:
+    return [(f"{low}-{high}", low, high) for low, high in itertools.pairwise(ends)]
+
+
+def _within(value: str | float, label: str, low: float | None, high: float | None) -> bool:
+    if isinstance(value, str):
+        return value == label
+    return (low is None or value > low) and (high is None or value <= high) and math.isfinite(value)
 
 
 def _seconds(system: Parts, rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """What hearing took: a recognizer 0.4 s, an encoder 0.1 s, a front end 0.3 s."""
+    """A transcriber takes 0.4 s per item, an encoder 0.1 s, a front end 0.3 s."""
     taken = {"seconds": 0.1 if system.encoder else 0.4, "front_end_seconds": 0.3 if system.front_end else 0.0}
-    rows = [{"id": row["id"], "subset": row["subset"], **taken} for row in rows]
+    rows = [{"id": row["id"], "subset": row["subset"], **taken, "duration_s": row["duration_s"]} for row in rows]
     return pa.Table.from_pylist(rows, schema=SECONDS_SCHEMA)
 
 
 def _timing(system: Parts, rows: Sequence[dict[str, Any]], seconds: pa.Table | None) -> Timing:
-    index_s, search_s = (None, None) if system.kind == "run" else (0.12, 0.05)
+    stages = {} if system.kind == "run" else {"index": 0.12, "search": 0.05}
     if seconds is None:
-        return Timing(index_s=index_s, search_s=search_s, peak_memory_mb=812.0, processes=2)
-    heard, front = (sum(seconds.column(name).to_pylist()) for name in ("seconds", "front_end_seconds"))
+        return Timing(stages=stages, peak_memory_mb=812.0, processes=2)
+    taken, front = (sum(seconds.column(name).to_pylist()) for name in ("seconds", "front_end_seconds"))
     audio = sum(row["duration_s"] for row in rows)
     middle = 0.5 + 0.3 * bool(system.front_end)
+    stages["encode" if system.encoder else "transcribe"] = taken
+    if system.front_end:
+        stages["front_end"] = front
     return Timing(
-        index_s=index_s,
-        search_s=search_s,
-        front_end_s=front if system.front_end else None,
-        transcribe_s=heard,
+        stages=stages,
         audio_s=audio,
-        rtfx=audio / (heard + front),
+        rtfx=audio / (taken + front),
         waiting_share=0.013,
         latency=Latency(n=20, p50_s=middle, p90_s=middle * 1.4, p95_s=middle * 1.6, p99_s=middle * 2.5),
         peak_memory_mb=812.0,
@@ -354,21 +416,30 @@ def _timing(system: Parts, rows: Sequence[dict[str, Any]], seconds: pa.Table | N
 
 def _system_info(system: Parts, language: str, *, spoken: bool) -> SystemInfo:
     many = spoken and system.n_best > 1
+    components: dict[str, dict[str, Any]] = {}
+    if spoken and system.front_end:
+        components["front_end"] = _component("front_end", system.front_end)
+    if spoken and system.transcriber:
+        components["transcriber"] = _component("transcriber", system.transcriber, system.n_best)
+    if system.encoder:
+        components["encoder"] = _component("audio_text_encoder", system.encoder)
+    if system.retriever:
+        components["retriever"] = _component("retriever", system.retriever)
+    settings: dict[str, Any] = {
+        "n_best": system.n_best if many else 1,
+        "n_best_fusion": "rrf" if many else "",
+        "script_folding": "simplified" if language == "zh" and system.transcriber else "none",
+        "depth": 100,
+    }
+    # Text is compared where there are transcripts.
+    worded = bool(system.transcriber)
     return SystemInfo(
         kind=system.kind,
         name=system.name,
-        front_end=_component("front_end", system.front_end) if spoken and system.front_end else None,
-        transcriber=_component("transcriber", system.transcriber, system.n_best)
-        if spoken and system.transcriber
-        else None,
-        encoder=_component("audio_text_encoder", system.encoder) if system.encoder else None,
-        retriever=_component("retriever", system.retriever) if system.retriever else None,
-        n_best=system.n_best if many else 1,
-        n_best_fusion="rrf" if many else "",
-        normalizer="default",
-        normalizer_version="1",
-        script_folding="simplified" if language == "zh" and system.transcriber else "none",
-        depth=100,
+        components=components,
+        settings=settings,
+        normalizer="default" if worded else "",
+        normalizer_version="1" if worded else "",
     )
 
 
@@ -405,18 +476,19 @@ def imported_records(example: Example | None = None) -> list[RunRecord]:
         data = result.data.model_copy(
             update={"source": "mteb", "source_version": "", "config": f"{subset}_{result.data.condition}", "recipe": {}}
         )
-        unstated = {"name": "org/model", "normalizer": "", "normalizer_version": "", "script_folding": "", "depth": 0}
+        unstated = {"name": "org/model", "normalizer": "", "normalizer_version": "", "settings": {}}
         update = {
             "origin": "imported",
             "data": data,
             "system": result.system.model_copy(update=unstated),
             "scores": scores,
-            "by_subset": {subset: scores},
+            "by_group": {},
             "losses": {},
+            "failures": {},
             "timing": Timing(),
             "environment": Environment(hardware="", threads=0, python="", packages={}),
         }
-        records.append(RunRecord(result.model_copy(update=update), items_table([])))
+        records.append(RunRecord(result.model_copy(update=update), items_table([], SCHEMA)))
     return records
 
 

@@ -1,0 +1,186 @@
+"""What a task adds to a report: the parts of a section, the words that explain them, and a table for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ...errors import StorageError, unknown_name
+from ...loaders.pages import audio_url
+from .sections import Section
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+TASK_REPORTS: Mapping[str, str] = {
+    "retrieval": "retrieval.report:RetrievalReport",
+    "recognition": "recognition.report:RecognitionReport",
+    "understanding": "understanding.report:UnderstandingReport",
+}
+"""Name of the task to dotted path below `harness.tasks`."""
+
+
+class Strong(str):
+    """A part of a sentence that is set in bold."""
+
+    __slots__ = ()
+    strong = True
+
+
+Prose = Sequence[str]
+"""The parts of a paragraph; some may be `Strong`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A value of a system in the overview: what it is of, and its interval."""
+
+    value: str
+    words: str
+    small: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A system's line in the overview."""
+
+    name: str
+    mark: int
+    metric: str
+    steps: Sequence[Step]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a system made of a clip: marked text, or why there is none."""
+
+    name: str
+    text: str | Markup
+    failed: bool = False
+    mark: int | None = None
+    verdict: str = ""
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A clip as a `data:` address, with what systems made of it."""
+
+    title: str
+    url: str
+    label: str
+    small: str = ""
+    outputs: Sequence[Output] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """An item with its clips; a drawing, options and outputs that belong to all clips."""
+
+    text: str
+    small: str
+    language: str
+    clips: Sequence[Clip]
+    drawing: Markup | None = None
+    options: Sequence[tuple[str, bool]] = ()
+    note: str = ""
+    outputs: Sequence[Output] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a section under its own heading; `body` is what the task's template made."""
+
+    anchor: str
+    title: str
+    body: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A section as the page shows it."""
+
+    chains: Sequence[Chain]
+    lede: Prose
+    facts: Sequence[str]
+    warnings: Sequence[str]
+    body: Markup
+
+
+@dataclass(slots=True)
+class AudioBudget:
+    """How many bytes of base64 the clips of a page may take; an item comes with all its clips or not at all."""
+
+    limit: int
+    used: int = 0
+    clips: int = 0
+
+    def take(self, paths: Sequence[Path]) -> list[str] | None:
+        """The files as `data:` addresses, None if they would pass the limit. Raises `StorageError`."""
+        size = self.size(paths)
+        if self.used + size > self.limit:
+            return None
+        urls = []
+        for path in paths:
+            try:
+                urls.append(audio_url(path.read_bytes()))
+            except OSError as error:
+                raise StorageError(f"cannot read {path}: {error.strerror or error}.", hint="Check the file.") from error
+        self.used += size
+        self.clips += len(paths)
+        return urls
+
+    def size(self, paths: Sequence[Path]) -> int:
+        """Bytes of base64."""
+        return sum(4 * (-(-path.stat().st_size // 3)) for path in paths)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a task needs beside a section: all sections of the task, the folder of the runs, and limits."""
+
+    sections: Sequence[Section]
+    folder: Path
+    audio: AudioBudget
+    max_worst: int
+    cache: dict[str, Any] = field(default_factory=dict)
+
+
+class TaskReport(Protocol):
+    """A task's part of a report.
+
+    `title` is the page's where all results are of this task, `aim` what the overview shows, `reading` defines what
+    stands in the tables.
+    """
+
+    title: str
+    aim: str
+    reading: Sequence[tuple[str, str]]
+
+    def section_title(self, section: Section) -> str:
+        """How a section is called."""
+        ...
+
+    def view(self, section: Section, context: Context) -> View:
+        """A section of the page."""
+        ...
+
+    def terminal(self, section: Section, sections: Sequence[Section]) -> str:
+        """A section as plain text; `sections` are all of the task."""
+        ...
+
+    def as_json(self, sections: Sequence[Section]) -> dict[str, Any]:
+        """What `squtr report --json` prints beside the page's path."""
+        ...
+
+
+def load_task_report(task: str) -> TaskReport:
+    """The report of a task. Raises `UnknownNameError` that lists the choices."""
+    if task not in TASK_REPORTS:
+        raise unknown_name("task", task, TASK_REPORTS)
+    module, _, attribute = TASK_REPORTS[task].partition(":")
+    found: TaskReport = getattr(import_module(f"...tasks.{module}", __name__), attribute)()
+    return found

@@ -1,0 +1,1 @@
+"""Spoken queries to ranked documents."""

@@ -1,0 +1,192 @@
+"""Loss attribution: of what each run falls short of a perfect ranking, the retriever's part and the ASR's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .....errors import MissingExtraError
+from ....metrics.alignment import align
+from ....metrics.attribution import Attribution, Estimate, TokenClassLoss, attribute_rates, loss_by_token_class
+from ....metrics.error_counts import default_unit, tokens
+from ....metrics.key_tokens import capitalized_words, key_token_errors
+from ....report.formats import interval, metric_name, number, percent
+from ....report.sections import Key, Run, Section, System
+from ....report.tables import NONE, Cell, Row, Table, by_system, conditioned, score_cell
+from ....results.envelope import Score
+from ....text.normalizers import recorded_normalizer
+
+TITLE = "Loss attribution (ASR or retriever)"
+_NOTE = (
+    "The shortfall from a perfect ranking is the retriever's part, which the typed query falls short by as well, plus "
+    "the ASR's part, which is lost between text and transcript. A perfect transcript that finds nothing is the "
+    "retriever's failure; an imperfect one may lose nothing."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunAttribution:
+    """One spoken run against its typed run. `classes` is None where its normalizer is not installed."""
+
+    system: System
+    run: Run
+    found: Attribution
+    classes: TokenClassLoss | None
+
+    def as_json(self) -> dict[str, Any]:
+        """As `squtr report --json` prints it, undefined numbers null."""
+        return {
+            "system": self.system.name,
+            "config": self.run.result.data.config,
+            "condition": self.run.condition,
+            "metric": self.run.result.main_metric,
+            **_plain(asdict(self.found)),
+            "loss_by_error": None if self.classes is None else _plain(asdict(self.classes)),
+        }
+
+
+def attributions(section: Section) -> list[RunAttribution]:
+    """Every spoken run whose retriever has a typed run, over the queries that both have scored.
+
+    Systems without transcripts have no ASR that could cause a loss: they are left out.
+    """
+    found = [
+        _attribute(section, system, run)
+        for system in section.systems
+        if system.text is not None and system.has_transcripts
+        for run in system.runs
+    ]
+    return [one for one in found if one is not None]
+
+
+def _attribute(section: Section, system: System, run: Run) -> RunAttribution | None:
+    if system.text is None:
+        return None
+    typed, spoken = system.text.numbers(section.metric), run.numbers(section.metric)
+    keys = [
+        key
+        for key, row in run.rows.items()
+        if key in system.text.rows and math.isfinite(spoken[row] + typed[system.text.rows[key]])
+    ]
+    if not keys:
+        return None
+    names = {key: f"{key[0]}/{key[1]}" for key in keys}
+    errors, lengths = run.error_counts("char" if section.by_character else "word")
+    with_transcript = {names[key]: float(spoken[run.rows[key]]) for key in keys}
+    with_text = {names[key]: float(typed[system.text.rows[key]]) for key in keys}
+    rates = {names[key]: _ratio(errors[run.rows[key]], lengths[run.rows[key]]) for key in keys}
+    subsets, seed = {names[key]: key[0] for key in keys}, run.result.seed
+    found = attribute_rates(rates, with_transcript, with_text, subsets=subsets, seed=seed)
+    try:
+        wrong = _wrong_tokens(section, run, [key for key in keys if math.isfinite(rates[names[key]])])
+    except MissingExtraError:
+        return RunAttribution(system, run, found, None)
+    classes = None
+    if wrong:
+        counted = {names[key]: value for key, value in wrong.items()}
+        spoken_, typed_ = ({name: side[name] for name in counted} for side in (with_transcript, with_text))
+        classes = loss_by_token_class(counted, spoken_, typed_, seed=seed)
+    return RunAttribution(system, run, found, classes)
+
+
+def _ratio(errors: float, length: float) -> float:
+    return float(errors) / float(length) if length else math.nan
+
+
+def _wrong_tokens(section: Section, run: Run, keys: Sequence[Key]) -> dict[Key, tuple[int, int]]:
+    """Errors in names and numbers, and elsewhere, of every query with a transcript."""
+    normalize = recorded_normalizer(run.result.system.normalizer, section.language)
+    unit = default_unit(section.language)
+    texts, transcripts = (run.record.items.column(name).to_pylist() for name in ("text", "transcript"))
+    found = {}
+    for key in keys:
+        row = run.rows[key]
+        reference, hypothesis = normalize(texts[row] or ""), normalize(transcripts[row] or "")
+        if reference == hypothesis:
+            found[key] = (0, 0)
+            continue
+        names = {part for name in capitalized_words(texts[row]) for part in normalize(name).split()}
+        steps = align(tokens(reference, unit, section.language), tokens(hypothesis, unit, section.language))
+        found[key] = key_token_errors(steps, names)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def parts_table(section: Section, found: Sequence[RunAttribution]) -> Table:
+    """The parts of the shortfall of every run."""
+    columns = [
+        ("n", ""),
+        ("Shortfall", f"1 − {metric_name(section.metric)}"),
+        ("Retriever's part", "typed query, too"),
+        ("ASR's part", "95 % interval"),
+        ("ASR's share", ""),
+        ("Perfect transcript", "finds nothing"),
+        ("Imperfect transcript", "loses nothing"),
+        (f"Loss per 1.0 of {section.error_metric.upper()}", "95 % interval"),
+        ("Rank correlation", "error rate, loss"),
+    ]
+    rows = [(one.system, Row(conditioned(one.run.condition), _parts(one.found))) for one in found]
+    wordless = [system.name for system in section.systems if system.runs and not system.has_transcripts]
+    note = f"{_NOTE} Left out without transcripts: {', '.join(wordless)}." if wordless else _NOTE
+    return Table(
+        f"{TITLE}, {section.title}", "Condition", columns, by_system(section, rows), caption=TITLE, css="", note=note
+    )
+
+
+def _parts(found: Attribution) -> list[Cell]:
+    return [
+        Cell(str(found.n)),
+        score_cell(_score(found.shortfall)),
+        score_cell(_score(found.retriever)),
+        score_cell(_score(found.recognizer), "main"),
+        Cell(percent(found.recognizer_share)),
+        _of(found.perfect, found.perfect_fails),
+        _of(found.imperfect, found.imperfect_succeeds),
+        score_cell(_score(found.slope)),
+        Cell(number(found.rank_correlation, 2)),
+    ]
+
+
+def classes_table(section: Section, found: Sequence[RunAttribution]) -> Table:
+    """The loss by which tokens are wrong."""
+    metric, what = metric_name(section.metric), "numbers" if section.by_character else "names and numbers"
+    columns = [
+        (f"Errors in {what}", f"mean loss of {metric}, queries"),
+        ("Errors in other words only", "mean loss, queries"),
+        ("No error", "mean loss, queries"),
+    ]
+    rows = [
+        (one.system, Row(conditioned(one.run.condition), [_class_cell(part) for part in parts]))
+        for one in found
+        if one.classes is not None
+        for parts in ((one.classes.key, one.classes.other, one.classes.none),)
+    ]
+    title = f"Loss by error: {what}, other words"
+    return Table(f"{title}, {section.title}", "Condition", columns, by_system(section, rows), caption=title, css="")
+
+
+def _score(estimate: Estimate) -> Score:
+    bounds = estimate.interval
+    known = math.isfinite(bounds.low) and math.isfinite(bounds.high)
+    return Score(
+        value=estimate.value if math.isfinite(estimate.value) else None,
+        low=bounds.low if known else None,
+        high=bounds.high if known else None,
+        n=estimate.n,
+    )
+
+
+def _of(estimate: Estimate, share: float) -> Cell:
+    """The share of queries that fail or succeed, their number and mean score."""
+    return Cell(percent(share), (f"of {estimate.n}, mean {number(estimate.value)}",)) if estimate.n else NONE
+
+
+def _class_cell(estimate: Estimate) -> Cell:
+    return Cell(number(estimate.value), (f"{interval(_score(estimate))} n = {estimate.n}".strip(),))

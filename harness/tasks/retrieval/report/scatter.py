@@ -1,0 +1,140 @@
+"""Error rate against retrieval: one point per system and condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....report import svg
+from ....report.formats import condition_mark, condition_words, in_room, metric_name, number, percent
+from ....report.sections import Run, Section, System
+
+WIDTH, HEIGHT = 420.0, 360.0
+LEFT, RIGHT, TOP, BOTTOM = 48.0, 14.0, 12.0, 50.0
+LABEL_SIZE = 11.5
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """The drawing, how many points had to stay without a label, and the systems without a point."""
+
+    drawing: str
+    points: int
+    unlabeled: int
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Point:
+    system: System
+    run: Run
+    error: float
+    value: float
+
+    @property
+    def reverb(self) -> bool:
+        return in_room(self.run.condition)
+
+
+def scatter(section: Section, top: float) -> Scatter | None:
+    """The scatter of a section, None if no run has both an error rate and the main metric."""
+    points = _points(section)
+    if not points:
+        return None
+    name, metric = section.error_metric.upper(), metric_name(section.metric)
+    marks = svg.ticks(100 * max(p.error for p in points))
+    x = svg.Scale(0, marks[-1], LEFT, WIDTH - RIGHT)
+    y = svg.Scale(0, top, HEIGHT - BOTTOM, TOP)
+    base = HEIGHT - BOTTOM
+    parts = [svg.vertical_axis(y, [m for m in svg.ticks(top) if m <= top + 1e-9], LEFT, WIDTH - RIGHT, metric)]
+    for mark in marks:
+        parts.append(svg.line(x(mark), base, x(mark), base + 4, "axis"))
+        parts.append(svg.label(x(mark), base + 17, f"{mark:g}", "tick", "middle"))
+    title = f"corpus {name} (%)"
+    parts.append(svg.label((LEFT + WIDTH - RIGHT) / 2, base + 38, title, "axis-title", "middle"))
+    drawn = [system for system in section.systems if any(p.system is system for p in points)]
+    parts.append(_typed_lines(drawn, y))
+    for system in section.systems:
+        own = sorted((p for p in points if p.system is system), key=lambda p: p.error)
+        parts.append(
+            svg.path([(x(100 * p.error), y(p.value)) for p in own], f"thread {svg.series_class(system.index)}")
+        )
+    for point in points:
+        tip = (
+            f"{point.system.name}, {condition_words(point.run.condition)}: {name} {percent(point.error)}, "
+            f"{metric} {number(point.value)}"
+        )
+        place = x(100 * point.error), y(point.value)
+        parts.append(svg.marker(point.system.index, *place, hollow=point.reverb, title=tip))
+    labels, unlabeled = _place_labels([(x(100 * p.error), y(p.value), p) for p in points])
+    parts.append(labels)
+    description = " ".join(
+        f"{p.system.name}, {condition_words(p.run.condition)}: {name} {percent(p.error)}, {metric} {number(p.value)}."
+        for p in points
+    )
+    drawing = svg.figure(
+        f"{section.anchor}-scatter",
+        f"{metric} against corpus {name}, {section.title}",
+        description,
+        (WIDTH, HEIGHT),
+        "".join(parts),
+    )
+    left_out = tuple(system.name for system in section.systems if system not in drawn)
+    return Scatter(drawing, len(points), unlabeled, left_out)
+
+
+def _points(section: Section) -> list[_Point]:
+    points = []
+    for system in section.systems:
+        for run in system.runs:
+            error, score = run.score(section.error_metric), run.score()
+            if error is not None and score is not None and error.value is not None and score.value is not None:
+                points.append(_Point(system, run, error.value, score.value))
+    return points
+
+
+def _typed_lines(systems: Sequence[System], y: svg.Scale) -> str:
+    """A tick at the left edge where each system would be without recognition errors."""
+    parts = []
+    for system in systems:
+        score = None if system.text is None else system.text.score()
+        if score is not None and score.value is not None:
+            at = y(score.value)
+            parts.append(svg.line(LEFT, at, WIDTH - RIGHT, at, f"typed-line {svg.series_class(system.index)}"))
+    return "".join(parts)
+
+
+def _candidates(width: float) -> list[tuple[float, float, bool]]:
+    """Where a label may start, relative to its point, best first; whether it then needs a leader."""
+    near = [(7, 3.5), (-7 - width, 3.5), (-width / 2, -8), (-width / 2, 15), (6, -6), (6, 13), (-6 - width, -6)]
+    far = [
+        (x, y)
+        for reach in (20.0, 34.0)
+        for x, y in (
+            *((0.5 * reach, 3.5 + reach), (-0.5 * reach - width, 3.5 + reach), (-width / 2, 3.5 + reach)),
+            *((0.5 * reach, 3.5 - reach), (-0.5 * reach - width, 3.5 - reach), (reach, 3.5), (-reach - width, 3.5)),
+        )
+    ]
+    return [(x, y, False) for x, y in near] + [(x, y, True) for x, y in far]
+
+
+def _place_labels(points: Sequence[tuple[float, float, _Point]]) -> tuple[str, int]:
+    """Labels beside their points where nothing is hit; the number of points that no label fits."""
+    frame = svg.Box(LEFT + 1, TOP - 6, WIDTH - 2, HEIGHT - BOTTOM - 1)
+    taken = [svg.Box(x - 5, y - 5, x + 5, y + 5) for x, y, _ in points]
+    parts, unlabeled = [], 0
+    for x, y, point in points:
+        text = condition_mark(point.run.condition)
+        width = svg.text_width(text, LABEL_SIZE)
+        for dx, dy, leader in _candidates(width):
+            box = svg.Box(x + dx, y + dy - 8, x + dx + width, y + dy + 1)
+            if box.within(frame) and not any(box.overlap(other) for other in taken):
+                taken.append(box)
+                if leader:
+                    end = min(max(x, box.left), box.right), box.bottom if dy < 0 else box.top
+                    parts.append(svg.line(x, y, *end, f"leader {svg.series_class(point.system.index)}"))
+                parts.append(svg.label(x + dx, y + dy, text, "point halo"))
+                break
+        else:
+            unlabeled += 1
+    return "".join(parts), unlabeled

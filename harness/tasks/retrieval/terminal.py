@@ -1,0 +1,53 @@
+"""The scores of the retrieval task as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...report.formats import UNDEFINED, interval, metric_name, number, percent, plural
+from ...report.robustness import robustness, robustness_text
+from ...report.sections import Run, Section
+from ...report.tables import MOST_COLUMNS, clip, printable, text_table
+from ...results.envelope import TEXT_CONDITION
+
+IMPORTED = "imported: aggregates only, no intervals"
+
+
+def section_table(section: Section, sections: Sequence[Section]) -> str:
+    """Systems × conditions with the main metric, loss against text, WER or CER, and RTFx; σ and SNR at loss below."""
+    error = section.error_metric.upper()
+    timed = any(run.result.timing.rtfx is not None for run in section.runs)
+    metric = f"{metric_name(section.metric)} [95 % interval]"
+    head = ("condition", "n", metric, "loss against text", "relative", error, *(("RTFx",) if timed else ()))
+    rows: list[Sequence[str] | str] = []
+    for system in section.systems:
+        rows.append(system.name)
+        rows.extend(_cells(section, run)[: len(head)] for run in system.shown)
+    sizes = section.sizes
+    n = plural(sizes[0], "query") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} queries"
+    lines = [clip(printable(f"{section.title} ({section.language}), {n}"), MOST_COLUMNS)]
+    if section.part:
+        lines.append(f"PARTIAL: {section.part}")
+    if section.imported:
+        lines.append(IMPORTED)
+    lines.append(text_table(head, rows))
+    below = robustness_text(section, robustness(sections))
+    return "\n".join([*lines, *([below] if below else [])])
+
+
+def _cells(section: Section, run: Run) -> tuple[str, ...]:
+    score, rate = run.score(), run.score(section.error_metric)
+    loss = None if run.condition == TEXT_CONDITION else run.loss("text")
+    lost, relative = UNDEFINED, UNDEFINED
+    if loss is not None:
+        lost = f"{number(loss.absolute.value)} {interval(loss.absolute)}".strip()
+        relative = percent(loss.relative.value)
+    return (
+        run.condition,
+        str(run.result.data.n),
+        f"{number(None if score is None else score.value)} {interval(score)}".strip(),
+        lost,
+        relative,
+        UNDEFINED if run.condition == TEXT_CONDITION or rate is None else percent(rate.value),
+        number(run.result.timing.rtfx, 1),
+    )
