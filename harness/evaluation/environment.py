@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..results.old import Environment
+from ..results.envelope import Environment
 
 PACKAGES = (
     "accelerate",

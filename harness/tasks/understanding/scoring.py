@@ -199,9 +199,9 @@ def loss_of(found: Paired) -> Loss:
     """A comparison with a baseline as a loss: positive where the system (first) is worse than the baseline."""
     value, low, high = found.difference.value, found.difference.low, found.difference.high
     absolute = Score(
-        value=None if value is None else -value,
-        low=None if high is None else -high,
-        high=None if low is None else -low,
+        value=None if value is None else 0.0 - value,
+        low=None if high is None else 0.0 - high,
+        high=None if low is None else 0.0 - low,
         n=found.n,
     )
     base = found.second
