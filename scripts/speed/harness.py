@@ -42,11 +42,11 @@ from squtr.harness.evaluation.shards import DECODERS, load_shards, read_shards
 from squtr.harness.evaluation.store import Store
 from squtr.harness.processes import Alone
 from squtr.harness.protocols import ComponentSpec, Hit, Transcript
-from squtr.harness.systems.system import Cascade
+from squtr.harness.systems.system import System
 from squtr.loaders.audio import resample
 from squtr.loaders.build import build
-from squtr.loaders.paired import BuiltData
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.data import BuiltData
+from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Document
 
 SECTIONS = ("transcription", "reading", "grid", "dense", "lexical")
@@ -67,7 +67,7 @@ def medians(rounds: int, *work: Callable[[], object]) -> list[float]:
 
 def built(folder: Path, *, languages: Sequence[str], conditions: Sequence[str], limit: int) -> BuiltData:
     """Clips of `mini`, built into a folder."""
-    build(open_kitchen("mini", conditions=conditions, languages=languages, limit=limit), folder)
+    build(open_recipe("mini", conditions=conditions, languages=languages, limit=limit), folder)
     return BuiltData(folder)
 
 
@@ -98,7 +98,7 @@ def transcription(rounds: int, clips: int, folder: Path) -> None:
 
     data = built(folder / "transcription", languages=["en"], conditions=["clean"], limit=clips)
     transcriber = FasterWhisperTranscriber("whisper-base", threads=2, batch_size=BATCH)
-    system = Cascade(transcriber, Rejecting())
+    system = System(transcriber=transcriber, retriever=Rejecting())
     found = find_weights("whisper-base")
     model = WhisperModel(str(found.path), device="cpu", compute_type="int8", cpu_threads=2)
     tokenizer = Tokenizer(model.hf_tokenizer, True, task="transcribe", language="en")
@@ -207,13 +207,15 @@ def grid(rounds: int, folder: Path) -> None:
 
     def together() -> None:
         systems = [
-            Cascade(Told(f"{n} {i}", texts), r, display_name=f"{n} {i}") for n in names for i, r in enumerate(loaded)
+            System(transcriber=Told(f"{n} {i}", texts), retriever=r, display_name=f"{n} {i}")
+            for n in names
+            for i, r in enumerate(loaded)
         ]
         evaluate_runs(systems, data, configs=[f"en_{c}" for c in conditions], **options)
 
     def apart() -> None:
         for place, retriever in enumerate(loaded):
-            system = Cascade(Told(f"one {place}", texts), retriever, display_name=f"one {place}")
+            system = System(transcriber=Told(f"one {place}", texts), retriever=retriever, display_name=f"one {place}")
             evaluate_runs([system], data, configs=["en_clean"], **options)
 
     once, column = medians(rounds, together, apart)

@@ -23,14 +23,11 @@ if TYPE_CHECKING:
     from .harness.evaluation.evaluate import evaluate
     from .harness.mteb.models import mteb_model
     from .harness.mteb.tasks import mteb_benchmark, mteb_tasks
-    from .harness.systems import Cascade, EndToEnd, RunOnly, System, load_systems, parse_system
+    from .harness.systems import System, load_system, load_systems
     from .loaders.loading import config_names_of as config_names
     from .loaders.loading import load_dataset
 
 __all__ = [
-    "Cascade",
-    "EndToEnd",
-    "RunOnly",
     "System",
     "__version__",
     "config_names",
@@ -39,19 +36,16 @@ __all__ = [
     "load_dataset",
     "load_front_end",
     "load_retriever",
+    "load_system",
     "load_systems",
     "load_text_encoder",
     "load_transcriber",
     "mteb_benchmark",
     "mteb_model",
     "mteb_tasks",
-    "parse_system",
 ]
 
 _LAZY = {
-    "Cascade": ("harness.systems", "Cascade"),
-    "EndToEnd": ("harness.systems", "EndToEnd"),
-    "RunOnly": ("harness.systems", "RunOnly"),
     "System": ("harness.systems", "System"),
     "config_names": ("loaders.loading", "config_names_of"),
     "evaluate": ("harness.evaluation.evaluate", "evaluate"),
@@ -59,13 +53,13 @@ _LAZY = {
     "load_dataset": ("loaders.loading", "load_dataset"),
     "load_front_end": ("harness.components", "load_front_end"),
     "load_retriever": ("harness.components", "load_retriever"),
+    "load_system": ("harness.systems", "load_system"),
     "load_systems": ("harness.systems", "load_systems"),
     "load_text_encoder": ("harness.components", "load_text_encoder"),
     "load_transcriber": ("harness.components", "load_transcriber"),
     "mteb_benchmark": ("harness.mteb.tasks", "mteb_benchmark"),
     "mteb_model": ("harness.mteb.models", "mteb_model"),
     "mteb_tasks": ("harness.mteb.tasks", "mteb_tasks"),
-    "parse_system": ("harness.systems", "parse_system"),
 }
 
 _hook.install()

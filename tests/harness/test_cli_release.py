@@ -10,8 +10,8 @@ import pytest
 from squtr.harness.cli import main
 from squtr.harness.data import open_data
 from squtr.harness.evaluation.evaluate import evaluate_runs
-from squtr.harness.evaluation.system import Cascade
 from squtr.harness.protocols import Transcript
+from squtr.harness.systems import System
 
 from ..loaders.sources_for_tests import make_release
 from .fakes import LookupTranscriber, WordRetriever
@@ -39,7 +39,7 @@ def test_doctor_counts_its_defects(release: Path, capsys: pytest.CaptureFixture[
 
 def test_its_own_sound_is_evaluated(release: Path) -> None:
     data = open_data(f"release:{release}")
-    records = evaluate_runs([Cascade(LookupTranscriber(Mute()), WordRetriever())], data)
+    records = evaluate_runs([System(transcriber=LookupTranscriber(Mute()), retriever=WordRetriever())], data)
     conditions = {record.result.data.condition for record in records}
     assert {"text", "clean", "high_noise"} <= conditions
     assert all(r.result.failures.empty > 0 for r in records if r.result.data.condition == "clean")

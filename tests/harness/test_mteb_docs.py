@@ -17,8 +17,8 @@ import squtr
 from squtr.harness.cli import main
 from squtr.harness.data import open_data
 from squtr.harness.evaluation.evaluate import evaluate_runs
-from squtr.harness.systems.system import Cascade
-from squtr.loaders.paired import LiveData
+from squtr.harness.systems.system import System
+from squtr.loaders.data import LiveData
 from squtr.loaders.partial import PartialData
 
 from .fakes import WordRetriever
@@ -113,7 +113,13 @@ def test_commands(
 ) -> None:
     """Export, import and submit, from a folder with a run and a home with results of mteb."""
     texts = {language: [q.text for q in tiny.queries(subset)] for subset, language in tiny.subsets.items()}
-    evaluate_runs([Cascade(Garbler(texts), WordRetriever())], tiny, out=tmp_path / "run", resamples=1, samples=0)
+    evaluate_runs(
+        [System(transcriber=Garbler(texts), retriever=WordRetriever())],
+        tiny,
+        out=tmp_path / "run",
+        resamples=1,
+        samples=0,
+    )
     home = mteb.ResultCache(tmp_path / ".cache" / "mteb")
     mteb.evaluate(SpyEncoder(), tiny_tasks, cache=home, show_progress_bar=False, co2_tracker=False)
     monkeypatch.chdir(tmp_path)

@@ -20,8 +20,8 @@ from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb.exchange import export_mteb, import_mteb
 from squtr.harness.mteb.versions import installed_version
 from squtr.harness.results.old import ITEM_SCHEMA, RunRecord, items_table, read_runs, write_run
-from squtr.harness.systems.system import Cascade, EndToEnd
-from squtr.loaders.paired import LiveData
+from squtr.harness.systems.system import System
+from squtr.loaders.data import LiveData
 
 from .fakes import WordRetriever
 from .mteb_for_tests import Garbler, SoundEncoder, SpyEncoder
@@ -30,15 +30,15 @@ CONDITIONS = ("clean", "high_noise")
 METRICS = ("ndcg_at_10", "mrr_at_10", "recall_at_10")
 
 
-def cascade(data: LiveData) -> Cascade:
+def cascade(data: LiveData) -> System:
     texts = {lang: [q.text for q in data.queries(subset)] for subset, lang in data.subsets.items()}
-    return Cascade(Garbler(texts), WordRetriever())
+    return System(transcriber=Garbler(texts), retriever=WordRetriever())
 
 
 @pytest.fixture(scope="module")
 def run(tiny: LiveData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("run")
-    evaluate_runs([cascade(tiny), EndToEnd(SoundEncoder())], tiny, out=out, resamples=10, samples=0)
+    evaluate_runs([cascade(tiny), System(encoder=SoundEncoder())], tiny, out=out, resamples=10, samples=0)
     return out
 
 
@@ -74,7 +74,7 @@ def test_mteb_reads_what_was_exported(run: Path, exported: Path, tiny: LiveData)
 
 def test_the_model_is_the_one_that_mteb_evaluates(exported: Path, tiny: LiveData, tmp_path: Path) -> None:
     """Results of both ways lie in the same place and say the same of the model."""
-    for system in (cascade(tiny), EndToEnd(SoundEncoder())):
+    for system in (cascade(tiny), System(encoder=SoundEncoder())):
         model = squtr.mteb_model(system)
         meta = model.mteb_model_meta
         place = exported / "results" / meta.model_name_as_path() / meta.revision

@@ -19,9 +19,9 @@ from squtr.harness.mteb import versions
 from squtr.harness.mteb.models import AudioTextModel, CascadeModel, RetrieverModel, TextModel
 from squtr.harness.mteb.reverse import MtebAudioTextEncoder, MtebTextEncoder
 from squtr.harness.protocols import ComponentSpec
-from squtr.harness.systems import parse_system
-from squtr.harness.systems.system import Cascade, EndToEnd
-from squtr.loaders.paired import LiveData
+from squtr.harness.systems import load_system
+from squtr.harness.systems.system import System
+from squtr.loaders.data import LiveData
 from squtr.loaders.partial import PartialData
 
 from ..loaders.collections_for_tests import speech_like
@@ -49,7 +49,7 @@ def evaluate(model: Any, tasks: Any, **options: Any) -> dict[str, dict[str, Any]
 
 def test_a_cascade_hears_once_and_indexes_once(tiny: LiveData, tiny_tasks: list[Any]) -> None:
     garbler, words = Garbler(texts_of(tiny)), WordRetriever()
-    model = squtr.mteb_model(Cascade(garbler, words))
+    model = squtr.mteb_model(System(transcriber=garbler, retriever=words))
     assert isinstance(model, CascadeModel)
     first = evaluate(model, tiny_tasks)
     assert garbler.calls == 2 * 5 * len(CONDITIONS)
@@ -62,12 +62,20 @@ def test_a_cascade_hears_once_and_indexes_once(tiny: LiveData, tiny_tasks: list[
 
 def test_transcripts_are_shared_with_squtr_evaluate(tiny: LiveData, tiny_tasks: list[Any], tmp_path: Path) -> None:
     first = Garbler(texts_of(tiny))
-    evaluate_runs([Cascade(first, WordRetriever())], tiny, configs=["en_clean"], cache=tmp_path, resamples=10)
+    evaluate_runs(
+        [System(transcriber=first, retriever=WordRetriever())], tiny, configs=["en_clean"], cache=tmp_path, resamples=10
+    )
     again = Garbler(texts_of(tiny))
-    evaluate(squtr.mteb_model(Cascade(again, WordRetriever()), cache=tmp_path), tiny_tasks[:1])
+    evaluate(squtr.mteb_model(System(transcriber=again, retriever=WordRetriever()), cache=tmp_path), tiny_tasks[:1])
     assert again.calls == 5 * (len(CONDITIONS) - 1)
     third = Garbler(texts_of(tiny))
-    evaluate_runs([Cascade(third, WordRetriever())], tiny, configs=["en_high_noise"], cache=tmp_path, resamples=10)
+    evaluate_runs(
+        [System(transcriber=third, retriever=WordRetriever())],
+        tiny,
+        configs=["en_high_noise"],
+        cache=tmp_path,
+        resamples=10,
+    )
     assert third.calls == 0
 
 
@@ -97,7 +105,7 @@ def test_an_encoder_of_texts(tiny_tasks: list[Any]) -> None:
 
 
 def test_metadata_is_honest(tiny: LiveData) -> None:
-    cascade = Cascade(Garbler(texts_of(tiny)), load_retriever("dense:all-minilm-l6-v2"))
+    cascade = System(transcriber=Garbler(texts_of(tiny)), retriever=load_retriever("dense:all-minilm-l6-v2"))
     meta = squtr.mteb_model(cascade).mteb_model_meta
     assert meta.name == "squtr/garbler+all-MiniLM-L6-v2"
     assert meta.languages == ["eng-Latn"]
@@ -135,7 +143,7 @@ class Ready:
 
 def test_what_cannot_be_run(tiny: LiveData) -> None:
     with pytest.raises(UsageError, match=r"looks up what was made elsewhere.*squtr export"):
-        squtr.mteb_model(Cascade(Ready(), WordRetriever()))
+        squtr.mteb_model(System(transcriber=Ready(), retriever=WordRetriever()))
     with pytest.raises(UsageError, match="neither searches nor encodes"):
         squtr.mteb_model(3)
 
@@ -145,7 +153,7 @@ def test_sound_that_is_not_of_the_benchmark(tiny_tasks: list[Any]) -> None:
     import datasets
 
     garbler = Garbler({"en": ["stone", "river"]})
-    model = squtr.mteb_model(Cascade(garbler, WordRetriever()))
+    model = squtr.mteb_model(System(transcriber=garbler, retriever=WordRetriever()))
     loud = 3 * speech_like(1, 0.5)
 
     class Rows(list):
@@ -190,7 +198,9 @@ def squtr_resampled(clip: np.ndarray) -> np.ndarray:
 
 def test_a_model_of_mteb_as_a_system(tiny: LiveData, tiny_tasks: list[Any]) -> None:
     theirs = evaluate(SpyEncoder(), tiny_tasks[:2])
-    records = evaluate_runs([EndToEnd(MtebAudioTextEncoder(SpyEncoder()))], tiny, configs=["tiny-en_*"], resamples=10)
+    records = evaluate_runs(
+        [System(encoder=MtebAudioTextEncoder(SpyEncoder()))], tiny, configs=["tiny-en_*"], resamples=10
+    )
     assert {record.result.data.config for record in records} == set(theirs)
     for record in records:
         for metric in METRICS:
@@ -243,16 +253,16 @@ def test_rows_of_the_tables() -> None:
     assert (dense.spec.backend, dense.spec.model) == ("dense-mteb", name)
     assert dense.spec.settings["encoder_backend"] == "mteb"
     assert dense.supports("zh")
-    cascade = parse_system(f"faster-whisper:whisper-base + dense-mteb:{name}")
+    cascade = load_system(f"faster-whisper:whisper-base + dense-mteb:{name}")
     assert cascade.name == "whisper-base + multilingual-e5-small"
     assert squtr.mteb_model(cascade).mteb_model_meta.similarity_fn_name.value == "cosine"
     sound = load_audio_text_encoder("mteb:laion/clap-htsat-unfused", batch_size=8)
     assert isinstance(sound, MtebAudioTextEncoder)
-    system = parse_system("spectral-gate | mteb:laion/clap-htsat-unfused")
-    assert isinstance(system, EndToEnd)
+    system = load_system("spectral-gate | mteb:laion/clap-htsat-unfused")
+    assert system.kind == "end-to-end"
     assert system.encoder.spec.fingerprint == sound.spec.fingerprint
     with pytest.raises(ModelError, match=r"does not take audio.*dense-mteb:intfloat"):
-        parse_system(f"mteb:{name}")
+        load_system(f"mteb:{name}")
     with pytest.raises(ModelError, match="mteb does not find the model 'no/such'"):
         load_text_encoder("mteb:no/such")
     with pytest.raises(UsageError, match="needs a model"):
@@ -265,7 +275,7 @@ def test_without_mteb_the_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
         (load_text_encoder, "mteb:org/name"),
         (load_audio_text_encoder, "mteb:org/name"),
         (load_retriever, "dense-mteb:org/name"),
-        (parse_system, "mteb:org/name"),
+        (load_system, "mteb:org/name"),
     ):
         with pytest.raises(MissingExtraError, match=r"squtr\[mteb\]"):
             load(name)
@@ -297,9 +307,12 @@ def test_the_same_numbers_both_ways_on_mini(tmp_path: Path) -> None:
 
     def systems() -> list[Any]:
         return [
-            Cascade(Garbler(texts), load_retriever("bm25")),
-            Cascade(Garbler({"en": texts["en"]}), load_retriever("dense:all-minilm-l6-v2", cache=embeddings)),
-            EndToEnd(SoundEncoder()),
+            System(transcriber=Garbler(texts), retriever=load_retriever("bm25")),
+            System(
+                transcriber=Garbler({"en": texts["en"]}),
+                retriever=load_retriever("dense:all-minilm-l6-v2", cache=embeddings),
+            ),
+            System(encoder=SoundEncoder()),
         ]
 
     configs = [f"mini-{language}_{condition}" for language in ("en", "zh") for condition in CONDITIONS]
@@ -312,7 +325,7 @@ def test_the_same_numbers_both_ways_on_mini(tmp_path: Path) -> None:
         supported = [task for task in tasks if system.supports(task.info.language)]
         model = squtr.mteb_model(system)
         theirs = evaluate(model, supported)
-        assert isinstance(model, AudioTextModel) == isinstance(system, EndToEnd)
+        assert isinstance(model, AudioTextModel) == system.kind == "end-to-end"
         ours = [r.result for r in records if r.result.system.name == system.name]
         assert {result.data.config for result in ours} == set(theirs)
         # Some queries find nothing, and count.

@@ -24,7 +24,7 @@ from squtr.harness.mteb.models import mteb_model
 from squtr.harness.mteb.submission import prepare_mteb_submission
 from squtr.harness.mteb.versions import installed_version
 from squtr.harness.results.old import RunRecord, read_runs, write_run
-from squtr.harness.systems.system import Cascade
+from squtr.harness.systems.system import System
 from squtr.loaders.data import LiveData
 
 from .fakes import WordRetriever
@@ -34,9 +34,9 @@ TASKS = ["SQuTRTinyEn", "SQuTRTinyEnText", "SQuTRTinyZh", "SQuTRTinyZhText"]
 PLACE = "results/squtr__garbler+words"
 
 
-def cascade(data: LiveData, name: str = "") -> Cascade:
+def cascade(data: LiveData, name: str = "") -> System:
     texts = {language: [q.text for q in data.queries(subset)] for subset, language in data.subsets.items()}
-    return Cascade(Garbler(texts), WordRetriever(), display_name=name)
+    return System(transcriber=Garbler(texts), retriever=WordRetriever(), display_name=name)
 
 
 @pytest.fixture(scope="module")

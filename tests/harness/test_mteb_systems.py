@@ -16,8 +16,8 @@ from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb.exchange import export_mteb
 from squtr.harness.mteb.models import AudioTextModel, CascadeModel, RetrieverModel, TextModel
 from squtr.harness.results.old import read_runs
-from squtr.harness.systems.system import Cascade, EndToEnd
-from squtr.loaders.paired import LiveData
+from squtr.harness.systems.system import System
+from squtr.loaders.data import LiveData
 
 from .encoders_for_tests import HashedWordsEncoder
 from .fakes import WordRetriever
@@ -42,14 +42,18 @@ def hybrid() -> HybridRetriever:
 def systems(data: LiveData) -> dict[str, Any]:
     texts = texts_of(data)
     return {
-        "n best": Cascade(SeveralGarbler(texts), WordRetriever(), n_best=3),
-        "n best by score": Cascade(
-            SeveralGarbler(texts), WordRetriever(), n_best=2, n_best_fusion="score", display_name="by score"
+        "n best": System(transcriber=SeveralGarbler(texts), retriever=WordRetriever(), n_best=3),
+        "n best by score": System(
+            transcriber=SeveralGarbler(texts),
+            retriever=WordRetriever(),
+            n_best=2,
+            n_best_fusion="score",
+            display_name="by score",
         ),
-        "composite": Cascade(Garbler(texts), hybrid()),
-        "front end": Cascade(Garbler(texts), WordRetriever(), front_end=Halved()),
-        "all at once": Cascade(SeveralGarbler(texts), hybrid(), front_end=Halved(), n_best=3),
-        "end to end": EndToEnd(SoundEncoder(), front_end=Halved()),
+        "composite": System(transcriber=Garbler(texts), retriever=hybrid()),
+        "front end": System(transcriber=Garbler(texts), retriever=WordRetriever(), front_end=Halved()),
+        "all at once": System(transcriber=SeveralGarbler(texts), retriever=hybrid(), front_end=Halved(), n_best=3),
+        "end to end": System(encoder=SoundEncoder(), front_end=Halved()),
     }
 
 
@@ -89,7 +93,9 @@ def test_several_transcripts_are_used(tiny: LiveData, tiny_tasks: list[Any]) -> 
     """Else the test above would compare the same thing twice."""
     scores = []
     for n_best in (1, 3):
-        model = squtr.mteb_model(Cascade(SeveralGarbler(texts_of(tiny)), WordRetriever(), n_best=n_best))
+        model = squtr.mteb_model(
+            System(transcriber=SeveralGarbler(texts_of(tiny)), retriever=WordRetriever(), n_best=n_best)
+        )
         found = mteb.evaluate(model, tiny_tasks[:1], cache=None, show_progress_bar=False, co2_tracker=False)
         scores.append([entry["ndcg_at_10"] for entry in found.task_results[0].scores["test"]])
         assert ("depth" in model.mteb_model_meta.loader_kwargs) == (n_best > 1)
@@ -99,7 +105,7 @@ def test_several_transcripts_are_used(tiny: LiveData, tiny_tasks: list[Any]) -> 
 def test_depth_is_for_systems_whose_ranking_depends_on_it(tiny: LiveData, tiny_tasks: list[Any]) -> None:
     composite, plain = fused(), WordRetriever()
     for retriever, asked in ((composite, composite.asked), (plain, None)):
-        model = squtr.mteb_model(Cascade(Garbler(texts_of(tiny)), retriever), depth=3)
+        model = squtr.mteb_model(System(transcriber=Garbler(texts_of(tiny)), retriever=retriever), depth=3)
         found = mteb.evaluate(model, tiny_tasks[1:2], cache=None, show_progress_bar=False, co2_tracker=False)
         assert found.task_results[0].scores["test"][0]["ndcg_at_10"] > 0.9
         assert asked in (None, {3})

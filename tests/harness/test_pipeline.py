@@ -12,12 +12,12 @@ import soundfile
 import squtr
 from squtr.errors import DataError, UnknownNameError, UsageError
 from squtr.harness.evaluation.evaluate import evaluate_runs
-from squtr.harness.evaluation.system import Cascade, parse_system
 from squtr.harness.metrics.ranking import score_ranking
 from squtr.harness.protocols import Transcript
 from squtr.harness.results.old import RunRecord, read_runs
-from squtr.loaders.paired import LiveData
-from squtr.loaders.recipe import open_kitchen
+from squtr.harness.systems import System, load_system
+from squtr.loaders.data import LiveData
+from squtr.loaders.recipe import open_recipe
 
 from ..loaders.collections_for_tests import make_collection
 from .fakes import LookupTranscriber, WordRetriever, sound_key
@@ -28,7 +28,7 @@ CONDITIONS = ("clean", "high_noise", "reverb")
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> LiveData:
     root = make_collection(tmp_path_factory.mktemp("pipeline") / "tiny")
-    return LiveData(open_kitchen(str(root), conditions=CONDITIONS))
+    return LiveData(open_recipe(str(root), conditions=CONDITIONS))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def noisy_table(data: LiveData, truth: dict[str, str], heard: dict[tuple[str, st
 
 
 def test_a_perfect_recognizer_loses_nothing(data: LiveData, truth: dict[str, str]) -> None:
-    records = evaluate_runs([Cascade(LookupTranscriber(truth), WordRetriever())], data)
+    records = evaluate_runs([System(transcriber=LookupTranscriber(truth), retriever=WordRetriever())], data)
     assert [r.result.data.config for r in records] == [
         f"{language}_{c}" for language in ("en", "zh") for c in ("text", *CONDITIONS)
     ]
@@ -81,7 +81,9 @@ def test_a_perfect_recognizer_loses_nothing(data: LiveData, truth: dict[str, str
 def test_losses_and_scores_are_right(data: LiveData, truth: dict[str, str]) -> None:
     # Query 1 ("stone") is heard as another word that another document answers; query 2 as nothing that exists.
     table = noisy_table(data, truth, {("q1", "high_noise"): "winter", ("q2", "high_noise"): "lump"})
-    records = evaluate_runs([Cascade(LookupTranscriber(table), WordRetriever())], data, configs=["en_high_noise"])
+    records = evaluate_runs(
+        [System(transcriber=LookupTranscriber(table), retriever=WordRetriever())], data, configs=["en_high_noise"]
+    )
     runs = by_config(records, "lookup + words")
     assert set(runs) == {"en_text", "en_high_noise"}
     noisy, text = runs["en_high_noise"].result, runs["en_text"].result
@@ -103,7 +105,9 @@ def test_losses_and_scores_are_right(data: LiveData, truth: dict[str, str]) -> N
 
 def test_items_agree_with_a_recomputation(data: LiveData, truth: dict[str, str]) -> None:
     table = noisy_table(data, truth, {("q0", "reverb"): "river lamp"})
-    records = evaluate_runs([Cascade(LookupTranscriber(table), WordRetriever())], data, configs=["en_reverb"])
+    records = evaluate_runs(
+        [System(transcriber=LookupTranscriber(table), retriever=WordRetriever())], data, configs=["en_reverb"]
+    )
     items = by_config(records, "lookup + words")["en_reverb"].items.to_pylist()
     run = {i["id"]: list(zip(i["documents"], i["scores"], strict=True)) for i in items if i["documents"]}
     again = score_ranking(data.qrels("tiny-en"), run, metrics=("ndcg_at_10", "mrr_at_10", "recall_at_10"))
@@ -115,7 +119,7 @@ def test_items_agree_with_a_recomputation(data: LiveData, truth: dict[str, str])
 def test_work_is_shared(data: LiveData, truth: dict[str, str]) -> None:
     transcriber, other = LookupTranscriber(truth), LookupTranscriber(truth, name="other")
     words, more = WordRetriever(), WordRetriever("more")
-    systems = [Cascade(t, r) for t in (transcriber, other) for r in (words, more)]
+    systems = [System(transcriber=t, retriever=r) for t in (transcriber, other) for r in (words, more)]
     evaluate_runs(systems, data)
     assert transcriber.calls == other.calls == 2 * 5 * len(CONDITIONS)
     assert words.indexed == more.indexed == 2
@@ -123,7 +127,7 @@ def test_work_is_shared(data: LiveData, truth: dict[str, str]) -> None:
 
 
 def test_languages_that_a_system_was_not_made_for_are_left_out(data: LiveData, truth: dict[str, str]) -> None:
-    english = Cascade(LookupTranscriber(truth), WordRetriever(languages="en"))
+    english = System(transcriber=LookupTranscriber(truth), retriever=WordRetriever(languages="en"))
     records = evaluate_runs([english], data)
     assert {r.result.data.language for r in records} == {"en"}
     with pytest.raises(DataError, match="no system supports"):
@@ -140,7 +144,9 @@ def test_failures_are_counted_never_words(data: LiveData, truth: dict[str, str])
             ("q2", "clean"): Transcript(""),
         },
     )
-    records = evaluate_runs([Cascade(LookupTranscriber(table), WordRetriever())], data, configs=["en_clean"])
+    records = evaluate_runs(
+        [System(transcriber=LookupTranscriber(table), retriever=WordRetriever())], data, configs=["en_clean"]
+    )
     run = by_config(records, "lookup + words")["en_clean"]
     failures = run.result.failures
     assert (failures.undecodable, failures.loops, failures.truncated, failures.empty) == (1, 1, 1, 1)
@@ -153,9 +159,13 @@ def test_failures_are_counted_never_words(data: LiveData, truth: dict[str, str])
 
 def test_traditional_characters_are_folded_before_retrieval(data: LiveData, truth: dict[str, str]) -> None:
     table = {key: {"花园": "花園", "大桥": "大橋"}.get(text, text) for key, text in truth.items()}
-    folded = evaluate_runs([Cascade(LookupTranscriber(table), WordRetriever())], data, configs=["zh_clean"])
+    folded = evaluate_runs(
+        [System(transcriber=LookupTranscriber(table), retriever=WordRetriever())], data, configs=["zh_clean"]
+    )
     kept = evaluate_runs(
-        [Cascade(LookupTranscriber(table), WordRetriever(), script="none")], data, configs=["zh_clean"]
+        [System(transcriber=LookupTranscriber(table), retriever=WordRetriever(), script="none")],
+        data,
+        configs=["zh_clean"],
     )
     assert folded[1].result.system.script_folding == "simplified"
     assert folded[1].items.column("transcript").to_pylist()[3] == "花园"
@@ -168,14 +178,21 @@ def test_killed_and_continued(data: LiveData, truth: dict[str, str], tmp_path: P
     killed = LookupTranscriber(truth)
     killed.fail_after = 12
     with pytest.raises(KeyboardInterrupt):
-        evaluate_runs([Cascade(killed, WordRetriever())], data, cache=tmp_path / "cache", out=tmp_path / "run")
+        evaluate_runs(
+            [System(transcriber=killed, retriever=WordRetriever())],
+            data,
+            cache=tmp_path / "cache",
+            out=tmp_path / "run",
+        )
     assert not (tmp_path / "run" / "results").exists()
     again = LookupTranscriber(truth)
-    records = evaluate_runs([Cascade(again, WordRetriever())], data, cache=tmp_path / "cache", out=tmp_path / "run")
+    records = evaluate_runs(
+        [System(transcriber=again, retriever=WordRetriever())], data, cache=tmp_path / "cache", out=tmp_path / "run"
+    )
     assert killed.calls == 10
     assert again.calls == 2 * 5 * len(CONDITIONS) - killed.calls
     third = LookupTranscriber(truth)
-    repeated = evaluate_runs([Cascade(third, WordRetriever())], data, cache=tmp_path / "cache")
+    repeated = evaluate_runs([System(transcriber=third, retriever=WordRetriever())], data, cache=tmp_path / "cache")
     assert third.calls == 0
     for one, two in zip(records, repeated, strict=True):
         assert str(one.items.to_pylist()) == str(two.items.to_pylist())
@@ -183,14 +200,16 @@ def test_killed_and_continued(data: LiveData, truth: dict[str, str], tmp_path: P
 
 
 def test_cache_knows_transcriber_and_language(data: LiveData, truth: dict[str, str], tmp_path: Path) -> None:
-    evaluate_runs([Cascade(LookupTranscriber(truth), WordRetriever())], data, cache=tmp_path)
+    evaluate_runs([System(transcriber=LookupTranscriber(truth), retriever=WordRetriever())], data, cache=tmp_path)
     other = LookupTranscriber(truth, name="other")
-    evaluate_runs([Cascade(other, WordRetriever())], data, cache=tmp_path)
+    evaluate_runs([System(transcriber=other, retriever=WordRetriever())], data, cache=tmp_path)
     assert other.calls == 2 * 5 * len(CONDITIONS)
 
 
 def test_what_is_written_is_what_is_returned(data: LiveData, truth: dict[str, str], tmp_path: Path) -> None:
-    records = evaluate_runs([Cascade(LookupTranscriber(truth), WordRetriever())], data, out=tmp_path, samples=1)
+    records = evaluate_runs(
+        [System(transcriber=LookupTranscriber(truth), retriever=WordRetriever())], data, out=tmp_path, samples=1
+    )
     read = {r.result.key: r for r in read_runs(tmp_path)}
     assert set(read) == {r.result.key for r in records}
     for record in records:
@@ -202,13 +221,18 @@ def test_what_is_written_is_what_is_returned(data: LiveData, truth: dict[str, st
 
 
 def test_same_seed_same_result(data: LiveData, truth: dict[str, str]) -> None:
-    one, two = (evaluate_runs([Cascade(LookupTranscriber(truth), WordRetriever())], data, seed=3) for _ in range(2))
+    one, two = (
+        evaluate_runs([System(transcriber=LookupTranscriber(truth), retriever=WordRetriever())], data, seed=3)
+        for _ in range(2)
+    )
     assert [r.result.scores for r in one] == [r.result.scores for r in two]
 
 
 def test_public_function(data: LiveData, truth: dict[str, str]) -> None:
     results = squtr.evaluate(
-        squtr.Cascade(LookupTranscriber(truth), WordRetriever()), data=data, configs=["tiny-en_clean"]
+        squtr.System(transcriber=LookupTranscriber(truth), retriever=WordRetriever()),
+        data=data,
+        configs=["tiny-en_clean"],
     )
     assert [r.data.config for r in results] == ["tiny-en_text", "tiny-en_clean"]
 
@@ -216,11 +240,11 @@ def test_public_function(data: LiveData, truth: dict[str, str]) -> None:
 @pytest.mark.parametrize("config", ["en_claen", "fr_clean", "en_low_noise", "en", "tiny-e_clean"])
 def test_unknown_config(data: LiveData, truth: dict[str, str], config: str) -> None:
     with pytest.raises(UnknownNameError, match="unknown config"):
-        evaluate_runs([Cascade(LookupTranscriber(truth), WordRetriever())], data, configs=[config])
+        evaluate_runs([System(transcriber=LookupTranscriber(truth), retriever=WordRetriever())], data, configs=[config])
 
 
 def test_bad_calls(data: LiveData, truth: dict[str, str]) -> None:
-    system = Cascade(LookupTranscriber(truth), WordRetriever())
+    system = System(transcriber=LookupTranscriber(truth), retriever=WordRetriever())
     with pytest.raises(UsageError, match="depth is 5"):
         evaluate_runs([system], data, depth=5)
     with pytest.raises(UsageError, match="two systems are called"):
@@ -228,10 +252,10 @@ def test_bad_calls(data: LiveData, truth: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="no system"):
         evaluate_runs([], data)
     with pytest.raises(UnknownNameError, match="Did you mean 'simplified'"):
-        Cascade(LookupTranscriber(truth), WordRetriever(), script="simplifid")
+        System(transcriber=LookupTranscriber(truth), retriever=WordRetriever(), script="simplifid")
 
 
 @pytest.mark.parametrize("text", ["bm25", "a + b + c", " + bm25", ""])
 def test_badly_written_system(text: str) -> None:
     with pytest.raises(UsageError, match="is not written as"):
-        parse_system(text)
+        load_system(text)

@@ -27,7 +27,7 @@ from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.harness.evaluation import evaluate, recording, shards
 from squtr.harness.evaluation.evaluate import EvaluationFailed, Options, evaluate_runs, run_evaluation
 from squtr.harness.protocols import ComponentSpec, Hit, Retriever, Transcript
-from squtr.harness.systems.system import Cascade
+from squtr.harness.systems.system import System
 from squtr.loaders.audio import encode_flac
 from squtr.loaders.records import Document, SpokenQuery
 
@@ -93,7 +93,7 @@ def test_empty_texts_find_nothing(retriever: Retriever) -> None:
     queries = [("q0", ""), ("q1", " \t\n"), ("q2", "river"), ("q3", "lamp"), ("q4", "stone")]
     data = data_of(queries)
     said = {"q0": "words", "q1": "", "q2": "", "q3": "  ", "q4": "river stone"}
-    records = by_config(evaluate_runs([Cascade(Hears(data, said), retriever)], data))
+    records = by_config(evaluate_runs([System(transcriber=Hears(data, said), retriever=retriever)], data))
     text, clean = (records[f"en_{c}"].items.to_pylist() for c in ("text", "clean"))
     assert [bool(row["documents"]) for row in text] == [False, False, True, True, True]
     assert [bool(row["documents"]) for row in clean] == [False, False, False, False, True] or clean[0]["documents"]
@@ -116,7 +116,7 @@ def test_a_retriever_that_answers_empty_texts_is_not_asked(monkeypatch: pytest.M
 
     data = data_of([("q0", "river"), ("q1", "lamp"), ("q2", "")])
     said = {"q0": Transcript("", error="too loud"), "q1": "", "q2": "river"}
-    records = by_config(evaluate_runs([Cascade(Hears(data, said), Eager())], data))
+    records = by_config(evaluate_runs([System(transcriber=Hears(data, said), retriever=Eager())], data))
     assert records["en_clean"].items["ndcg_at_10"].to_pylist() == [0, 0, 1]
     assert records["en_text"].items["ndcg_at_10"].to_pylist() == [1, 1, 0]
 
@@ -134,7 +134,9 @@ def test_any_text_can_be_heard_kept_and_written(tmp_path: Path) -> None:
     data = data_of([(f"q {name} 河", "river") for name in texts])
     said = {f"q {name} 河": text for name, text in texts.items()}
     for _ in range(2):
-        records = evaluate_runs([Cascade(Hears(data, said), WordRetriever())], data, cache=tmp_path / "c", out=tmp_path)
+        records = evaluate_runs(
+            [System(transcriber=Hears(data, said), retriever=WordRetriever())], data, cache=tmp_path / "c", out=tmp_path
+        )
         heard = dict(zip(texts, by_config(records)["en_clean"].items["transcript"].to_pylist(), strict=True))
         assert heard["half"] == "river \N{REPLACEMENT CHARACTER} stone \N{REPLACEMENT CHARACTER}"
         assert heard["pair"] == "river \N{FIRE}"
@@ -170,7 +172,7 @@ def test_sounds_that_cannot_be_heard_are_counted_not_scored_as_words(tmp_path: P
     data = data_of(queries, [content for content, _ in broken.values()] + [flac(10), flac(11)])
     for attempt in range(2):
         transcriber = Hears(data, {"good": "river", "fine": "sand"})
-        records = evaluate_runs([Cascade(transcriber, WordRetriever())], data, cache=tmp_path)
+        records = evaluate_runs([System(transcriber=transcriber, retriever=WordRetriever())], data, cache=tmp_path)
         assert transcriber.calls == (0 if attempt else 2), "only what can be decoded is heard"
         run = by_config(records)["en_clean"]
         rows = {row["id"]: row for row in run.items.to_pylist()}
@@ -188,7 +190,7 @@ def test_sounds_that_cannot_be_heard_are_counted_not_scored_as_words(tmp_path: P
 
 def test_all_sounds_broken_is_no_crash() -> None:
     data = data_of([("q0", "river"), ("q1", "stone")], [b"", b"junk"])
-    records = by_config(evaluate_runs([Cascade(Hears(data, {}), WordRetriever())], data))
+    records = by_config(evaluate_runs([System(transcriber=Hears(data, {}), retriever=WordRetriever())], data))
     assert "wer" not in records["en_clean"].result.scores
     assert records["en_clean"].result.scores["ndcg_at_10"].value == 0
     assert records["en_clean"].result.timing.waiting_share is None
@@ -197,7 +199,7 @@ def test_all_sounds_broken_is_no_crash() -> None:
 def test_a_clip_cut_short_is_heard_or_counted() -> None:
     """libsndfile decides whether a stream that ends in the middle is a sound."""
     data = data_of([("q0", "river"), ("q1", "river")], [flac(1)[:-200], flac(2)])
-    records = by_config(evaluate_runs([Cascade(Anything(), WordRetriever())], data))
+    records = by_config(evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data))
     row = records["en_clean"].items.to_pylist()[0]
     assert bool(row["error"]) != bool(row["transcript"])
 
@@ -229,14 +231,18 @@ def test_equal_sounds_are_heard_once(
     data = data_of(queries, [sound, sound, wav, flac(2)])
     transcriber = Anything()
     cache = tmp_path if keep else None
-    records = by_config(evaluate_runs([Cascade(transcriber, WordRetriever())], data, cache=cache))
+    records = by_config(evaluate_runs([System(transcriber=transcriber, retriever=WordRetriever())], data, cache=cache))
     assert transcriber.calls == 2
     digests = records["en_clean"].items["audio_sha256"].to_pylist()
     assert digests[0] == digests[1] == digests[2] != digests[3]
     if not keep:
         return
     again = Anything()
-    evaluate_runs([Cascade(again, WordRetriever())], data_of(queries, [wav, wav, sound, flac(2)]), cache=tmp_path)
+    evaluate_runs(
+        [System(transcriber=again, retriever=WordRetriever())],
+        data_of(queries, [wav, wav, sound, flac(2)]),
+        cache=tmp_path,
+    )
     assert again.calls == 0
 
 
@@ -246,7 +252,7 @@ def test_equal_sounds_are_heard_once(
 @pytest.mark.parametrize("retriever", retrievers(), ids=["words", "bm25", "dense"])
 def test_a_corpus_of_one_document(retriever: Retriever) -> None:
     data = data_of([("q0", "river"), ("q1", "stone")], documents=["river stone"])
-    records = by_config(evaluate_runs([Cascade(Anything(), retriever)], data, depth=1000))
+    records = by_config(evaluate_runs([System(transcriber=Anything(), retriever=retriever)], data, depth=1000))
     for record in records.values():
         assert record.items["documents"].to_pylist() == [["d0"], ["d0"]]
         assert record.result.scores["ndcg_at_10"].value == 1
@@ -256,7 +262,7 @@ def test_a_corpus_of_one_document(retriever: Retriever) -> None:
 @pytest.mark.parametrize("retriever", retrievers(), ids=["words", "bm25", "dense"])
 def test_documents_and_queries_with_the_same_text(retriever: Retriever) -> None:
     data = data_of([("q0", "river"), ("q1", "river")], documents=["river", "river", "stone"])
-    records = by_config(evaluate_runs([Cascade(Anything(), retriever)], data))
+    records = by_config(evaluate_runs([System(transcriber=Anything(), retriever=retriever)], data))
     rows = records["en_clean"].items.to_pylist()
     # Ties go to the larger id, as in trec_eval.
     assert [row["documents"][:2] for row in rows] == [["d1", "d0"]] * 2
@@ -276,7 +282,7 @@ def test_a_corpus_that_is_missing_fails_its_configs_alone() -> None:
     data = Missing(
         [("q0", "river"), ("q1", "stone")], {"clean": [flac(0), flac(1)]}, whole.documents("s"), whole.qrels("s")
     )
-    system = Cascade(Anything(), WordRetriever(languages="en es"))
+    system = System(transcriber=Anything(), retriever=WordRetriever(languages="en es"))
     system.transcriber.languages = ["en", "es"]  # type: ignore[union-attr]
     done = run_evaluation([system], data)
     assert set(by_config(done)) == {"en_text", "en_clean"}
@@ -287,22 +293,24 @@ def test_a_corpus_that_is_missing_fails_its_configs_alone() -> None:
 def test_recordings_without_a_corpus_are_a_sentence() -> None:
     data = data_of([("q0", "river")], documents=[])
     with pytest.raises(DataError, match="the corpus holds no documents"):
-        evaluate_runs([Cascade(Anything(), BM25Retriever())], data)
+        evaluate_runs([System(transcriber=Anything(), retriever=BM25Retriever())], data)
 
 
 def test_nothing_judged_is_a_sentence() -> None:
     data = data_of([("q0", "river")])
     data._relevant = {"other": {"d0": 1}}
-    records = run_evaluation([Cascade(Anything(), WordRetriever())], data)
+    records = run_evaluation([System(transcriber=Anything(), retriever=WordRetriever())], data)
     data._relevant = {}
     assert {r.result.failures.unjudged for r in records.records} <= {0}
     with pytest.raises(DataError, match="no query has a relevant document"):
-        evaluate_runs([Cascade(Anything(), WordRetriever())], data)
+        evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data)
 
 
 def test_query_ids_that_repeat_are_refused() -> None:
     with pytest.raises(DataError, match="query id 'q0' occurs twice in s"):
-        evaluate_runs([Cascade(Anything(), WordRetriever())], data_of([("q0", "river"), ("q0", "stone")]))
+        evaluate_runs(
+            [System(transcriber=Anything(), retriever=WordRetriever())], data_of([("q0", "river"), ("q0", "stone")])
+        )
 
 
 def test_queries_that_are_not_those_of_the_text_are_refused() -> None:
@@ -310,10 +318,10 @@ def test_queries_that_are_not_those_of_the_text_are_refused() -> None:
     spoken = data.spoken
     data.spoken = lambda *a, **k: reversed(list(spoken(*a, **k)))  # type: ignore[method-assign]
     with pytest.raises(EvaluationFailed, match="'q1' under clean has no typed partner at position 0"):
-        evaluate_runs([Cascade(Anything(), WordRetriever())], data)
+        evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data)
     data.spoken = lambda *a, **k: iter(list(spoken(*a, **k))[:1])  # type: ignore[method-assign]
     with pytest.raises(EvaluationFailed, match="s under clean has 1 of 2 queries"):
-        evaluate_runs([Cascade(Anything(), WordRetriever())], data)
+        evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data)
 
 
 # Components that do not keep to the contract
@@ -343,13 +351,15 @@ class Says(WordRetriever):
 def test_rankings_that_cannot_be_used_are_a_sentence(answer: Any, message: str) -> None:
     data = data_of([("q0", "river"), ("q1", "stone")])
     with pytest.raises(ModelError, match=message):
-        evaluate_runs([Cascade(Anything(), Says(answer))], data)
+        evaluate_runs([System(transcriber=Anything(), retriever=Says(answer))], data)
 
 
 def test_more_hits_than_asked_for_are_cut_and_repeated_ones_count_once() -> None:
     many = [Hit("d1", 9.0), Hit("d1", 8.0)] + [Hit(f"x{i:03}", 7.0 - i / 100) for i in range(50)] + [Hit("d0", 0.0)]
     data = data_of([("q0", "river")])
-    records = by_config(evaluate_runs([Cascade(Anything(), Says(lambda qs: [many for _ in qs]))], data, depth=20))
+    records = by_config(
+        evaluate_runs([System(transcriber=Anything(), retriever=Says(lambda qs: [many for _ in qs]))], data, depth=20)
+    )
     row = records["en_text"].items.to_pylist()[0]
     assert row["first_relevant_rank"] == 0
     assert len(row["documents"]) == 10
@@ -362,7 +372,7 @@ def test_a_transcriber_that_gives_no_transcripts_is_a_sentence(answer: Any) -> N
             return [answer for _ in clips]
 
     with pytest.raises(EvaluationFailed, match=f"gave {type(answer).__name__} instead of Transcript"):
-        evaluate_runs([Cascade(Wrong(), WordRetriever())], data_of([("q0", "river")]))
+        evaluate_runs([System(transcriber=Wrong(), retriever=WordRetriever())], data_of([("q0", "river")]))
 
 
 # The disk
@@ -396,9 +406,11 @@ def test_a_disk_that_fills_up_anywhere_stops_with_a_sentence_and_the_rest_is_kep
     queries = [(f"q{i}", f"river stone {i}") for i in range(40)]
     data = data_of(queries, documents=[f"river {i}" for i in range(60)])
 
-    def system(folder: Path, transcriber: Anything) -> Cascade:
+    def system(folder: Path, transcriber: Anything) -> System:
         cache = DirectoryEmbeddingCache(folder / "cache" / "embeddings")
-        return Cascade(transcriber, DenseRetriever(encoder=HashedWordsEncoder(width=1024), cache=cache))
+        return System(
+            transcriber=transcriber, retriever=DenseRetriever(encoder=HashedWordsEncoder(width=1024), cache=cache)
+        )
 
     few = Options(resamples=20, samples=1)
 
@@ -435,11 +447,11 @@ def test_a_disk_that_fills_up_anywhere_stops_with_a_sentence_and_the_rest_is_kep
 
 def test_a_damaged_ranking_in_the_store_is_a_sentence(tmp_path: Path) -> None:
     data = data_of([("q0", "river"), ("q1", "stone")])
-    evaluate_runs([Cascade(Anything(), WordRetriever())], data, cache=tmp_path)
+    evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data, cache=tmp_path)
     with sqlite3.connect(tmp_path / "evaluations.sqlite") as store:
         store.execute("UPDATE rankings SET hits = CAST(x'00' || hits AS BLOB)")
     with pytest.raises(IntegrityError, match=r"a stored ranking cannot be read: .* Remove evaluations\.sqlite"):
-        evaluate_runs([Cascade(Anything(), WordRetriever())], data, cache=tmp_path)
+        evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data, cache=tmp_path)
 
 
 # Speed and memory
@@ -470,7 +482,7 @@ def test_sound_is_decoded_while_the_model_works(monkeypatch: pytest.MonkeyPatch)
             ahead.append(clips - self.calls)
             return found
 
-    records = by_config(evaluate_runs([Cascade(Slow(delay_s=0.05), WordRetriever())], data))
+    records = by_config(evaluate_runs([System(transcriber=Slow(delay_s=0.05), retriever=WordRetriever())], data))
     assert len(ahead) == 20
     # Whatever the model hears, the next shards are ready when it has heard it.
     assert all(left >= 4 for left in ahead[:-1])
@@ -491,12 +503,16 @@ def test_the_share_of_waiting_tells_when_sound_comes_slowly(tmp_path: Path, monk
             yield query
 
     data.spoken = slowly  # type: ignore[method-assign]
-    records = by_config(evaluate_runs([Cascade(Anything(), WordRetriever())], data, cache=tmp_path))
+    records = by_config(
+        evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data, cache=tmp_path)
+    )
     share = records["en_clean"].result.timing.waiting_share
     assert share is not None
     assert share > 0.5
     # Where nothing is heard, no model waits.
-    records = by_config(evaluate_runs([Cascade(Anything(), WordRetriever())], data, cache=tmp_path))
+    records = by_config(
+        evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data, cache=tmp_path)
+    )
     assert records["en_clean"].result.timing.waiting_share is None
 
 
@@ -510,7 +526,7 @@ def test_threads_end_with_the_cell_that_fails(monkeypatch: pytest.MonkeyPatch) -
         def transcribe(self, clips: Sequence[np.ndarray], *, language: str) -> list[Transcript]:
             raise ValueError("not today")
 
-    done = run_evaluation([Cascade(Failing(), WordRetriever())], many(40))
+    done = run_evaluation([System(transcriber=Failing(), retriever=WordRetriever())], many(40))
     assert [f.config for f in done.failures] == ["en_clean"]
     # The error is held, and with it the frames that it came through, but no thread and no clip.
     assert threading.active_count() == before
@@ -528,7 +544,7 @@ def test_the_store_is_opened_a_few_times_per_shard(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(sqlite3, "connect", counted)
     data = many(200)
-    evaluate_runs([Cascade(Anything(), WordRetriever())], data, cache=tmp_path)
+    evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data, cache=tmp_path)
     assert opened <= 4 * 10 + 10
 
 
@@ -567,9 +583,9 @@ def test_a_query_costs_little_time_and_memory(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(
         shards, "decode_hashed", lambda content, name: (*decode(content, name)[:2], f"{next(calls):064x}")
     )
-    evaluate_runs([Cascade(Counts(), Null())], many(10))
+    evaluate_runs([System(transcriber=Counts(), retriever=Null())], many(10))
     started = time.process_time()
-    run_evaluation([Cascade(Counts(), Null())], data)
+    run_evaluation([System(transcriber=Counts(), retriever=Null())], data)
     # The aim is 1 ms. A busy machine gets some slack.
     assert (time.process_time() - started) / (n * conditions) < 2e-3
 
@@ -583,7 +599,7 @@ def test_a_query_costs_little_time_and_memory(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(evaluate, "record_system", measured)
     tracemalloc.start()
     try:
-        run_evaluation([Cascade(Counts(), Null())], data)
+        run_evaluation([System(transcriber=Counts(), retriever=Null())], data)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -18,10 +18,10 @@ from squtr.harness.evaluation.evaluate import Evaluation, EvaluationFailed, Opti
 from squtr.harness.evaluation.store import Store
 from squtr.harness.processes import complete
 from squtr.harness.protocols import ComponentSpec, Document, Hit, Transcript
-from squtr.harness.systems.system import Cascade
+from squtr.harness.systems.system import System
 from squtr.loaders.build import build
-from squtr.loaders.paired import BuiltData
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.data import BuiltData
+from squtr.loaders.recipe import open_recipe
 
 from .fakes import WordRetriever
 from .groups_for_tests import Crew
@@ -32,8 +32,8 @@ CONFIGS = ["en_clean", "en_high_noise", "es_clean"]
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> BuiltData:
     folder = tmp_path_factory.mktemp("sharing") / "data"
-    kitchen = open_kitchen("mini", conditions=["clean", "high_noise"], languages=["en", "es"], limit=40)
-    build(kitchen, folder)
+    opened = open_recipe("mini", conditions=["clean", "high_noise"], languages=["en", "es"], limit=40)
+    build(opened, folder)
     return BuiltData(folder)
 
 
@@ -66,7 +66,7 @@ class Recorder:
         return [Transcript(" ".join(words[int(c, 16) % 10] for c in key[:4]), seconds=0.5) for key in keys]
 
 
-def run(data: BuiltData, system: Cascade, size: int, folder: Path) -> Evaluation:
+def run(data: BuiltData, system: System, size: int, folder: Path) -> Evaluation:
     def work(member: object) -> Evaluation:
         return run_evaluation(
             [system], data, configs=CONFIGS, out=folder / "run", cache=folder / "cache", processes=member
@@ -91,7 +91,9 @@ def test_results_do_not_depend_on_how_many_processes_there_are(data: BuiltData, 
     batches: set[tuple[str, ...]] = set()
     for size in (1, 2, 3, 5):
         recorder = Recorder()
-        evaluation = run(data, Cascade(recorder, WordRetriever(languages="en es")), size, tmp_path / str(size))
+        evaluation = run(
+            data, System(transcriber=recorder, retriever=WordRetriever(languages="en es")), size, tmp_path / str(size)
+        )
         assert not evaluation.failures
         assert len(evaluation.records) == len(CONFIGS) + 2
         assert set(recorder.heard.values()) == {1}, "a clip was heard twice"
@@ -124,7 +126,7 @@ class Flaky(Recorder):
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_a_config_that_fails_does_not_lose_the_others(data: BuiltData, tmp_path: Path, size: int) -> None:
-    evaluation = run(data, Cascade(Flaky(), WordRetriever(languages="en es")), size, tmp_path)
+    evaluation = run(data, System(transcriber=Flaky(), retriever=WordRetriever(languages="en es")), size, tmp_path)
     assert [f.config for f in evaluation.failures] == ["es_clean"]
     assert "no Spanish today" in str(evaluation.failures[0].error)
     assert {r.result.data.config for r in evaluation.records} == {"en_text", "en_clean", "en_high_noise", "es_text"}
@@ -132,7 +134,7 @@ def test_a_config_that_fails_does_not_lose_the_others(data: BuiltData, tmp_path:
 
 def test_the_python_call_raises_with_the_results_of_the_others(data: BuiltData) -> None:
     with pytest.raises(EvaluationFailed, match="no Spanish today") as caught:
-        evaluate_runs([Cascade(Flaky(), WordRetriever(languages="en es"))], data, configs=CONFIGS)
+        evaluate_runs([System(transcriber=Flaky(), retriever=WordRetriever(languages="en es"))], data, configs=CONFIGS)
     assert len(caught.value.results) == 4
     assert caught.value.failures[0].config == "es_clean"
 
@@ -146,7 +148,9 @@ class Short(Recorder):
 
 def test_a_model_with_too_few_answers_is_stopped_with_a_sentence(data: BuiltData) -> None:
     with pytest.raises(EvaluationFailed, match=r"gave 3 answers for 4 clips"):
-        evaluate_runs([Cascade(Short(), WordRetriever(languages="en es"))], data, configs=["en_clean"])
+        evaluate_runs(
+            [System(transcriber=Short(), retriever=WordRetriever(languages="en es"))], data, configs=["en_clean"]
+        )
 
 
 class NaNRetriever(WordRetriever):
@@ -163,14 +167,16 @@ class BrokenIndex(WordRetriever):
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_a_retriever_that_fails_on_one_corpus_keeps_the_others(data: BuiltData, tmp_path: Path, size: int) -> None:
-    evaluation = run(data, Cascade(Recorder(), BrokenIndex(languages="en es")), size, tmp_path)
+    evaluation = run(data, System(transcriber=Recorder(), retriever=BrokenIndex(languages="en es")), size, tmp_path)
     assert {f.config for f in evaluation.failures} == {"es_clean", "es_text"}
     assert {r.result.data.config for r in evaluation.records} == {"en_text", "en_clean", "en_high_noise"}
 
 
 def test_a_score_of_nan_is_an_error_that_names_the_document(data: BuiltData) -> None:
     with pytest.raises(ModelError, match="'d1' has the score NaN"):
-        evaluate_runs([Cascade(Recorder(), NaNRetriever(languages="en es"))], data, configs=["en_clean"])
+        evaluate_runs(
+            [System(transcriber=Recorder(), retriever=NaNRetriever(languages="en es"))], data, configs=["en_clean"]
+        )
 
 
 class Killed(Recorder):
@@ -188,21 +194,21 @@ class Killed(Recorder):
 
 def test_a_killed_evaluation_continues_and_hears_nothing_twice(data: BuiltData, tmp_path: Path) -> None:
     whole, killed = Recorder(), Killed(after=50)
-    run(data, Cascade(whole, WordRetriever(languages="en es")), 1, tmp_path / "whole")
+    run(data, System(transcriber=whole, retriever=WordRetriever(languages="en es")), 1, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        run(data, Cascade(killed, WordRetriever(languages="en es")), 1, tmp_path / "killed")
+        run(data, System(transcriber=killed, retriever=WordRetriever(languages="en es")), 1, tmp_path / "killed")
     again = Recorder()
-    run(data, Cascade(again, WordRetriever(languages="en es")), 1, tmp_path / "killed")
+    run(data, System(transcriber=again, retriever=WordRetriever(languages="en es")), 1, tmp_path / "killed")
     assert set((killed.heard + again.heard).values()) == {1}
     assert killed.heard + again.heard == whole.heard
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
 def test_a_finished_evaluation_is_read_and_its_files_stay(data: BuiltData, tmp_path: Path) -> None:
-    run(data, Cascade(Recorder(), WordRetriever(languages="en es")), 1, tmp_path)
+    run(data, System(transcriber=Recorder(), retriever=WordRetriever(languages="en es")), 1, tmp_path)
     before = {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
     again, words = Recorder(), WordRetriever(languages="en es")
-    run(data, Cascade(again, words), 1, tmp_path)
+    run(data, System(transcriber=again, retriever=words), 1, tmp_path)
     assert not again.heard
     assert words.indexed == words.searched == 0
     assert {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()} == before
@@ -222,9 +228,9 @@ def test_a_full_disk_stops_with_a_sentence_and_what_is_done_is_kept(
     first = Recorder()
     with monkeypatch.context() as patch, pytest.raises(StorageError, match="disk is full"):
         patch.setattr(Store, "keep_heard", full)
-        run(data, Cascade(first, WordRetriever(languages="en es")), 1, tmp_path)
+        run(data, System(transcriber=first, retriever=WordRetriever(languages="en es")), 1, tmp_path)
     again = Recorder()
-    run(data, Cascade(again, WordRetriever(languages="en es")), 1, tmp_path)
+    run(data, System(transcriber=again, retriever=WordRetriever(languages="en es")), 1, tmp_path)
     assert len(again.heard) == 3 * 40 - 5 * 4
 
 
@@ -236,7 +242,7 @@ def test_every_item_comes_back_once() -> None:
 
 
 def test_a_part_is_marked_partial_and_lies_apart(data: BuiltData, tmp_path: Path) -> None:
-    system = Cascade(Recorder(), WordRetriever(languages="en es"))
+    system = System(transcriber=Recorder(), retriever=WordRetriever(languages="en es"))
     full = run_evaluation([system], data, configs=CONFIGS, out=tmp_path)
     part = run_evaluation([system], data, configs=CONFIGS, out=tmp_path, options=Options(fraction=0.1))
     assert part.out == tmp_path / "partial-share-0.1"

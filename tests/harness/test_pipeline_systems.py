@@ -27,8 +27,8 @@ from squtr.harness.evaluation.evaluate import Evaluation, EvaluationFailed, Opti
 from squtr.harness.evaluation.plan import Plan
 from squtr.harness.metrics.ranking import score_ranking
 from squtr.harness.protocols import ComponentSpec, Hit, Transcript
-from squtr.harness.systems.system import Cascade, EndToEnd, RunOnly, System
-from squtr.loaders.paired import BuiltData
+from squtr.harness.systems.system import System
+from squtr.loaders.data import BuiltData
 from squtr.loaders.records import SpokenQuery
 
 from .encoders_for_tests import HashedWordsEncoder
@@ -78,7 +78,10 @@ def test_a_front_end_works_before_the_recognizer(
 ) -> None:
     behind = LookupTranscriber(upside_down(truth, data))
     front = Negative()
-    systems = [Cascade(behind, WordRetriever(), front_end=front), Cascade(perfect, WordRetriever())]
+    systems = [
+        System(transcriber=behind, retriever=WordRetriever(), front_end=front),
+        System(transcriber=perfect, retriever=WordRetriever()),
+    ]
     records = evaluate_runs(systems, data, cache=tmp_path)
     assert front.clips == SPOKEN
     # One fingerprint, two front ends: what was heard behind one is not what was heard behind none.
@@ -105,7 +108,9 @@ def test_clips_that_a_front_end_refuses_are_failed_ones(data: BuiltData, truth: 
     refused, broken = (sound_of(truth, "tiny-en", id_, "clean") for id_ in ("q1", "q2"))
     front = Negative(refused=[refused], broken=[broken])
     behind = LookupTranscriber(upside_down(truth, data))
-    records = evaluate_runs([Cascade(behind, WordRetriever(), front_end=front)], data, configs=["en_clean"])
+    records = evaluate_runs(
+        [System(transcriber=behind, retriever=WordRetriever(), front_end=front)], data, configs=["en_clean"]
+    )
     run = by_config(records)["en_clean"]
     errors = dict(zip(run.items["id"].to_pylist(), run.items["error"].to_pylist(), strict=True))
     assert "there is no negative of this sound" in errors["q1"]
@@ -134,7 +139,9 @@ def test_a_broken_front_end_is_a_sentence(
     data: BuiltData, perfect: LookupTranscriber, front: Negative, message: str
 ) -> None:
     with pytest.raises(EvaluationFailed, match=message) as caught:
-        evaluate_runs([Cascade(perfect, WordRetriever(), front_end=front)], data, configs=["en_clean"])
+        evaluate_runs(
+            [System(transcriber=perfect, retriever=WordRetriever(), front_end=front)], data, configs=["en_clean"]
+        )
     assert [r.data.config for r in caught.value.results] == ["en_text"]
 
 
@@ -152,8 +159,10 @@ def test_n_best_rankings_are_those_fused_by_hand(
     data: BuiltData, truth: Mapping[str, SpokenQuery], method: str
 ) -> None:
     transcriber = NBest(truth, TOLD)
-    system = Cascade(transcriber, WordRetriever(), n_best=3, n_best_fusion=method)
-    records = evaluate_runs([system, Cascade(transcriber, WordRetriever())], data, configs=["en_clean", "zh_clean"])
+    system = System(transcriber=transcriber, retriever=WordRetriever(), n_best=3, n_best_fusion=method)
+    records = evaluate_runs(
+        [system, System(transcriber=transcriber, retriever=WordRetriever())], data, configs=["en_clean", "zh_clean"]
+    )
     assert system.name == "n-best + words (3-best)"
     simplified = {"花園": "花园", "大橋": "大桥"}
     for subset in data.subsets:
@@ -185,10 +194,12 @@ def test_n_best_rankings_are_those_fused_by_hand(
 
 
 def test_n_best_is_kept_with_all_hypotheses(data: BuiltData, truth: Mapping[str, SpokenQuery], tmp_path: Path) -> None:
-    systems = [Cascade(NBest(truth, TOLD), WordRetriever(), n_best=3)]
+    systems = [System(transcriber=NBest(truth, TOLD), retriever=WordRetriever(), n_best=3)]
     first = evaluate_runs(systems, data, configs=["en_clean"], cache=tmp_path)
     deaf = NBest({}, {})
-    again = evaluate_runs([Cascade(deaf, WordRetriever(), n_best=3)], data, configs=["en_clean"], cache=tmp_path)
+    again = evaluate_runs(
+        [System(transcriber=deaf, retriever=WordRetriever(), n_best=3)], data, configs=["en_clean"], cache=tmp_path
+    )
     assert [r.items.to_pylist()[0]["documents"] for r in first] == [r.items.to_pylist()[0]["documents"] for r in again]
     assert first[1].result.inputs_sha256 == again[1].result.inputs_sha256
 
@@ -196,7 +207,9 @@ def test_n_best_is_kept_with_all_hypotheses(data: BuiltData, truth: Mapping[str,
 def test_a_log_probability_of_nan_is_a_sentence(data: BuiltData, truth: Mapping[str, SpokenQuery]) -> None:
     told = {("tiny-en", "q0"): [("lamp", math.nan), ("river", -1.0)]}
     with pytest.raises(EvaluationFailed, match="'lamp' has the log-probability nan"):
-        evaluate_runs([Cascade(NBest(truth, told), WordRetriever(), n_best=2)], data, configs=["en_clean"])
+        evaluate_runs(
+            [System(transcriber=NBest(truth, told), retriever=WordRetriever(), n_best=2)], data, configs=["en_clean"]
+        )
 
 
 # Hybrids and rerankers
@@ -207,7 +220,7 @@ def test_parts_are_searched_once_whoever_uses_them(data: BuiltData, perfect: Loo
     dense = DenseRetriever(encoder=encoder)
     hybrid = HybridRetriever(parts=[words, dense], depth=100)
     backwards = Backwards(hybrid)
-    systems: list[System] = [Cascade(perfect, r) for r in (backwards, hybrid, words, dense)]
+    systems: list[System] = [System(transcriber=perfect, retriever=r) for r in (backwards, hybrid, words, dense)]
     records = evaluate_runs(systems, data, cache=tmp_path)
     texts = 2 * 5
     assert (words.searched, words.indexed) == (texts, 2)
@@ -239,7 +252,9 @@ def test_a_composite_is_the_same_in_any_number_of_processes(
 
         def work(member: object) -> Evaluation:
             heard = LookupTranscriber({key: query.text for key, query in truth.items()})
-            return run_evaluation([Cascade(heard, backwards)], data, cache=folder, processes=member)  # type: ignore[arg-type]
+            return run_evaluation(
+                [System(transcriber=heard, retriever=backwards)], data, cache=folder, processes=member
+            )  # type: ignore[arg-type]
 
         found = Crew(size).run(work)[0]
         assert not found.failures
@@ -258,7 +273,10 @@ def test_a_part_that_fails_fails_what_is_made_of_it_only(data: BuiltData, perfec
             super().index(documents, language=language)  # type: ignore[arg-type]
 
     words, broken = WordRetriever(), English("english")
-    systems = [Cascade(perfect, HybridRetriever(parts=[words, broken])), Cascade(perfect, words)]
+    systems = [
+        System(transcriber=perfect, retriever=HybridRetriever(parts=[words, broken])),
+        System(transcriber=perfect, retriever=words),
+    ]
     done = run_evaluation(systems, data, configs=["en_clean", "zh_clean"])
     assert {(f.system, f.config) for f in done.failures} == {
         (systems[0].name, "zh_text"),
@@ -302,7 +320,9 @@ def write_run_files(folder: Path, data: BuiltData, conditions: tuple[str, ...]) 
 def test_ready_transcripts_with_a_retriever(data: BuiltData, tmp_path: Path) -> None:
     ready = TranscriptsFile(write_transcripts(tmp_path / "mine", data))
     words = WordRetriever()
-    records = evaluate_runs([Cascade(ready, words)], data, out=tmp_path / "run", cache=tmp_path / "cache")
+    records = evaluate_runs(
+        [System(transcriber=ready, retriever=words)], data, out=tmp_path / "run", cache=tmp_path / "cache"
+    )
     runs = by_config(records)
     assert set(runs) == {f"{lang}_{c}" for lang in ("en", "zh") for c in ("text", *CONDITIONS)}
     for config in ("en_clean", "zh_reverb"):
@@ -325,7 +345,7 @@ def test_ready_transcripts_with_a_retriever(data: BuiltData, tmp_path: Path) -> 
 def test_ready_transcripts_with_a_ready_run(data: BuiltData, tmp_path: Path) -> None:
     ready = TranscriptsFile(write_transcripts(tmp_path / "mine", data))
     run = TrecRun(write_run_files(tmp_path / "runs", data, ("text", *CONDITIONS)))
-    records = evaluate_runs([Cascade(ready, run)], data, configs=["en_clean"])
+    records = evaluate_runs([System(transcriber=ready, retriever=run)], data, configs=["en_clean"])
     spoken = by_config(records)["en_clean"]
     # Typed queries are not asked of a ready run unless the user says so.
     assert set(by_config(records)) == {"en_clean"}
@@ -336,7 +356,7 @@ def test_ready_transcripts_with_a_ready_run(data: BuiltData, tmp_path: Path) -> 
 
 
 def test_a_ready_run_alone_has_rankings_and_no_words(data: BuiltData, tmp_path: Path) -> None:
-    system = RunOnly(TrecRun(write_run_files(tmp_path, data, ("text", *CONDITIONS))))
+    system = System(retriever=TrecRun(write_run_files(tmp_path, data, ("text", *CONDITIONS))))
     records = evaluate_runs([system], data, configs=["en_*", "zh_*", "en_text", "zh_text"])
     assert len(records) == 2 * 4
     for record in records:
@@ -355,7 +375,7 @@ def test_a_ready_run_alone_has_rankings_and_no_words(data: BuiltData, tmp_path: 
 
 
 def test_a_condition_that_a_ready_run_lacks_fails_alone(data: BuiltData, tmp_path: Path) -> None:
-    system = RunOnly(TrecRun(write_run_files(tmp_path, data, ("text", "clean"))))
+    system = System(retriever=TrecRun(write_run_files(tmp_path, data, ("text", "clean"))))
     done = run_evaluation([system], data, configs=["en_clean", "en_reverb"])
     assert set(by_config(done)) == {"en_clean"}
     assert [f.config for f in done.failures] == ["en_reverb"]
@@ -382,9 +402,9 @@ def test_ready_components_that_give_too_little_are_a_sentence(data: BuiltData) -
         spec, supports, transcripts = Short.spec, Short.supports, Short.transcripts
 
     with pytest.raises(ModelError, match="short gave 0 rankings for 5 queries"):
-        evaluate_runs([RunOnly(Hits())], data, configs=["en_clean"])
+        evaluate_runs([System(retriever=Hits())], data, configs=["en_clean"])
     with pytest.raises(EvaluationFailed, match="short gave 1 transcripts for 5 queries"):
-        evaluate_runs([Cascade(Transcripts(), WordRetriever())], data, configs=["en_clean"])
+        evaluate_runs([System(transcriber=Transcripts(), retriever=WordRetriever())], data, configs=["en_clean"])
 
 
 # End to end
@@ -392,7 +412,7 @@ def test_ready_components_that_give_too_little_are_a_sentence(data: BuiltData) -
 
 def test_an_end_to_end_encoder_finds_without_words(data: BuiltData, truth: Mapping[str, SpokenQuery]) -> None:
     toy = Toy(truth, failed=[("q3", "reverb")])
-    records = evaluate_runs([EndToEnd(toy)], data)
+    records = evaluate_runs([System(encoder=toy)], data)
     runs = by_config(records)
     for config, run in runs.items():
         assert set(run.result.scores) == {"ndcg_at_10", "mrr_at_10", "recall_at_10"}, "an encoder has no error rate"
@@ -421,8 +441,8 @@ def test_an_end_to_end_encoder_finds_without_words(data: BuiltData, truth: Mappi
 
 def test_vectors_of_sounds_are_kept(data: BuiltData, truth: Mapping[str, SpokenQuery], tmp_path: Path) -> None:
     first, again = Toy(truth), Toy(truth)
-    one = evaluate_runs([EndToEnd(first)], data, cache=tmp_path)
-    two = evaluate_runs([EndToEnd(again)], data, cache=tmp_path)
+    one = evaluate_runs([System(encoder=first)], data, cache=tmp_path)
+    two = evaluate_runs([System(encoder=again)], data, cache=tmp_path)
     assert sum(first.heard.values()) == SPOKEN
     assert not again.heard
     assert not again.words.encoded
@@ -431,16 +451,16 @@ def test_vectors_of_sounds_are_kept(data: BuiltData, truth: Mapping[str, SpokenQ
     with sqlite3.connect(tmp_path / "evaluations.sqlite") as store:
         store.execute("DELETE FROM rankings")
     third = Toy(truth)
-    three = evaluate_runs([EndToEnd(third)], data, cache=tmp_path)
+    three = evaluate_runs([System(encoder=third)], data, cache=tmp_path)
     assert not third.heard
     assert not third.words.encoded
     assert str([r.items.to_pylist() for r in three]) == str([r.items.to_pylist() for r in one])
 
 
 def test_failed_vectors_are_tried_again(data: BuiltData, truth: Mapping[str, SpokenQuery], tmp_path: Path) -> None:
-    evaluate_runs([EndToEnd(Toy(truth, failed=[("q3", "clean")]))], data, configs=["en_clean"], cache=tmp_path)
+    evaluate_runs([System(encoder=Toy(truth, failed=[("q3", "clean")]))], data, configs=["en_clean"], cache=tmp_path)
     mended = Toy(truth)
-    records = evaluate_runs([EndToEnd(mended)], data, configs=["en_clean"], cache=tmp_path)
+    records = evaluate_runs([System(encoder=mended)], data, configs=["en_clean"], cache=tmp_path)
     assert sum(mended.heard.values()) == 1
     assert by_config(records)["en_clean"].result.failures.undecodable == 0
 
@@ -452,11 +472,11 @@ def test_end_to_end_in_several_processes(
     monkeypatch.setattr(shards, "SHARD_CLIPS", 2)
     monkeypatch.setattr(shards, "WINDOW_SHARDS", 2)
     monkeypatch.setattr(searching, "LEAST_UNIT", 3)
-    alone = evaluate_runs([EndToEnd(Toy(truth))], data, cache=tmp_path / "1")
+    alone = evaluate_runs([System(encoder=Toy(truth))], data, cache=tmp_path / "1")
     toys = [Toy(truth) for _ in range(size)]
 
     def work(member: object) -> Evaluation:
-        system = EndToEnd(toys[member.rank])  # type: ignore[attr-defined]
+        system = System(encoder=toys[member.rank])  # type: ignore[attr-defined]
         return run_evaluation([system], data, cache=tmp_path / "n", processes=member)  # type: ignore[arg-type]
 
     found = Crew(size).run(work)
@@ -484,7 +504,7 @@ def test_vectors_that_cannot_be_used_are_a_sentence(
         def encode_audio(self, clips: list[np.ndarray], *, language: str) -> np.ndarray:  # type: ignore[override]
             return answer(clips)  # type: ignore[operator,no-any-return]
 
-    done = run_evaluation([EndToEnd(Wrong(truth))], data, configs=["en_clean"])
+    done = run_evaluation([System(encoder=Wrong(truth))], data, configs=["en_clean"])
     assert [f.config for f in done.failures] == ["en_clean"]
     assert re.search(message, str(done.failures[0].error))
     assert set(by_config(done)) == {"en_text"}
@@ -503,7 +523,7 @@ def test_a_grid_hears_and_embeds_no_more_than_it_must(tmp_path: Path) -> None:
         made = [
             DenseRetriever(encoder=e, cache=DirectoryEmbeddingCache(tmp_path / "cache/embeddings")) for e in encoders
         ]
-        return transcribers, encoders, [Cascade(t, r) for t in transcribers for r in made]
+        return transcribers, encoders, [System(transcriber=t, retriever=r) for t in transcribers for r in made]
 
     transcribers, encoders, cells = systems()
     few = Options(resamples=20)
@@ -527,7 +547,7 @@ def test_without_a_cache_a_grid_embeds_no_more_either(data: BuiltData, perfect: 
     encoders = [HashedWordsEncoder(name=f"encoder{i}", width=12 + i) for i in range(2)]
     other = LookupTranscriber(perfect.table, name="other")
     retrievers = [DenseRetriever(encoder=encoder) for encoder in encoders]
-    run_evaluation([Cascade(t, r) for t in (perfect, other) for r in retrievers], data)
+    run_evaluation([System(transcriber=t, retriever=r) for t in (perfect, other) for r in retrievers], data)
     assert perfect.calls == other.calls == SPOKEN
     for encoder in encoders:
         assert sum(role == "document" for role, _ in encoder.encoded) == 2 * 12
@@ -545,7 +565,11 @@ def test_two_classes_of_a_user_are_not_taken_for_one(
     data: BuiltData, perfect: LookupTranscriber, tmp_path: Path
 ) -> None:
     one, other = Own(perfect.table, "one"), Own(dict.fromkeys(perfect.table, "lump"), "other")  # type: ignore[arg-type]
-    records = evaluate_runs([Cascade(one, WordRetriever()), Cascade(other, WordRetriever())], data, cache=tmp_path)
+    records = evaluate_runs(
+        [System(transcriber=one, retriever=WordRetriever()), System(transcriber=other, retriever=WordRetriever())],
+        data,
+        cache=tmp_path,
+    )
     assert by_config(records, "one + words")["en_clean"].result.scores["wer"].value == 0
     assert by_config(records, "other + words")["en_clean"].result.scores["wer"].value == 1
 
@@ -577,7 +601,7 @@ def test_what_is_searched_together_does_not_depend_on_processes_or_kills(
     shared = Remembering()
 
     def work(member: object) -> Evaluation:
-        cascade = Cascade(LookupTranscriber(heard), shared)
+        cascade = System(transcriber=LookupTranscriber(heard), retriever=shared)
         return run_evaluation([cascade], data, cache=tmp_path, processes=member)  # type: ignore[arg-type]
 
     Crew(size).run(work)

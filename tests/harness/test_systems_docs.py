@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from squtr.harness.systems import check_systems, parse_system, read_systems
+from squtr.harness.systems import check_systems, load_system, read_systems
 from squtr.harness.systems.building import constructors_of, options_of
 from squtr.harness.systems.entries import ComponentEntry
 from squtr.harness.systems.option_table import option_tables, with_tables
@@ -60,7 +60,7 @@ def test_the_short_forms_can_be_read(folder: Path) -> None:
         parse_short_form(line)
     for line in lines:
         if line.startswith(("class", "whisper", "clap")):
-            assert parse_system(line).kind in ("cascade", "end-to-end")
+            assert load_system(line).kind in ("cascade", "end-to-end")
 
 
 def test_the_spec_files_can_be_read(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from squtr.errors import UnknownNameError, UsageError
 from squtr.harness.protocols import ComponentSpec, Hit, Transcript
-from squtr.harness.systems import Cascade, EndToEnd, RunOnly, check_systems
+from squtr.harness.systems import System, check_systems
 
 from .fakes import LookupTranscriber, WordRetriever
 
@@ -68,42 +68,41 @@ class Encoder:
 
 def test_names() -> None:
     heard, words = Hearing(5), WordRetriever()
-    assert Cascade(heard, words).name == "lookup + words"
-    assert Cascade(heard, words, front_end=Front()).name == "WPE | lookup + words"
-    assert Cascade(heard, words, front_end=Front(), n_best=5).name == "WPE | lookup + words (5-best)"
-    assert Cascade(heard, words, front_end=Front(), display_name="robust").name == "robust"
-    assert Cascade(Ready(), Run()).name == "mine + my run"
-    assert EndToEnd(Encoder()).name == "CLAP"
-    assert EndToEnd(Encoder(), front_end=Front()).name == "WPE | CLAP"
-    assert RunOnly(Run()).name == "my run"
-    assert RunOnly(Run(), "other").name == "other"
+    assert System(transcriber=heard, retriever=words).name == "lookup + words"
+    assert System(transcriber=heard, retriever=words, front_end=Front()).name == "WPE | lookup + words"
+    assert (
+        System(transcriber=heard, retriever=words, front_end=Front(), n_best=5).name == "WPE | lookup + words (5-best)"
+    )
+    assert System(transcriber=heard, retriever=words, front_end=Front(), display_name="robust").name == "robust"
+    assert System(transcriber=Ready(), retriever=Run()).name == "mine + my run"
+    assert System(encoder=Encoder()).name == "CLAP"
+    assert System(encoder=Encoder(), front_end=Front()).name == "WPE | CLAP"
+    assert System(retriever=Run()).name == "my run"
+    assert System(retriever=Run(), display_name="other").name == "other"
 
 
 def test_kinds_and_their_parts() -> None:
     heard, words, ready, run = Hearing(1), WordRetriever(), Ready(), Run()
-    one, two = Cascade(heard, words), Cascade(ready, run)
-    assert (one.kind, EndToEnd(Encoder()).kind, RunOnly(run).kind) == ("cascade", "end-to-end", "run")
+    one, two = System(transcriber=heard, retriever=words), System(transcriber=ready, retriever=run)
+    assert (one.kind, System(encoder=Encoder()).kind, System(retriever=run).kind) == ("cascade", "end-to-end", "run")
     assert (one.listener, one.searcher, one.precomputed_transcripts, one.precomputed_run) == (heard, words, None, None)
     assert (two.listener, two.searcher, two.precomputed_transcripts, two.precomputed_run) == (None, None, ready, run)
 
 
 def test_languages() -> None:
-    assert Cascade(LookupTranscriber({}, languages="en zh"), WordRetriever(languages="en")).supports("en")
-    assert not Cascade(LookupTranscriber({}, languages="en zh"), WordRetriever(languages="en")).supports("zh")
-    assert EndToEnd(Encoder()).supports("en")
-    assert not EndToEnd(Encoder()).supports("zh")
-    assert RunOnly(Run()).supports("sw")
-
-
-def test_positions_of_the_first_four_arguments() -> None:
-    system = Cascade(Hearing(1), WordRetriever(), "none", "raw")
-    assert (system.script, system.normalizer) == ("none", "raw")
-    with pytest.raises(TypeError):
-        Cascade(Hearing(1), WordRetriever(), "none", "raw", Front())  # type: ignore[misc]
+    assert System(
+        transcriber=LookupTranscriber({}, languages="en zh"), retriever=WordRetriever(languages="en")
+    ).supports("en")
+    assert not System(
+        transcriber=LookupTranscriber({}, languages="en zh"), retriever=WordRetriever(languages="en")
+    ).supports("zh")
+    assert System(encoder=Encoder()).supports("en")
+    assert not System(encoder=Encoder()).supports("zh")
+    assert System(retriever=Run()).supports("sw")
 
 
 def test_folding() -> None:
-    system = Cascade(Hearing(1), WordRetriever())
+    system = System(transcriber=Hearing(1), retriever=WordRetriever())
     assert (system.folding("zh"), system.folding("en")) == ("simplified", "none")
     assert replace(system, script="none").folding("zh") == "none"
 
@@ -118,34 +117,34 @@ def test_folding() -> None:
 )
 def test_wrong_names(options: dict[str, str], message: str) -> None:
     with pytest.raises(UnknownNameError, match=message):
-        Cascade(Hearing(1), WordRetriever(), **options)
+        System(transcriber=Hearing(1), retriever=WordRetriever(), **options)
 
 
 def test_n_best() -> None:
-    assert Cascade(Hearing(5), WordRetriever(), n_best=5, n_best_fusion="score").n_best == 5
-    assert Cascade(Ready(), WordRetriever(), n_best=3).n_best == 3
+    assert System(transcriber=Hearing(5), retriever=WordRetriever(), n_best=5, n_best_fusion="score").n_best == 5
+    assert System(transcriber=Ready(), retriever=WordRetriever(), n_best=3).n_best == 3
     with pytest.raises(UsageError, match=r"n_best is 6, but lookup .* gives 5 .*n_best: 6"):
-        Cascade(Hearing(5), WordRetriever(), n_best=6)
+        System(transcriber=Hearing(5), retriever=WordRetriever(), n_best=6)
     with pytest.raises(UsageError, match="gives 1 transcript"):
-        Cascade(LookupTranscriber({}), WordRetriever(), n_best=2)
+        System(transcriber=LookupTranscriber({}), retriever=WordRetriever(), n_best=2)
     with pytest.raises(UsageError, match="n_best is 0"):
-        Cascade(Hearing(5), WordRetriever(), n_best=0)
+        System(transcriber=Hearing(5), retriever=WordRetriever(), n_best=0)
     with pytest.raises(UsageError, match="one ranking per query"):
-        Cascade(Hearing(5), Run(), n_best=2)
+        System(transcriber=Hearing(5), retriever=Run(), n_best=2)
 
 
 def test_a_front_end_needs_sound() -> None:
     with pytest.raises(UsageError, match="nothing to work on before ready transcripts"):
-        Cascade(Ready(), WordRetriever(), front_end=Front())
-    assert Cascade(Hearing(1), Run(), front_end=Front()).name == "WPE | lookup + my run"
+        System(transcriber=Ready(), retriever=WordRetriever(), front_end=Front())
+    assert System(transcriber=Hearing(1), retriever=Run(), front_end=Front()).name == "WPE | lookup + my run"
 
 
 @pytest.mark.parametrize("name", [" a", "a\nb", "..", "+", "é" * 101, "a\x00"])
 def test_names_that_no_table_or_folder_can_have(name: str) -> None:
     for make in (
-        lambda: Cascade(Hearing(1), WordRetriever(), display_name=name),
-        lambda: EndToEnd(Encoder(), display_name=name),
-        lambda: RunOnly(Run(), name),
+        lambda: System(transcriber=Hearing(1), retriever=WordRetriever(), display_name=name),
+        lambda: System(encoder=Encoder(), display_name=name),
+        lambda: System(retriever=Run(), display_name=name),
     ):
         with pytest.raises(UsageError, match="cannot be shown in a table"):
             make()
@@ -153,9 +152,17 @@ def test_names_that_no_table_or_folder_can_have(name: str) -> None:
 
 def test_everything_goes_into_the_result() -> None:
     systems = [
-        Cascade(Hearing(5), WordRetriever(), "none", "raw", front_end=Front(), n_best=5, display_name="x"),
-        EndToEnd(Encoder(), front_end=Front()),
-        RunOnly(Run()),
+        System(
+            transcriber=Hearing(5),
+            retriever=WordRetriever(),
+            script="none",
+            normalizer="raw",
+            front_end=Front(),
+            n_best=5,
+            display_name="x",
+        ),
+        System(encoder=Encoder(), front_end=Front()),
+        System(retriever=Run()),
     ]
     for system in systems:
         told = system.as_dict()
@@ -167,15 +174,15 @@ def test_everything_goes_into_the_result() -> None:
     assert first["transcriber"]["settings"] == {"n_best": 5}
     assert (first["script"], first["normalizer"], first["n_best"], first["display_name"]) == ("none", "raw", 5, "x")
     assert first["front_end"]["name"] == "WPE"
-    assert Cascade(Hearing(1), WordRetriever()).as_dict()["front_end"] is None
+    assert System(transcriber=Hearing(1), retriever=WordRetriever()).as_dict()["front_end"] is None
 
 
 def test_systems_that_would_share_a_row_or_a_folder() -> None:
-    one, two = Cascade(Hearing(1), WordRetriever()), RunOnly(Run())
+    one, two = System(transcriber=Hearing(1), retriever=WordRetriever()), System(retriever=Run())
     assert check_systems([one, two]) == [one, two]
     with pytest.raises(UsageError, match="no system is given"):
         check_systems([])
     with pytest.raises(UsageError, match="two systems are called 'lookup \\+ words'"):
         check_systems([one, replace(one)])
     with pytest.raises(UsageError, match="called 'a/b' and 'a:b', which is one folder"):
-        check_systems([RunOnly(Run(), "a/b"), RunOnly(Run(), "a:b")])
+        check_systems([System(retriever=Run(), display_name="a/b"), System(retriever=Run(), display_name="a:b")])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from squtr.harness.evaluation.evaluate import evaluate_runs
-from squtr.harness.systems.system import Cascade
+from squtr.harness.systems.system import System
 from squtr.loaders.build import build
-from squtr.loaders.paired import BuiltData
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.data import BuiltData
+from squtr.loaders.recipe import open_recipe
 
 from ..harness.fakes import WordRetriever
 from ..harness.mteb_for_tests import Garbler
@@ -21,10 +21,10 @@ def make_run(folder: Path, *, limit: int = 0, names: tuple[str, ...] = ("words",
     """Evaluate `garbler + <name>` on a tiny collection in two languages; returns the folder with `results/`."""
     collection = make_collection(folder / "tiny", queries=12)
     built = folder / "data"
-    build(open_kitchen(str(collection), conditions=list(CONDITIONS)), built)
+    build(open_recipe(str(collection), conditions=list(CONDITIONS)), built)
     data = BuiltData(built)
     texts = {language: [query.text for query in data.queries(subset)] for subset, language in data.subsets.items()}
-    systems = [Cascade(Garbler(texts), WordRetriever(name)) for name in names]
+    systems = [System(transcriber=Garbler(texts), retriever=WordRetriever(name)) for name in names]
     out = folder / "run"
     evaluate_runs(systems, data, out=out, resamples=50, samples=0)
     return out

@@ -18,7 +18,7 @@ import soundfile
 
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
 from squtr.harness.evaluation.evaluate import evaluate_runs
-from squtr.harness.evaluation.system import Cascade
+from squtr.harness.systems import System
 from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData, SpeechData
 from squtr.loaders.recipe import open_recipe
@@ -296,7 +296,7 @@ def test_evaluated_as_published_with_a_clip_missing(root: Path) -> None:
         for row in data.spoken("fiqa", condition)
         if row.duration_s
     }
-    records = evaluate_runs([Cascade(LookupTranscriber(heard), WordRetriever())], data)
+    records = evaluate_runs([System(transcriber=LookupTranscriber(heard), retriever=WordRetriever())], data)
     results = {record.result.data.config: record.result for record in records}
     assert set(results) == {"en_text", "en_clean", "en_low_noise", "en_medium_noise", "en_high_noise"}
     assert results["en_clean"].scores["wer"].value == 0
