@@ -133,7 +133,7 @@ def robustness_table(section: Section, found: Mapping[str, Robustness]) -> Table
             [
                 _sigma_cell(one.sigma.within.get(section.language), rates),
                 *([_sigma_cell(one.sigma.pooled, rates)] if several else []),
-                *(_level_cell(one.snr.get((section.anchor, share))) for share in shares),
+                *(_level_cell(one.snr.get((section.anchor, share)), system) for share in shares),
             ],
         )
         for system, one in own
@@ -156,19 +156,20 @@ def _sigma_cell(estimate: Estimate | None, rates: bool) -> Cell:
     return Cell(number(factor * estimate.value, digits), (shown,) if shown else ())
 
 
-def _level_cell(found: SnrAtLoss | None) -> Cell:
+def _level_cell(found: SnrAtLoss | None, system: System) -> Cell:
+    """An SNR beyond the levels that were measured is a bound."""
     if found is None or math.isnan(found.snr_db):
         return NONE
-    low, high = _level(found.interval.low), _level(found.interval.high)
-    return Cell(_level(found.snr_db), (f"[{low}, {high}]",) if low and high else ())
+    levels = [snr for run in system.runs if (snr := snr_of(run.condition)) is not None]
 
+    def shown(snr_db: float) -> str:
+        if math.isinf(snr_db):
+            return f">{number(max(levels), 0)}" if snr_db > 0 else f"<{number(min(levels), 0)}"
+        return number(snr_db, 1)
 
-def _level(snr_db: float) -> str:
-    if math.isnan(snr_db):
-        return ""
-    if math.isinf(snr_db):
-        return "above all levels" if snr_db > 0 else "not reached"
-    return number(snr_db, 1)
+    bounds = found.interval
+    known = not (math.isnan(bounds.low) or math.isnan(bounds.high))
+    return Cell(shown(found.snr_db), (f"[{shown(bounds.low)}, {shown(bounds.high)}]",) if known else ())
 
 
 def robustness_text(section: Section, found: Mapping[str, Robustness]) -> str:

@@ -154,10 +154,10 @@ def _nonempty(*texts: str) -> tuple[str, ...]:
 FAILURE_WORDS: Mapping[str, str] = {
     "failed": "failed",
     "undecodable": "not decoded",
-    "loops": "loop",
+    "loop": "loop",
     "truncated": "truncated",
     "empty": "empty",
-    "hallucinations": "text on silence",
+    "hallucination": "text on silence",
     "missing": "found nothing",
     "no_relevant": "without relevant document",
     "audio_truncated": "audio cut",
@@ -169,7 +169,7 @@ FAILURE_WORDS: Mapping[str, str] = {
 def failure_words(failures: Mapping[str, int], n: int = 0) -> str:
     """The counts that are not 0, with their share of `n` where that is given; "" if all are.
 
-    >>> failure_words({"undecodable": 1, "loops": 2}), failure_words({"empty": 0})
+    >>> failure_words({"undecodable": 1, "loop": 2}), failure_words({"empty": 0})
     ('1 not decoded, 2 loops', '')
     """
     parts = []
