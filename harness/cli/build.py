@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...loaders.conditions import STANDARD_CONDITIONS
+from .build_questions import build_questions
+from .build_speech import CONDITIONS, build_speech
 from .common import Extend, check_options
 
 if TYPE_CHECKING:
@@ -48,7 +50,6 @@ OPTIONS = {
 """Options by the kind of data that they are for."""
 TASK_DATA = {"understanding": QUESTIONS}
 """Task to the kind of data that it needs; speech where it is not listed."""
-CONDITIONS = ("clean", "low_noise", "medium_noise", "high_noise")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -123,10 +124,4 @@ def run(arguments: argparse.Namespace) -> int:
     source: str = arguments.source or default_source
     kind = TASK_DATA.get(row.task, SPEECH) if row else QUESTIONS if names_questions(source) else SPEECH
     given = defaults | check_options(arguments, OPTIONS, kind, f"the source {source}, which has {kind}")
-    if kind == QUESTIONS:
-        from .build_questions import build_questions
-
-        return build_questions(arguments, source, **given)
-    from .build_speech import build_speech
-
-    return build_speech(arguments, source, **given)
+    return (build_questions if kind == QUESTIONS else build_speech)(arguments, source, **given)

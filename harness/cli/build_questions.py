@@ -32,7 +32,7 @@ def build_questions(
     from ...loaders.home import data_folder
     from ...loaders.questions.audio_folder import AudioFolder, find_audio_folder
     from ...loaders.questions.balance import balance_of
-    from ...loaders.questions.build import QuestionRecipe, build_questions
+    from ...loaders.questions.build import QuestionRecipe, build_set
     from ...loaders.questions.data import table_of
     from ...loaders.questions.fields import fields_of
     from ...loaders.questions.statuses import read_statuses
@@ -79,7 +79,7 @@ def build_questions(
         spoken=spoken,
     )
     with bars() as show:
-        manifest = build_questions(recipe, out, progress=counting(show, "writing questions", len(questions)))
+        manifest = build_set(recipe, out, progress=counting(show, "writing questions", len(questions)))
     size = sum(shard.bytes for shard in manifest.shards)
     if arguments.json:
         say_json(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import UsageError
-from ...loaders.records import Samples
 from ...loaders.synthesis import SYNTHESIZERS, Synthesizer, load_synthesizer
-from ...loaders.synthesis.candidates import Heard, Rating
-from ..protocols import Transcriber
+from ...loaders.synthesis.candidates import Rating
 from .common import Extend
 
 NONE = "none"
@@ -32,7 +29,9 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-spoken-form", action="store_true", help="give the engine the text as it is written")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of voices and takes (0)")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="recognizer threads; 0: all cores (0)")
+    parser.add_argument(
+        "--threads", type=int, default=0, metavar="N", help="threads of the transcriber; 0: all cores (0)"
+    )
 
 
 def engine_from(arguments: argparse.Namespace) -> Synthesizer:
@@ -57,36 +56,15 @@ def _value(text: str) -> object:
     return str(Path(text).expanduser()) if text.startswith("~") else text
 
 
-@dataclass(frozen=True, slots=True)
-class TranscribingRecognizer:
-    """A transcriber as the recognizer that rates takes."""
-
-    transcriber: Transcriber
-
-    @property
-    def name(self) -> str:
-        """Backend and name, and the fingerprint of all that decides its transcripts."""
-        spec = self.transcriber.spec
-        return f"{spec.backend}:{spec.name}@{spec.fingerprint}"
-
-    @property
-    def sample_rate(self) -> int:
-        """The transcriber's."""
-        return self.transcriber.sample_rate
-
-    def hear(self, clips: Sequence[Samples], *, language: str) -> list[Heard]:
-        """What it wrote; a transcript that loops or was cut off is kept, and its rate shows it."""
-        transcripts = self.transcriber.transcribe(clips, language=language)
-        return [Heard("" if t.error else t.text.strip(), t.error) for t in transcripts]
-
-
-def rate_of(reference: str, heard: str, language: str) -> float:
+def rate_of(reference: str, hypothesis: str, language: str) -> float:
     """WER (CER for languages written without spaces) under the `default` normalizer; NaN for an empty reference."""
     from ..metrics.error_counts import count_errors, default_unit, tokens
     from ..text.normalizers import load_normalizer
 
     normalize, unit = load_normalizer("default", language), default_unit(language)
-    return count_errors(tokens(normalize(reference), unit, language), tokens(normalize(heard), unit, language)).rate
+    return count_errors(
+        tokens(normalize(reference), unit, language), tokens(normalize(hypothesis), unit, language)
+    ).rate
 
 
 def rating_from(name: str, threads: int, languages: Sequence[str]) -> Rating | None:
@@ -106,4 +84,5 @@ def rating_from(name: str, threads: int, languages: Sequence[str]) -> Rating | N
                 f"the transcriber {name!r} was not made for {language!r}.",
                 hint="Choose another, or --transcriber none.",
             )
-    return Rating(TranscribingRecognizer(transcriber), rate_of)
+    spec = transcriber.spec
+    return Rating(transcriber, f"{spec.backend}:{spec.name}@{spec.fingerprint}", rate_of)

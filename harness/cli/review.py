@@ -46,13 +46,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page, or apply marks."""
-    from ...errors import UsageError
-    from ...loaders.questions.data import open_questions
+    from ...errors import DataError, UsageError
+    from ...loaders.questions.data import find_set, open_questions
     from ...loaders.synthesis.speech_folder import is_speech_folder
 
     if arguments.limit < 0:
         raise UsageError(f"the limit is {arguments.limit}.", hint="Give the most clips or questions, or 0 for all.")
     folder = Path(arguments.source).expanduser()
+    if folder.is_dir() and not (is_speech_folder(folder) or find_set(folder)):
+        raise DataError(
+            f"{folder} holds neither synthesized speech nor questions.",
+            hint="Give a folder that `squtr synthesize` wrote, or a set of questions.",
+        )
     kind = SPEECH if is_speech_folder(folder) else QUESTIONS
     given = check_options(arguments, OPTIONS, kind, f"{arguments.source}, which holds {kind}")
     if kind == SPEECH:

@@ -1,4 +1,4 @@
-"""Speak one text into a sound file, 24 kHz mono."""
+"""Synthesize one text into an audio file, 24 kHz mono."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = """example:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("text", nargs="?", default="", help="what to say")
+    parser.add_argument("text", nargs="?", default="", help="the text to speak")
     parser.add_argument("--language", required=True, metavar="LANG", help="language of the text, for example zh")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write: .wav or .flac")
     add_engine_options(parser)
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Speak, and say what was done."""
+    """Synthesize, and say what was done."""
     from ...errors import UsageError
     from ...loaders.audio import encode_flac
     from ...loaders.quality.judges import wav_bytes
@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
                 "sample_rate": SAMPLE_RATE,
                 "candidates": len(rated),
                 "tts_error_rate": number_or_none(best.error_rate),
-                "heard": best.heard,
-                "transcriber": rating.recognizer.name if rating else "",
+                "transcript": best.transcript,
+                "transcriber": rating.name if rating else "",
                 "measures": measures.as_dict(),
                 "gate": list(broken),
             }
@@ -95,9 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     say(f"{out}: {samples.size / SAMPLE_RATE:.2f} s, {engine.spec.engine}/{best.take.voice}")
     if spoken != query.text:
-        say(f"Said as: {spoken}")
+        say(f"Spoken form: {spoken}")
     if rating:
-        say(f"Heard: {best.heard} (error rate {best.error_rate:.2f})")
+        say(f"Transcript: {best.transcript} (error rate {best.error_rate:.2f})")
     for reason in broken:
         say(f"Warning: {REASONS[reason]}.")
     return 0

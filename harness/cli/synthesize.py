@@ -1,4 +1,5 @@
-"""Speak all queries of a source into a folder, check their quality, and write the index that sources read.
+"""Synthesize speech for all queries of a source into a folder, check its quality, and write the index that sources
+read.
 
 A stopped run continues: run the same command again. What fails quality control stays out of the index and is listed
 with its reasons.
@@ -145,7 +146,7 @@ def run(arguments: argparse.Namespace) -> int:
         joint = "&" if "?" in arguments.source else "?"
         say(f"Wrote {accepted:,} of {total:,} queries into {arguments.out}.")
         say(f"Build: squtr build --source '{arguments.source}{joint}speech={arguments.out}&missing=skip'")
-        say(f"Listen: squtr review {arguments.out}")
+        say(f"Review: squtr review {arguments.out}")
     if not accepted:
         note("squtr: no query was accepted; the reasons are in rejected.jsonl.")
     return 0 if accepted else 1

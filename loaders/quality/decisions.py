@@ -67,8 +67,8 @@ def decide(
 ) -> list[Decision]:
     """A decision for every query of the folder, in the order in which they were first spoken.
 
-    First the gate, then stage 1, then the judges, who hear only what passed both, `workers` clips at a time. Without a
-    recognizer or judges their stage is left out; without `judges`, verdicts that were stored for the same clip count.
+    First the gate, then stage 1, then the judges, who get only what passed both, `workers` clips at a time. Without a
+    transcriber or judges their stage is left out; without `judges`, verdicts that were stored for the same clip count.
     A person's mark for the same clip overrules all. Raises `ModelError` where a judge's API refuses.
     """
     names = [judge.name for judge in judges]
@@ -115,7 +115,7 @@ def _decide(
         return Decision(row, "rejected", "gate", reasons, measures)
     if row.transcriber:
         if row.tts_error_rate is None:
-            return Decision(row, "rejected", "error_rate", ("not_heard",), measures)
+            return Decision(row, "rejected", "error_rate", ("not_transcribed",), measures)
         if not passes_error_rate(row.tts_error_rate, limits.error_rate):
             return Decision(row, "rejected", "error_rate", ("error_rate",), measures)
     if judges:
@@ -129,7 +129,7 @@ def _decide(
 
 def _marked(decision: Decision, marks: Mapping[tuple[str, str], Mark]) -> Decision:
     mark = marks.get(decision.row.key)
-    # A mark is for the clip that was heard; a clip that was spoken again is judged anew.
+    # A mark is for one clip; one that was synthesized again is judged anew.
     if mark is None or mark.sha256 != decision.row.sha256 or decision.row.failure:
         return decision
     if mark.mark == "accept":

@@ -1,9 +1,10 @@
 """What can be measured on a clip without any judge: a cheap gate for broken speech.
 
-None of it says that speech is good; it finds what is certainly broken before anybody listens. The limits were set so
-that none of 204 clips of `mini` (Kokoro) and of 96 by espeak-ng is rejected, and tried on the same clips broken on
-purpose: clipping, silence, DC offset, missing high frequencies and a threefold rate are nearly always found, a cut end
-in half of the clips by Kokoro and in one of five by espeak-ng, because a cut that falls into a pause looks like an end.
+None of it says that speech is good; it finds what is certainly broken before a person or a judge gets it. The limits
+were set so that none of 204 clips of `mini` (Kokoro) and of 96 by espeak-ng is rejected, and tried on the same clips
+broken on purpose: clipping, silence, DC offset, missing high frequencies and a threefold rate are nearly always found,
+a cut end in half of the clips by Kokoro and in one of five by espeak-ng, because a cut that falls into a pause looks
+like an end.
 """
 
 from __future__ import annotations
@@ -102,11 +103,11 @@ def gate(
 ) -> tuple[str, ...]:
     """Why a clip that `engine` spoke does not pass, () if it does.
 
-    Reasons: no_sound, clipped, cut_start, cut_end, silence, too_slow, too_fast, dc, narrow_band.
+    Reasons: silent, clipped, cut_start, cut_end, silence, too_slow, too_fast, dc, narrow_band.
     """
     limits = limits or ClipLimits()
     if measures.active_s == 0.0:
-        return ("no_sound",)
+        return ("silent",)
     slowest, fastest = limits.rates.get(language.partition("-")[0], (0.0, math.inf))
     if measures.rate * measures.active_s < _FEW_UNITS:
         # One short word: its rate says nothing.

@@ -1,4 +1,4 @@
-"""One self-contained HTML page to listen to synthesized queries and mark them. It needs no network.
+"""One self-contained HTML page to review and mark synthesized queries. It needs no network.
 
 A file page cannot write to disk, so it saves its marks as a download, which `add_marks` reads back.
 """
@@ -91,7 +91,7 @@ def _card(decision: Decision, content: bytes) -> dict[str, Any]:
     rate = "not measured" if row.tts_error_rate is None else f"{row.tts_error_rate:.3f}"
     facts = [("Spoken form", row.spoken_text, row.language)] if row.spoken_text != row.text else []
     if row.transcriber:
-        facts.append(("Transcript", row.heard or row.hearing_error or "nothing", row.language))
+        facts.append(("Transcript", row.transcript or row.transcript_error or "nothing", row.language))
         facts.append(("Error rate", f"{rate} ({row.transcriber})", ""))
     for name, opinion in decision.opinions.items():
         if isinstance(opinion, Verdict):

@@ -1,4 +1,4 @@
-"""What people decided after listening: marks, as the review page saves them."""
+"""What people decided on a review page: marks, as the review page saves them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA = "squtr-review/1"
 
 
 class Mark(BaseModel):
-    """One person's mark on one clip. `mark` is "" for a comment alone; `sha256` is that of the clip that was heard."""
+    """One person's mark on one clip. `mark` is "" for a comment alone; `sha256` is that of the clip that it is for."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 

@@ -44,7 +44,7 @@ class Verdict(BaseModel):
 
     @property
     def inconsistent(self) -> bool:
-        """Whether it heard a truncation and yet scored above the rubric's cap for that."""
+        """Whether it found a truncation and yet scored above the rubric's cap for that."""
         truncated = any("truncat" in name.lower() for name in self.artifacts)
         return truncated and self.final_quality_score > TRUNCATED_CAP
 

@@ -92,7 +92,7 @@ def part_of(question: Question) -> str:
     )
 
 
-def build_questions(recipe: QuestionRecipe, out: Path, *, progress: Progress | None = None) -> QuestionManifest:
+def build_set(recipe: QuestionRecipe, out: Path, *, progress: Progress | None = None) -> QuestionManifest:
     """Write the set to the folder `out` and return its manifest.
 
     Long audio is copied as it is, one shard's worth (400 MB) at a time at most. Raises `RecipeMismatchError` if the
@@ -137,7 +137,7 @@ def _pieces(recipe: QuestionRecipe) -> Iterator[tuple[ShardPlan, list[tuple[int,
             size += weight
         for index, piece in enumerate(pieces):
             path = f"{QUESTIONS}/{part}/{shard_name(index, len(pieces))}"
-            yield ShardPlan(path, len(piece), schema, QUESTIONS, sounds=AUDIO), piece
+            yield ShardPlan(path, len(piece), schema, QUESTIONS, audio=AUDIO), piece
 
 
 def _rows(recipe: QuestionRecipe, numbered: Sequence[tuple[int, Question]]) -> Iterator[tuple[dict[str, Any], int]]:

@@ -15,7 +15,6 @@ class QuestionManifest(Manifest):
     """The content of `manifest.json`. `balance` is the report of `balance.balance_of`, `license` that of all audio."""
 
     data_folders: ClassVar[tuple[str, ...]] = (QUESTIONS,)
-    side_files: ClassVar[tuple[str, ...]] = ("README.md",)
 
     kind: Literal["questions"] = QUESTIONS
     license: str

@@ -1,4 +1,4 @@
-"""Several takes of a query, and the one that a recognizer understands best (SQuTR, arXiv 2602.12783, section 3.2).
+"""Several takes of a query, and the one that a transcriber understands best (SQuTR, arXiv 2602.12783, section 3.2).
 
 A take is a voice and a seed. Engines that draw from a seed give takes of one voice; for engines that do not, takes
 differ in their voice: the keyed voice first, then the others in a keyed order.
@@ -21,41 +21,39 @@ from .speaking import choose_voice, finish_speech
 Vary = Literal["seed", "voice"]
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What a recognizer made of one clip; `error` is set, and `text` empty, if it could not decode it."""
+class ClipTranscript(Protocol):
+    """The transcript of one clip; `error` says why there is none."""
 
-    text: str
-    error: str = ""
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def error(self) -> str: ...
 
 
-class Recognizer(Protocol):
+class ClipTranscriber(Protocol):
     """Speech to text, as much of it as rating takes needs."""
 
     @property
-    def name(self) -> str:
-        """What is stored as the origin of the rates."""
-        ...
-
-    @property
     def sample_rate(self) -> int:
-        """The rate in Hz at which `hear` wants sound."""
+        """The rate in Hz of the clips that it takes."""
         ...
 
-    def hear(self, clips: Sequence[Samples], *, language: str) -> Sequence[Heard]:
-        """One result per clip ((T,) float32 at `sample_rate`), in order."""
+    def transcribe(self, clips: Sequence[Samples], *, language: str) -> Sequence[ClipTranscript]:
+        """One transcript per clip ((T,) float32 at `sample_rate`), in order."""
         ...
 
 
 ErrorRate = Callable[[str, str, str], float]
-"""(reference, heard, language) to the error rate of one clip: WER, or CER where words are not separated."""
+"""(reference, hypothesis, language) to the error rate of one clip: WER, or CER where words are not separated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """How takes are rated: a recognizer and an error rate."""
+    """How takes are rated: a transcriber, the name that is stored as the origin of the rates, and an error rate."""
 
-    recognizer: Recognizer
+    transcriber: ClipTranscriber
+    name: str
     error_rate: ErrorRate
 
 
@@ -70,11 +68,11 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class RatedTake:
-    """A take with its error rate: NaN if it was not rated or could not be heard (`error` says why)."""
+    """A take with its error rate: NaN if it was not rated or could not be transcribed (`error` says why)."""
 
     take: Take
     error_rate: float = NAN
-    heard: str = ""
+    transcript: str = ""
     error: str = ""
 
 
@@ -102,7 +100,7 @@ def plan_takes(query: Query, voices: Sequence[str], n: int, *, vary: Vary, seed:
 
 
 def speak_takes(synthesizer: Synthesizer, query: Query, text: str, plan: Sequence[tuple[str, int]]) -> list[Take]:
-    """`text` (what is said for `query`) spoken by each voice and seed of `plan`, finished by `finish_speech`.
+    """`text` (the spoken form of `query`) spoken by each voice and seed of `plan`, finished by `finish_speech`.
 
     A take that fails or repeats an earlier one sample by sample is left out. Raises `SynthesisError` that names the
     query if none is left.
@@ -130,28 +128,29 @@ def speak_takes(synthesizer: Synthesizer, query: Query, text: str, plan: Sequenc
 def rate_takes(
     takes: Sequence[Sequence[Take]], references: Sequence[Sequence[str]], language: str, rating: Rating
 ) -> list[list[RatedTake]]:
-    """All takes of several queries rated in one call of the recognizer.
+    """All takes of several queries rated in one call of the transcriber.
 
-    `references` holds, per query, the texts that count as right (as written, and as it is said); the lowest of their
-    rates is the take's, because a recognizer may write either. Raises `ModelError` if the recognizer answers with
-    another number of texts than it was given clips.
+    `references` holds, per query, the texts that count as right (as written, and in words); the lowest of their
+    rates is the take's, because a transcriber may write either. Raises `ModelError` if the transcriber returns
+    another number of transcripts than it was given clips.
     """
     flat = [take for of_query in takes for take in of_query]
-    clips = [resample(take.samples, SAMPLE_RATE, rating.recognizer.sample_rate) for take in flat]
-    heard = list(rating.recognizer.hear(clips, language=language)) if clips else []
-    if len(heard) != len(flat):
-        raise ModelError(f"{rating.recognizer.name} answered {len(heard)} times for {len(flat)} clips.")
-    answers = iter(heard)
+    clips = [resample(take.samples, SAMPLE_RATE, rating.transcriber.sample_rate) for take in flat]
+    transcripts = list(rating.transcriber.transcribe(clips, language=language)) if clips else []
+    if len(transcripts) != len(flat):
+        raise ModelError(f"{rating.name} returned {len(transcripts)} transcripts for {len(flat)} clips.")
+    remaining = iter(transcripts)
     out = []
     for of_query, texts in zip(takes, references, strict=True):
         rated = []
         for take in of_query:
-            answer = next(answers)
-            if answer.error:
-                rated.append(RatedTake(take, error=answer.error))
+            transcript = next(remaining)
+            if transcript.error:
+                rated.append(RatedTake(take, error=transcript.error))
                 continue
-            rate = min((rating.error_rate(text, answer.text, language) for text in texts), key=_nan_last)
-            rated.append(RatedTake(take, rate, answer.text))
+            hypothesis = transcript.text.strip()
+            rate = min((rating.error_rate(text, hypothesis, language) for text in texts), key=_nan_last)
+            rated.append(RatedTake(take, rate, hypothesis))
         out.append(rated)
     return out
 

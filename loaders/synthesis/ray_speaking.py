@@ -1,4 +1,4 @@
-"""Speaking on a Ray cluster (extra `squtr[ray]`): synthesizers and the recognizer that rates them as actors.
+"""Speaking on a Ray cluster (extra `squtr[ray]`): synthesizers and the transcriber that rates them as actors.
 
 Every actor has its own of both, loaded once. Clips come back to this process, which writes them, so nothing but weights
 must be on the nodes: those of a path must lie under the same path there.
@@ -37,7 +37,7 @@ class RaySpeaking:
 
 
 class _BatchSpeaker:
-    """Speaks batches; synthesizer and recognizer load at the first."""
+    """Speaks batches; synthesizer and transcriber load at the first."""
 
     def __init__(self, speaking: Speaking) -> None:
         self._speaking = speaking

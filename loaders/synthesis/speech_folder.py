@@ -6,8 +6,9 @@
     journal.jsonl    one line per finished query, appended as it is done; a stopped run continues from it
     synthesis.json   the settings that decide the speech
 
-A row has `_id, subset, language, text, spoken_text, file, voice, speaker, license, duration_s, tts_error_rate, heard,
-transcriber, candidates, rates, seed, sha256, failure`. `sha256` is that of the decoded 16-bit samples.
+A row has `_id, subset, language, text, spoken_text, file, voice, speaker, license, duration_s, tts_error_rate,
+transcript, transcript_error, transcriber, candidates, rates, seed, sha256, failure`. `sha256` is that of the decoded
+16-bit samples.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class SpeechRow(BaseModel):
     license: str = ""
     duration_s: float = 0.0
     tts_error_rate: float | None = None
-    heard: str = ""
-    hearing_error: str = ""
+    transcript: str = ""
+    transcript_error: str = ""
     transcriber: str = ""
     candidates: int = 0
     rates: list[float | None] = []

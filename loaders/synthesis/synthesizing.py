@@ -20,7 +20,7 @@ from .speech_folder import SpeechFolder, SpeechRow, number_or_none
 from .spoken_form import spoken_text
 
 _TOGETHER = 4
-"""Queries whose takes are heard in one call; a stopped run repeats at most these."""
+"""Queries whose takes are transcribed in one call; a stopped run repeats at most these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Speaking:
     """How queries are spoken.
 
     `voices` are the names to draw from, per language ({}: all that the engine has); `candidates` takes are compared if
-    there is a `rating`, else one is made. `in_words` gives the engine the text as it is said (`spoken_text`), else as
-    it is written.
+    there is a `rating`, else one is made. `in_words` gives the engine the text in words (`spoken_text`), else as it is
+    written.
     """
 
     synthesizer: Synthesizer
@@ -48,7 +48,7 @@ class Speaking:
             "vary": self.vary,
             "in_words": self.in_words,
             "seed": self.seed,
-            "transcriber": self.rating.recognizer.name if self.rating else "",
+            "transcriber": self.rating.name if self.rating else "",
         }
 
     def voices_of(self, language: str) -> list[str]:
@@ -69,7 +69,7 @@ class Spoken:
 
 
 Batch = Sequence[tuple[Query, str]]
-"""Queries of one language, each with what is said for it, that are spoken and heard together."""
+"""Queries of one language, each with its spoken form, that are spoken and transcribed together."""
 
 
 class SpeechEngine(Protocol):
@@ -143,7 +143,7 @@ def _batches(queries: Sequence[Query]) -> Iterator[list[Query]]:
 
 
 def speak_batch(speaking: Speaking, batch: Batch) -> list[Spoken]:
-    """The takes of some queries of one language, heard in one call, and the best of each."""
+    """The takes of some queries of one language, transcribed in one call, and the best of each."""
     takes: list[list[Take]] = []
     failures: list[str] = []
     for query, text in batch:
@@ -192,9 +192,9 @@ def _spoken(blank: SpeechRow, rated: Sequence[RatedTake], speaking: Speaking) ->
             "license": spec.license,
             "duration_s": round(best.take.samples.size / SAMPLE_RATE, 3),
             "tts_error_rate": number_or_none(best.error_rate),
-            "heard": best.heard,
-            "hearing_error": best.error,
-            "transcriber": speaking.rating.recognizer.name if speaking.rating else "",
+            "transcript": best.transcript,
+            "transcript_error": best.error,
+            "transcriber": speaking.rating.name if speaking.rating else "",
             "candidates": len(rated),
             "rates": [number_or_none(take.error_rate) for take in rated],
             "seed": best.take.seed,

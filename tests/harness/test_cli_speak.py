@@ -13,14 +13,14 @@ import soundfile
 
 from squtr.errors import UsageError
 from squtr.harness.cli import main, rating, speak, synthesize
-from squtr.harness.cli.rating import TranscribingRecognizer, rate_of
+from squtr.harness.cli.rating import rate_of
 from squtr.harness.protocols import ComponentSpec, Transcript
 from squtr.loaders.records import Samples
 from squtr.loaders.sources import load_source
 from squtr.loaders.synthesis import SYNTHESIZERS, SynthesizerBackend, backends
-from squtr.loaders.synthesis.candidates import Heard, Rating
+from squtr.loaders.synthesis.candidates import Rating
 
-from ..loaders.speech_for_tests import HummingSynthesizer, ListRecognizer
+from ..loaders.speech_for_tests import HummingSynthesizer, ListTranscriber
 
 needs_espeak = pytest.mark.skipif(
     importlib.util.find_spec("espeakng_loader") is None, reason="squtr[espeak] is not installed"
@@ -56,11 +56,11 @@ def beir(tmp_path: Path) -> Path:
     return folder
 
 
-def listen(monkeypatch: pytest.MonkeyPatch, answers: Sequence[str | Heard]) -> ListRecognizer:
-    hearing = ListRecognizer(answers)
+def listen(monkeypatch: pytest.MonkeyPatch, answers: Sequence[str | Transcript]) -> ListTranscriber:
+    transcriber = ListTranscriber(answers)
     for command in (speak, synthesize):
-        monkeypatch.setattr(command, "rating_from", lambda *_: Rating(hearing, rate_of))
-    return hearing
+        monkeypatch.setattr(command, "rating_from", lambda *_: Rating(transcriber, "listed", rate_of))
+    return transcriber
 
 
 @pytest.mark.usefixtures("hum")
@@ -93,11 +93,11 @@ def test_speak_keeps_the_take_that_is_understood(
     line = ["speak", "It is 5 now", "--language", "en", "--engine", "hum", "--candidates", "3"]
     assert main([*line, "--transcriber", "any", "--out", str(tmp_path / "q.wav"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert (said["candidates"], said["tts_error_rate"], said["heard"], said["transcriber"]) == (
+    assert (said["candidates"], said["tts_error_rate"], said["transcript"], said["transcriber"]) == (
         3,
         0.0,
         "it is five now",
-        "list",
+        "listed",
     )
 
 
@@ -150,12 +150,12 @@ def test_synthesize_then_read_then_review(
     out = tmp_path / "clips"
     texts = [f"what is number {'abcd'[i]} of five apples" for i in range(4)]
     # Three takes each; the last query is never understood.
-    hearing = listen(monkeypatch, [t for text in texts[:3] for t in ("noise", text, text)] + ["noise"] * 3)
+    transcriber = listen(monkeypatch, [t for text in texts[:3] for t in ("noise", text, text)] + ["noise"] * 3)
     line = ["synthesize", "--source", f"beir:{beir}?language=en", "--engine", "hum", "--out", str(out)]
     assert main([*line, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["total"]["accepted"], report["reasons"]) == (3, {"error_rate": 1})
-    assert hearing.calls == [12]
+    assert transcriber.calls == [12]
     assert json.loads((out / "quality.json").read_text(encoding="utf-8"))["total"] == report["total"]
 
     source = load_source(f"beir:{beir}?language=en&speech={out}&missing=skip")
@@ -167,7 +167,7 @@ def test_synthesize_then_read_then_review(
     # Nothing is spoken or heard twice.
     before = (out / "journal.jsonl").read_bytes()
     assert main(line) == 0
-    assert hearing.calls == [12]
+    assert transcriber.calls == [12]
     assert (out / "journal.jsonl").read_bytes() == before
     assert "Wrote 3 of 4 queries" in capsys.readouterr().out
     # Other settings do not mix.
@@ -227,7 +227,7 @@ def test_subsets_of_several_runs_are_in_one_index(tmp_path: Path, capsys: pytest
 
 def test_folders_without_speech(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["review", str(tmp_path)]) == 1
-    assert "holds no synthesized speech" in capsys.readouterr().err
+    assert "holds neither synthesized speech nor questions" in capsys.readouterr().err
 
 
 class Echo:
@@ -243,11 +243,7 @@ class Echo:
         return [Transcript(f" {language} ") if clip.any() else Transcript("", error="silence") for clip in clips]
 
 
-def test_a_transcriber_as_recognizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    hearing = TranscribingRecognizer(Echo())
-    assert hearing.name == f"echo:Echo@{Echo.spec.fingerprint}"
-    heard = hearing.hear([np.ones(9, dtype=np.float32), np.zeros(9, dtype=np.float32)], language="en")
-    assert heard == [Heard("en"), Heard("", "silence")]
+def test_a_transcriber_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("squtr.harness.components.load_transcriber", lambda name, **_: Echo())
     assert rating.rating_from("none", 0, ["zh"]) is None
     made = rating.rating_from("echo", 2, ["en"])

@@ -1,4 +1,4 @@
-"""An engine and a recognizer that travel to Ray's workers, and what a process of its own does with them."""
+"""An engine and a transcriber that travel to Ray's workers, and what a process of its own does with them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from squtr.errors import ModelError, UsageError
+from squtr.harness.protocols import Transcript
 from squtr.loaders.ray_map import RayMap
 from squtr.loaders.records import Query, Samples
-from squtr.loaders.synthesis.candidates import Heard, Rating
+from squtr.loaders.synthesis.candidates import Rating
 from squtr.loaders.synthesis.ray_speaking import RaySpeaking
 from squtr.loaders.synthesis.speech_folder import SpeechFolder
 from squtr.loaders.synthesis.synthesizing import Speaking, synthesize
@@ -43,18 +44,17 @@ class BrokenSynthesizer(HummingSynthesizer):
 
 
 class Muffled:
-    """Hears the first few words of the texts, how many is decided by the samples."""
+    """Transcribes the first few words of the texts, how many is decided by the samples."""
 
-    name = "muffled"
     sample_rate = 16_000
 
-    def hear(self, clips: Sequence[Samples], *, language: str) -> list[Heard]:
+    def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
         words = "what is the answer to number".split()
-        return [Heard(" ".join(words[: hashlib.sha256(clip.tobytes()).digest()[0] % 7])) for clip in clips]
+        return [Transcript(" ".join(words[: hashlib.sha256(clip.tobytes()).digest()[0] % 7])) for clip in clips]
 
 
 def speaking(engine: HummingSynthesizer) -> Speaking:
-    return Speaking(engine, Rating(Muffled(), word_rate), {}, 3, "seed", in_words=False)
+    return Speaking(engine, Rating(Muffled(), "muffled", word_rate), {}, 3, "seed", in_words=False)
 
 
 def main(whole: Path, begun: Path, notes: Path) -> None:

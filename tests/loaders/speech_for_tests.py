@@ -1,4 +1,4 @@
-"""An engine that hums and a recognizer that reads the hum: speech without weights."""
+"""An engine that hums and a transcriber that reads the hum: speech without weights."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from squtr.errors import SynthesisError, UsageError
+from squtr.harness.protocols import Transcript
 from squtr.loaders.audio import resample
 from squtr.loaders.records import SAMPLE_RATE, Query, Samples
-from squtr.loaders.synthesis.candidates import Heard, Rating
+from squtr.loaders.synthesis.candidates import Rating
 from squtr.loaders.synthesis.protocol import SynthesizerSpec
 
 
@@ -54,38 +55,37 @@ class HummingSynthesizer:
         return hum(f"{text} {voice}", seed)
 
 
-class ListRecognizer:
+class ListTranscriber:
     """Answers from a list, then "" for ever; remembers how many clips came in each call."""
 
-    name = "list"
     sample_rate = 16_000
 
-    def __init__(self, answers: Sequence[str | Heard]) -> None:
+    def __init__(self, answers: Sequence[str | Transcript]) -> None:
         self.answers = list(answers)
         self.calls: list[int] = []
 
-    def hear(self, clips: Sequence[Samples], *, language: str) -> list[Heard]:
+    def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
         self.calls.append(len(clips))
         out = []
         for clip in clips:
             assert clip.dtype == np.float32
             answer = self.answers.pop(0) if self.answers else ""
-            out.append(answer if isinstance(answer, Heard) else Heard(answer))
+            out.append(answer if isinstance(answer, Transcript) else Transcript(answer))
         return out
 
 
-def word_rate(reference: str, heard: str, language: str) -> float:
-    """Share of the reference's words that were not heard in their place."""
-    words, other = reference.split(), heard.split()
+def word_rate(reference: str, hypothesis: str, language: str) -> float:
+    """Share of the reference's words that are not in their place."""
+    words, other = reference.split(), hypothesis.split()
     return sum(i >= len(other) or other[i] != w for i, w in enumerate(words)) / len(words)
 
 
-def rating(*answers: str | Heard) -> Rating:
-    return Rating(ListRecognizer(answers), word_rate)
+def rating(*answers: str | Transcript) -> Rating:
+    return Rating(ListTranscriber(answers), "list", word_rate)
 
 
 def queries(n: int, language: str = "en", subset: str = "tiny") -> list[Query]:
     return [Query(f"q{i}", subset, language, f"what is the answer to number {'abcdefghij'[i]}") for i in range(n)]
 
 
-__all__ = ["HummingSynthesizer", "ListRecognizer", "hum", "queries", "rating", "resample", "word_rate"]
+__all__ = ["HummingSynthesizer", "ListTranscriber", "hum", "queries", "rating", "resample", "word_rate"]

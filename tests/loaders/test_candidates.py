@@ -21,10 +21,10 @@ from squtr.errors import (
     UnknownNameError,
     UsageError,
 )
+from squtr.harness.protocols import Transcript
 from squtr.loaders.audio import decode_audio, pcm_sha256
 from squtr.loaders.records import SAMPLE_RATE, Query
 from squtr.loaders.synthesis.candidates import (
-    Heard,
     RatedTake,
     Rating,
     Take,
@@ -37,7 +37,7 @@ from squtr.loaders.synthesis.speaking import choose_voice
 from squtr.loaders.synthesis.speech_folder import SpeechFolder, SpeechRow, _file_name
 from squtr.loaders.synthesis.synthesizing import Speaking, choose_voices, synthesize
 
-from .speech_for_tests import HummingSynthesizer, ListRecognizer, queries, rating, word_rate
+from .speech_for_tests import HummingSynthesizer, ListTranscriber, queries, rating, word_rate
 
 QUERY = Query("q1", "tiny", "en", "what is the answer")
 
@@ -95,14 +95,14 @@ def test_takes_that_fail_or_repeat_are_left_out() -> None:
 
 
 def test_rates_of_several_queries_in_one_call() -> None:
-    hearing = ListRecognizer(["one two", "one three", Heard("", "out of memory"), "5 pounds"])
+    transcriber = ListTranscriber(["one two", "one three", Transcript("", "out of memory"), "5 pounds"])
     rated = rate_takes(
         [[take(0.1), take(0.2)], [], [take(0.3), take(0.4)]],
         [("one two",), ("nothing",), ("£5", "5 pounds")],
         "en",
-        Rating(hearing, word_rate),
+        Rating(transcriber, "listed", word_rate),
     )
-    assert hearing.calls == [4]
+    assert transcriber.calls == [4]
     assert [[r.error_rate for r in row] for row in rated[:2]] == [[0.0, 0.5], []]
     assert math.isnan(rated[2][0].error_rate)
     assert rated[2][0].error == "out of memory"
@@ -110,16 +110,16 @@ def test_rates_of_several_queries_in_one_call() -> None:
     assert rated[2][1].error_rate == 0.0
 
 
-def test_a_recognizer_that_loses_clips_is_an_error() -> None:
-    class Lossy(ListRecognizer):
-        def hear(self, clips: object, *, language: str) -> list[Heard]:
+def test_a_transcriber_that_loses_clips_is_an_error() -> None:
+    class Lossy(ListTranscriber):
+        def transcribe(self, clips: object, *, language: str) -> list[Transcript]:
             return []
 
-    with pytest.raises(ModelError, match="answered 0 times for 1 clips"):
-        rate_takes([[take()]], [("a",)], "en", Rating(Lossy([]), word_rate))
+    with pytest.raises(ModelError, match="returned 0 transcripts for 1 clips"):
+        rate_takes([[take()]], [("a",)], "en", Rating(Lossy([]), "lossy", word_rate))
 
 
-def speaking(*answers: str | Heard, n: int = 3, engine: HummingSynthesizer | None = None) -> Speaking:
+def speaking(*answers: str | Transcript, n: int = 3, engine: HummingSynthesizer | None = None) -> Speaking:
     return Speaking(engine or HummingSynthesizer(), rating(*answers) if answers else None, {}, n, "seed")
 
 
@@ -139,7 +139,7 @@ def test_the_lowest_rate_is_kept_and_stored(tmp_path: Path) -> None:
     assert row.sha256 == pcm_sha256(content, "clip")
 
 
-def test_without_a_recognizer_one_take_is_made(tmp_path: Path) -> None:
+def test_without_a_transcriber_one_take_is_made(tmp_path: Path) -> None:
     engine = HummingSynthesizer()
     (row,) = synthesize(queries(1), SpeechFolder(tmp_path), speaking(engine=engine))
     assert (len(engine.asked), row.tts_error_rate, row.transcriber, row.candidates) == (1, None, "", 1)
@@ -163,10 +163,10 @@ def test_what_cannot_be_spoken_or_heard_has_a_row(tmp_path: Path) -> None:
         Query("bad", "tiny", "en", "unspeakable words"),
         Query("deaf", "tiny", "en", "some words"),
     ]
-    rows = synthesize(spoken, SpeechFolder(tmp_path), speaking(Heard("", "broken"), n=1))
+    rows = synthesize(spoken, SpeechFolder(tmp_path), speaking(Transcript("", "broken"), n=1))
     assert "nothing to say in '?!'" in rows[0].failure
     assert "unspeakable" in rows[1].failure
-    assert (rows[2].failure, rows[2].tts_error_rate, rows[2].hearing_error) == ("", None, "broken")
+    assert (rows[2].failure, rows[2].tts_error_rate, rows[2].transcript_error) == ("", None, "broken")
 
 
 def test_a_stopped_run_continues_to_the_same_bytes(tmp_path: Path) -> None:

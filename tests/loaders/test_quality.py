@@ -57,8 +57,8 @@ def test_what_is_broken_on_purpose_is_named() -> None:
     assert "narrow_band" in reasons(resample(resample(good, 24_000, 8_000), 8_000, 24_000))
     assert "too_fast" in reasons(good[::4].copy())
     assert "too_slow" in reasons(np.repeat(good, 4))
-    assert reasons(np.zeros(1000, dtype=np.float32)) == ("no_sound",)
-    assert reasons(np.zeros(0, dtype=np.float32)) == ("no_sound",)
+    assert reasons(np.zeros(1000, dtype=np.float32)) == ("silent",)
+    assert reasons(np.zeros(0, dtype=np.float32)) == ("silent",)
 
 
 def test_an_engine_that_ends_softly_is_held_to_it() -> None:
@@ -166,22 +166,22 @@ def test_anything_else_is_an_error_and_never_a_score(text: str) -> None:
 
 
 class ListJudge:
-    """Gives opinions by query text; remembers what it heard."""
+    """Gives opinions by query text; remembers what it got."""
 
     def __init__(self, name: str, opinions: dict[str, Opinion] | None = None, fallback: Opinion | None = None) -> None:
         self.name = name
         self.opinions = opinions or {}
         self.fallback = fallback or verdict()
-        self.heard: list[str] = []
+        self.got: list[str] = []
 
     def judge(self, clip: Clip) -> Opinion:
-        self.heard.append(clip.text)
+        self.got.append(clip.text)
         return self.opinions.get(clip.text, self.fallback)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> SpeechFolder:
-    """Six queries: q0 to q3 are heard well, q4 badly, q5 cannot be spoken."""
+    """Six queries: q0 to q3 are understood well, q4 badly, q5 cannot be spoken."""
     wanted = [*queries(5), Query("q5", "tiny", "en", "unspeakable")]
     answers = [query.text for query in wanted[:4]] + ["something else"]
     synthesize(wanted, SpeechFolder(tmp_path / "speech"), Speaking(HummingSynthesizer(), rating(*answers)))
@@ -207,8 +207,8 @@ def test_stages_in_order(folder: SpeechFolder) -> None:
         "q4": ("rejected", "error_rate"),
         "q5": ("rejected", "speaking"),
     }
-    # Judges hear what passed the gate and stage 1, nothing else.
-    assert sorted(one.heard) == sorted(two.heard) == sorted(texts[:3])
+    # Judges get what passed the gate and stage 1, nothing else.
+    assert sorted(one.got) == sorted(two.got) == sorted(texts[:3])
     write_decisions(folder, decisions)
     assert [row.id for row in Recordings(folder.root).rows] == ["q0"]
     rejected = [json.loads(line) for line in (folder.root / "rejected.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -266,7 +266,7 @@ def test_the_report_counts_everything(folder: SpeechFolder) -> None:
     assert judge["mean_score"] == 4.5  # the error is no score
     assert set(report["reasons"]) <= set(REASONS)
     table = quality_table(report, most=2)
-    assert "not understood by the recognizer (error_rate)" in table
+    assert "not understood by the transcriber (error_rate)" in table
     assert "judge one: 3 verdicts, mean 4.50, 1 errors, 1 inconsistent" in table
     assert "and 2 more in quality.json" in table
 

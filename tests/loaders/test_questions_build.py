@@ -19,7 +19,7 @@ from squtr.loaders.questions import build as build_module
 from squtr.loaders.questions import rows as rows_module
 from squtr.loaders.questions.audio_folder import AudioFolder
 from squtr.loaders.questions.balance import balance_of
-from squtr.loaders.questions.build import QuestionRecipe, build_questions
+from squtr.loaders.questions.build import QuestionRecipe, build_set
 from squtr.loaders.questions.checks import examine_set
 from squtr.loaders.questions.data import MINI_FOLDER, QuestionData
 from squtr.loaders.questions.fields import row_of
@@ -116,7 +116,7 @@ def test_missing_sound_may_be_allowed_but_not_that_of_a_question(tmp_path: Path)
 
 def test_a_build_is_the_same_every_time_and_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_set(tmp_path / "set")
-    whole = build_questions(recipe(folder), tmp_path / "whole")
+    whole = build_set(recipe(folder), tmp_path / "whole")
     assert whole.items == 5 and whole.complete and len(whole.shards) == 5
     made: list[str] = []
     write = build_module.write_shards
@@ -129,29 +129,29 @@ def test_a_build_is_the_same_every_time_and_continues(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(build_module, "write_shards", stopping)
     with pytest.raises(KeyboardInterrupt):
-        build_questions(recipe(folder), tmp_path / "stopped")
+        build_set(recipe(folder), tmp_path / "stopped")
     made.clear()
     made.append("")  # one less than before: the third shard goes through now
     monkeypatch.setattr(build_module, "write_shards", lambda *call: (made.append(call[1][0].path), write(*call)))
-    build_questions(recipe(folder), tmp_path / "stopped")
+    build_set(recipe(folder), tmp_path / "stopped")
     assert len(made) == 4
     assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")
-    build_questions(recipe(folder), tmp_path / "whole")
+    build_set(recipe(folder), tmp_path / "whole")
     assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")
 
 
 def test_another_set_is_never_overwritten(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "set")
-    build_questions(recipe(folder), tmp_path / "out")
+    build_set(recipe(folder), tmp_path / "out")
     with pytest.raises(RecipeMismatchError, match="other questions_sha256"):
-        build_questions(recipe(folder, questions=ALL[:2]), tmp_path / "out")
+        build_set(recipe(folder, questions=ALL[:2]), tmp_path / "out")
     write_sounds(folder / "audio", {"clip-1": 1.2})
     with pytest.raises(RecipeMismatchError, match="other audio_sha256"):
-        build_questions(recipe(folder), tmp_path / "out")
+        build_set(recipe(folder), tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("x")
     with pytest.raises(RecipeMismatchError, match="is not empty"):
-        build_questions(recipe(folder), tmp_path / "mine")
+        build_set(recipe(folder), tmp_path / "mine")
 
 
 def test_row_groups_and_shards_hold_a_bounded_amount_of_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,7 @@ def test_row_groups_and_shards_hold_a_bounded_amount_of_sound(tmp_path: Path, mo
     monkeypatch.setattr(rows_module, "GROUP_BYTES", 2.5 * size)
     monkeypatch.setattr(build_module, "SHARD_BYTES", 5.5 * size)
     given = recipe(tmp_path, questions=questions, clips=dict(AudioFolder(sounds).files))
-    manifest = build_questions(given, tmp_path / "out")
+    manifest = build_set(given, tmp_path / "out")
     assert [shard.rows for shard in manifest.shards] == [5, 3]
     groups = [pq.ParquetFile(tmp_path / "out" / shard.path).metadata for shard in manifest.shards]
     assert [[m.row_group(g).num_rows for g in range(m.num_row_groups)] for m in groups] == [[2, 2, 1], [2, 1]]
@@ -174,7 +174,7 @@ def test_row_groups_and_shards_hold_a_bounded_amount_of_sound(tmp_path: Path, mo
 
 def test_the_doctor_finds_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_set(tmp_path / "set")
-    manifest = build_questions(recipe(folder), tmp_path / "out")
+    manifest = build_set(recipe(folder), tmp_path / "out")
     healthy = examine_set(tmp_path / "out", sample=3)
     assert (healthy.healthy, healthy.items, healthy.decoded) == (True, 5, 3)
     assert main(["doctor", str(tmp_path / "out")]) == 0
@@ -251,7 +251,7 @@ def test_the_command_checks_builds_and_says_so(tmp_path: Path, capsys: pytest.Ca
 
 def test_configs_without_questions_are_left_out_of_the_card(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "set")
-    build_questions(recipe(folder, questions=[CHOICE, SLOW]), tmp_path / "out")
+    build_set(recipe(folder, questions=[CHOICE, SLOW]), tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "- config_name: mcqa" in card and "- config_name: non_normative" in card
     assert not any(f"- config_name: {config}" in card for config in ("aif", "comparative", "spoken"))

@@ -13,7 +13,7 @@ import pytest
 import squtr
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
 from squtr.loaders.questions.audio_folder import AudioFolder
-from squtr.loaders.questions.build import QuestionRecipe, build_questions
+from squtr.loaders.questions.build import QuestionRecipe, build_set
 from squtr.loaders.questions.data import MINI_FOLDER, QuestionData, open_questions
 from squtr.loaders.questions.fields import row_of
 from squtr.loaders.questions.question import CONFIGS, Question
@@ -34,7 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def built(folder: Path, source: QuestionData, **statuses: str) -> QuestionData:
     files = AudioFolder(source.folder / "audio").files
     sounds = {id_: path for id_, path in files.items() if id_ not in statuses}
-    build_questions(QuestionRecipe("tiny", "CC0-1.0", "es", source.questions(), sounds, statuses, {}), folder)  # type: ignore[arg-type]
+    build_set(QuestionRecipe("tiny", "CC0-1.0", "es", source.questions(), sounds, statuses, {}), folder)  # type: ignore[arg-type]
     return QuestionData(folder)
 
 
