@@ -17,15 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...errors import RecipeMismatchError
-from ..build import clear_storage_errors
 from ..manifest import MANIFEST_NAME, Shard, file_sha256
+from ..output_folder import claim_folder, clear_storage_errors
 from ..shards import ShardPlan, is_finished, replace_file, shard_name, write_shards
 from ..sources.digests import stream_sha256
 from .balance import balance_of
 from .card import question_card
 from .fields import row_of
-from .manifest import QUESTIONS, QuestionManifest, read_question_manifest
+from .manifest import QUESTIONS, QuestionManifest
 from .question import Question
 from .rows import AUDIO, AudioBytes, audio_bytes, cells_of, plain_row, question_features, row_groups, weight_of
 from .statuses import Status, coverage_of
@@ -102,7 +101,7 @@ def build_set(recipe: QuestionRecipe, out: Path, *, progress: Progress | None = 
     described = recipe.as_dict()
     fingerprint = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
     with clear_storage_errors(out):
-        _claim(out, described, fingerprint, recipe)
+        claim_folder(out, _manifest(recipe, described, fingerprint, None))
         plans: list[ShardPlan] = []
         for plan, numbered in _pieces(recipe):
             plans.append(plan)
@@ -168,24 +167,3 @@ def _manifest(
         items=len(recipe.questions),
         balance=balance_of(recipe.questions),
     )
-
-
-def _claim(out: Path, described: dict[str, Any], fingerprint: str, recipe: QuestionRecipe) -> None:
-    """Make `out` ours: refuse a folder that holds something else, mark a new one as begun."""
-    if out.exists() and not out.is_dir():
-        raise RecipeMismatchError(f"{out} is a file.", hint="Choose another folder with --out.")
-    if (out / MANIFEST_NAME).exists():
-        held = read_question_manifest(out)
-        if held.recipe_fingerprint != fingerprint:
-            differing = sorted(key for key, value in described.items() if held.recipe.get(key) != value)
-            raise RecipeMismatchError(
-                f"{out} holds another set (other {', '.join(differing)}).",
-                hint="Choose another folder with --out, or remove it.",
-            )
-        return
-    if out.is_dir() and any(out.iterdir()):
-        raise RecipeMismatchError(
-            f"{out} is not empty and was not made by `squtr build`.", hint="Choose another folder with --out."
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    replace_file(out / MANIFEST_NAME, _manifest(recipe, described, fingerprint, None).to_json())

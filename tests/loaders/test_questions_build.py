@@ -143,10 +143,10 @@ def test_a_build_is_the_same_every_time_and_continues(tmp_path: Path, monkeypatc
 def test_another_set_is_never_overwritten(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "set")
     build_set(recipe(folder), tmp_path / "out")
-    with pytest.raises(RecipeMismatchError, match="other questions_sha256"):
+    with pytest.raises(RecipeMismatchError, match="questions_sha256"):
         build_set(recipe(folder, questions=ALL[:2]), tmp_path / "out")
     write_sounds(folder / "audio", {"clip-1": 1.2})
-    with pytest.raises(RecipeMismatchError, match="other audio_sha256"):
+    with pytest.raises(RecipeMismatchError, match="audio_sha256"):
         build_set(recipe(folder), tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("x")
