@@ -1,4 +1,4 @@
-"""Building a paired data set into a folder that `datasets.load_dataset` reads.
+"""Building a data set into a folder that `datasets.load_dataset` reads.
 
 Every file is written to a temporary name and renamed, so a build that was stopped at any point continues with the first
 missing file and ends with the same bytes.
@@ -18,24 +18,17 @@ import pyarrow as pa
 from .. import __version__
 from ..errors import RecipeMismatchError, StorageError
 from .card import dataset_card
-from .conditions import parse_condition
 from .engines import BlockEngine, ThreadEngine
 from .evaluation_file import EVALUATION_NAME, evaluation_file
 from .manifest import MANIFEST_NAME, Manifest, Shard, file_sha256, read_manifest
 from .recipe import OpenedRecipe
-from .records import Query
-from .rows import (
-    ROWS_PER_TABLE,
-    batches,
-    corpus_features,
-    corpus_table,
-    qrels_features,
-    qrels_table,
-    query_features,
-)
+from .records import Take
+from .rirs.plan import Plan
+from .rirs.table import rir_features, rir_table
+from .rows import ROWS_PER_TABLE, batches, corpus_features, corpus_table, qrels_features, qrels_table
 from .shards import ShardPlan, is_finished, replace_file, shard_name, write_shards
 
-QUERIES_PER_SHARD = 2000
+ROWS_PER_SHARD = 2000
 """About 300 MB of clips, within the Hub's preferred 200 to 500 MB."""
 
 DOCUMENTS_PER_SHARD = 500_000
@@ -47,7 +40,13 @@ Progress = Callable[[int], None]
 
 def count_clips(opened: OpenedRecipe) -> int:
     """How many clips a build makes, for a progress bar."""
-    return sum(len(opened.queries(s)) for s, _ in opened.recipe.subsets) * len(opened.recipe.conditions)
+    recipe = opened.recipe
+    return sum(
+        len(opened.rows(subset, condition, split))
+        for split in recipe.splits
+        for subset, _ in recipe.subsets
+        for condition in recipe.conditions
+    )
 
 
 def build(
@@ -78,7 +77,8 @@ def build(
                 write_shards(out, missing, group.tables(missing, render_blocks, report))
         manifest = _manifest(opened, complete=True, shards=[_shard(out, plan) for plan in plans])
         replace_file(out / "README.md", dataset_card(manifest, out).encode("utf-8"))
-        replace_file(out / EVALUATION_NAME, evaluation_file(manifest).encode("utf-8"))
+        if EVALUATION_NAME in manifest.side_files:
+            replace_file(out / EVALUATION_NAME, evaluation_file(manifest).encode("utf-8"))
         replace_file(out / MANIFEST_NAME, manifest.to_json())
     return manifest
 
@@ -89,6 +89,7 @@ def _shard(out: Path, plan: ShardPlan) -> Shard:
 
 
 def _manifest(opened: OpenedRecipe, *, complete: bool, shards: list[Shard]) -> Manifest:
+    plan = opened.plan
     return Manifest(
         squtr_version=__version__,
         recipe_fingerprint=opened.recipe.fingerprint,
@@ -96,6 +97,8 @@ def _manifest(opened: OpenedRecipe, *, complete: bool, shards: list[Shard]) -> M
         benchmark=opened.recipe.benchmark,
         complete=complete,
         shards=shards,
+        edges=plan.strata.edges if plan else {},
+        strata=plan.table() if plan else [],
     )
 
 
@@ -139,10 +142,15 @@ def _groups(opened: OpenedRecipe) -> Iterator[_Group]:
         qrels = _QrelsGroup(opened, subset)
         if qrels.plans[0].rows:
             yield qrels
-    for subset, language in opened.recipe.subsets:
-        pieces = list(batches(opened.queries(subset), QUERIES_PER_SHARD))
-        for index, piece in enumerate(pieces):
-            yield _QueryGroup(opened, f"queries/{language}/{subset}", piece, shard_name(index, len(pieces)))
+    for split in opened.recipe.splits:
+        for subset, language in opened.recipe.subsets:
+            per_shard = max(1, ROWS_PER_SHARD // opened.recipe.rirs_per_utterance)
+            pieces = list(batches(opened.takes(subset, split), per_shard))
+            for index, piece in enumerate(pieces):
+                name = shard_name(index, len(pieces), split)
+                yield _SpokenGroup(opened, f"queries/{language}/{subset}", piece, name)
+        if opened.plan:
+            yield _RirGroup(opened.plan, split)
 
 
 class _CorpusGroup:
@@ -180,22 +188,40 @@ class _QrelsGroup:
         yield [qrels_table(self._qrels, missing[0].schema)]
 
 
-class _QueryGroup:
-    """The same queries under every condition: a query's speech is decoded, and its room convolved, once for all."""
+class _RirGroup:
+    """The RIRs of a split."""
 
-    def __init__(self, opened: OpenedRecipe, folder: str, queries: list[Query], name: str) -> None:
-        self._opened, self._queries = opened, queries
-        schema = query_features().arrow_schema
+    def __init__(self, plan: Plan, split: str) -> None:
+        self._plan, self._split = plan, split
+        path = f"rirs/{shard_name(0, 1, split)}"
+        self.plans = [ShardPlan(path, len(plan.uses(split)), rir_features().arrow_schema)]
+
+    def tables(self, missing: Sequence[ShardPlan], _: BlockEngine, __: Progress) -> Iterator[Sequence[pa.Table]]:
+        yield [rir_table(self._plan, self._split, missing[0].schema)]
+
+
+class _SpokenGroup:
+    """The same utterances under every condition: the speech of each is decoded, and convolved, once for all."""
+
+    def __init__(self, opened: OpenedRecipe, folder: str, takes: list[Take], name: str) -> None:
+        self._opened, self._takes = opened, takes
+        schema = opened.features().arrow_schema
         self.plans = [
-            ShardPlan(f"{folder}/{condition}/{name}", len(queries), schema, condition)
-            for condition in opened.recipe.conditions
+            ShardPlan(
+                f"{folder}/{condition.name}/{name}",
+                sum(len(take.rows(reverb=condition.needs("rirs"))) for take in takes),
+                schema,
+                condition.name,
+            )
+            for condition in opened.conditions.values()
         ]
 
     def tables(
         self, missing: Sequence[ShardPlan], engine: BlockEngine, report: Progress
     ) -> Iterator[Sequence[pa.Table]]:
-        conditions = [parse_condition(plan.condition) for plan in missing]
-        blocks = list(batches(self._queries, ROWS_PER_TABLE))
+        conditions = [self._opened.condition(plan.condition) for plan in missing]
+        # Row groups of whole utterances.
+        blocks = list(batches(self._takes, max(1, ROWS_PER_TABLE // self._opened.recipe.rirs_per_utterance)))
         for tables in engine(self._opened, conditions, blocks):
             yield tables
             report(sum(table.num_rows for table in tables))

@@ -1,9 +1,10 @@
-"""The card of a built data set: `README.md` with the `configs:` that `datasets` and the Hub read."""
+"""The card of a built data set of speech: `README.md` with the `configs:` that `datasets` and the Hub read."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -13,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .conditions import TEXT
+from .conditions import RIRS, TEXT
 from .licenses import OTHER, merge_licenses
-from .manifest import Manifest
+from .manifest import Manifest, Stratum
 
 REPOSITORY_PLACEHOLDER = "PATH OR ORG/NAME"
 """Stands in a card for where the data set lies; `squtr push` puts the repository there."""
@@ -23,102 +24,135 @@ REPOSITORY_PLACEHOLDER = "PATH OR ORG/NAME"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 STATISTICS_COLUMNS = [
-    "duration_s", "snr_db", "snr_active_db", "rt60_s", "noise_family", "voice", "tts_error_rate",
+    "duration_s", "snr_db", "snr_active_db", "rt60_s", "drr_db", "noise_family", "voice", "tts_error_rate",
 ]  # fmt: skip
+_UNITS = {"rt60_s": "s", "drr_db": "dB"}
+
+Tables = Mapping[tuple[str, str, str], pa.Table]
+"""Statistics by subset, condition and split."""
 
 
 def dataset_card(manifest: Manifest, folder: Path) -> str:
     """The card of the data set whose shards lie in `folder`; every figure in it is read back from the shards."""
     recipe, subsets = manifest.recipe, manifest.subsets
-    tables = {
-        (subset, condition): pq.read_table(
-            [folder / s.path for s in _shards(manifest, f"queries/{language}/{subset}/{condition}/")],
-            columns=STATISTICS_COLUMNS,
-            partitioning=None,
-        )
-        for subset, language in subsets.items()
-        for condition in manifest.conditions
-    }
-    first = next(iter(manifest.conditions))
-    example = f"{next(iter(subsets.values()))}_{first}"
-    template = Template((files("squtr") / "dataset_cards" / "built.md.template").read_text(encoding="utf-8"))
+    tables: dict[tuple[str, str, str], pa.Table] = {}
+    for subset, language in subsets.items():
+        for condition in manifest.conditions:
+            for split in manifest.splits:
+                shards = manifest.below(f"queries/{language}/{subset}/{condition}", split)
+                if shards:
+                    paths = [folder / shard.path for shard in shards]
+                    tables[subset, condition, split] = pq.read_table(
+                        paths, columns=STATISTICS_COLUMNS, partitioning=None
+                    )
+    retrieval = [subset for subset in subsets if manifest.below(f"corpus/{subset}")]
+    title = f"{'Spoken queries' if retrieval else 'Speech'} from `{recipe['source']}`"
+    template = Template((_cards() / "built.md.template").read_text(encoding="utf-8"))
     return template.substitute(
         configs="\n".join(_configs(manifest)),
         languages="\n".join(f"- {language}" for language in dict.fromkeys(subsets.values())),
-        source=recipe["source"],
-        source_version=recipe["source_version"],
         license="\n".join(_license(recipe)),
-        pretty_name=json.dumps(f"Paired spoken queries from {recipe['source']}", ensure_ascii=False),
+        pretty_name=json.dumps(title.replace("`", ""), ensure_ascii=False),
         size=size_category(sum(table.num_rows for table in tables.values())),
-        licenses="\n".join(_licenses(recipe)),
-        seed=recipe["seed"],
-        level=recipe["level"],
-        recipe_version=recipe["recipe_version"],
-        fingerprint=manifest.recipe_fingerprint,
+        tasks="\n".join(["- automatic-speech-recognition", *["- text-retrieval"][: len(retrieval)]]),
+        tags="\n".join(["- spoken-query-retrieval"][: len(retrieval)] + ["- noise-robustness", "- reverberation"]),
+        title=title,
         squtr_version=manifest.squtr_version,
+        rate=f"{recipe['sample_rate'] / 1000:g}",
+        examples="\n".join(_examples(manifest, retrieval)),
+        system="faster-whisper:whisper-base + bm25" if retrieval else "whisper-base",
         counts="\n".join(_counts(manifest)),
         statistics="\n".join(_statistics(tables)),
         noises="\n".join(_noises(tables)),
-        voices="\n".join(_voices(tables, first, subsets)),
-        example=example,
-        example_subset=next(iter(subsets)),
+        voices="\n".join(_voices(tables, manifest)),
+        plan=_plan(manifest),
+        level="whole clip" if recipe["level"] == "whole" else "active part of the speech",
+        seed=recipe["seed"],
+        recipe_version=recipe["recipe_version"],
+        fingerprint=manifest.recipe_fingerprint,
+        source_version=recipe["source_version"],
+        licenses="\n".join(_licenses(recipe)),
+        citation=_citation(manifest.benchmark),
     )
 
 
-def _shards(manifest: Manifest, prefix: str) -> list[Any]:
-    return [shard for shard in manifest.shards if shard.path.startswith(prefix)]
+def _cards() -> Any:
+    return files("squtr") / "dataset_cards"
 
 
-def config_patterns(manifest: Manifest) -> dict[str, list[str]]:
-    """Config name to the patterns of its files, in query order: nothing is stored twice."""
+def config_folders(manifest: Manifest) -> dict[str, list[str]]:
+    """Config name to the folders of its files, in query order: nothing is stored twice."""
     subsets = manifest.subsets
-    patterns: dict[str, list[str]] = {}
+    folders: dict[str, list[str]] = {}
     for language in dict.fromkeys(subsets.values()):
         for condition in manifest.conditions:
-            patterns[f"{language}_{condition}"] = [
-                f"queries/{language}/{subset}/{condition}/*.parquet" for subset, of in subsets.items() if of == language
+            folders[f"{language}_{condition}"] = [
+                f"queries/{language}/{subset}/{condition}" for subset, of in subsets.items() if of == language
             ]
     for subset, language in subsets.items():
         for condition in manifest.conditions:
-            patterns[f"{subset}_{condition}"] = [f"queries/{language}/{subset}/{condition}/*.parquet"]
+            folders[f"{subset}_{condition}"] = [f"queries/{language}/{subset}/{condition}"]
     for subset in subsets:
         for table in ("corpus", "qrels"):
             # Recordings alone have neither.
-            if _shards(manifest, f"{table}/{subset}/"):
-                patterns[f"{subset}-{table}"] = [f"{table}/{subset}/*.parquet"]
-    return patterns
+            if manifest.below(f"{table}/{subset}"):
+                folders[f"{subset}-{table}"] = [f"{table}/{subset}"]
+    if manifest.below("rirs"):
+        folders[RIRS.name] = ["rirs"]
+    return folders
 
 
-def retrieval_patterns(manifest: Manifest) -> dict[str, tuple[list[str], list[str]]]:
-    """The configs that `mteb` loads, by name: the patterns of their files, and the columns that are read (all if none).
+def retrieval_folders(manifest: Manifest) -> dict[str, tuple[list[str], list[str]]]:
+    """The configs that `mteb` loads, by name: the folders of their files, and the columns that are read (all if none).
 
     `mteb` reads a retrieval task's config (`fiqa_clean`, and `fiqa_text` for the typed queries) as `<config>-queries`,
     `<config>-corpus` and `<config>-qrels`, and hands every column of the queries to the model. So `-queries` has the id
-    and the sound alone (or the text alone): no transcript, and nothing about condition, noise or room.
+    and the audio alone (or the text alone): no transcript, and nothing about condition, noise or RIR.
     """
-    patterns: dict[str, tuple[list[str], list[str]]] = {}
+    folders: dict[str, tuple[list[str], list[str]]] = {}
     for subset, language in manifest.subsets.items():
-        if not all(_shards(manifest, f"{table}/{subset}/") for table in ("corpus", "qrels")):
+        if not all(manifest.below(f"{table}/{subset}") for table in ("corpus", "qrels")):
             continue
         for condition in (*manifest.conditions, TEXT):
             spoken = manifest.conditions[0] if condition == TEXT else condition
             columns = ["id", "text" if condition == TEXT else "audio"]
             config = f"{subset}_{condition}"
-            patterns[f"{config}-queries"] = ([f"queries/{language}/{subset}/{spoken}/*.parquet"], columns)
+            folders[f"{config}-queries"] = ([f"queries/{language}/{subset}/{spoken}"], columns)
             for table in ("corpus", "qrels"):
-                patterns[f"{config}-{table}"] = ([f"{table}/{subset}/*.parquet"], [])
-    return patterns
+                folders[f"{config}-{table}"] = ([f"{table}/{subset}"], [])
+    return folders
 
 
 def _configs(manifest: Manifest) -> list[str]:
     lines: list[str] = []
-    whole = {name: (patterns, list[str]()) for name, patterns in config_patterns(manifest).items()}
-    for name, (patterns, columns) in (whole | retrieval_patterns(manifest)).items():
-        lines += [f"- config_name: {name}", "  data_files:", "  - split: test", "    path:"]
-        lines += [f"    - {pattern}" for pattern in patterns]
+    whole = {name: (folders, list[str]()) for name, folders in config_folders(manifest).items()}
+    for name, (folders, columns) in (whole | retrieval_folders(manifest)).items():
+        lines += [f"- config_name: {name}", "  data_files:"]
+        for split in manifest.splits:
+            there = [folder for folder in folders if manifest.below(folder, split)]
+            if there:
+                lines += [f"  - split: {split}", "    path:", *(f"    - {place}/{split}-*.parquet" for place in there)]
         if columns:
             lines.append(f"  columns: [{', '.join(columns)}]")
     return lines
+
+
+def _examples(manifest: Manifest, retrieval: Sequence[str]) -> list[str]:
+    """The lines that load configs, only of such that there are."""
+    language = next(iter(manifest.subsets.values()))
+    configs = {"speech": f"{language}_{manifest.conditions[0]}"}
+    if retrieval:
+        configs |= {table: f"{retrieval[0]}-{table}" for table in ("corpus", "qrels")}
+    if manifest.below("rirs"):
+        configs["rirs"] = RIRS.name
+    return [f'{name} = load_dataset("{REPOSITORY_PLACEHOLDER}", "{config}", split="test")' for name, config in configs.items()]
+
+
+def _citation(benchmark: str) -> str:
+    """What to cite: of a benchmark, what its file says."""
+    own = _cards() / "citations" / f"{benchmark}.md"
+    text: str = (own if benchmark and own.is_file() else _cards() / "citations" / "default.md").read_text(encoding="utf-8")
+    return text.strip()
 
 
 def _license(recipe: dict[str, Any]) -> list[str]:
@@ -151,15 +185,9 @@ def _licenses(recipe: dict[str, Any]) -> list[str]:
 def _counts(manifest: Manifest) -> list[str]:
     lines = []
     for subset, language in manifest.subsets.items():
-        rows = [
-            sum(shard.rows for shard in _shards(manifest, prefix))
-            for prefix in (
-                f"queries/{language}/{subset}/{manifest.conditions[0]}/",
-                f"corpus/{subset}/",
-                f"qrels/{subset}/",
-            )
-        ]
-        lines.append(f"| {subset} | {language} | " + " | ".join(f"{n:,}" for n in rows) + " |")
+        places = (f"queries/{language}/{subset}/{manifest.conditions[0]}", f"corpus/{subset}", f"qrels/{subset}")
+        rows = [sum(shard.rows for shard in manifest.below(place)) for place in places]
+        lines.append(f"| {subset} | {language} | " + " | ".join(f"{n:,}" if n else "–" for n in rows) + " |")
     return lines
 
 
@@ -168,15 +196,16 @@ def _mean(table: pa.Table, column: str) -> str:
     return f"{sum(values) / len(values):.2f}" if values else "–"
 
 
-def _statistics(tables: dict[tuple[str, str], pa.Table]) -> list[str]:
+def _statistics(tables: Tables) -> list[str]:
     return [
-        f"| {subset} | {condition} | {table.num_rows:,} | {pc.sum(table.column('duration_s')).as_py() / 60:.1f} "
-        f"| {_mean(table, 'snr_db')} | {_mean(table, 'snr_active_db')} | {_mean(table, 'rt60_s')} |"
-        for (subset, condition), table in tables.items()
+        f"| {subset} | {condition} | {split} | {table.num_rows:,} | {pc.sum(table.column('duration_s')).as_py() / 60:.1f} "
+        f"| {_mean(table, 'snr_db')} | {_mean(table, 'snr_active_db')} | {_mean(table, 'rt60_s')} "
+        f"| {_mean(table, 'drr_db')} |"
+        for (subset, condition, split), table in tables.items()
     ]
 
 
-def _noises(tables: dict[tuple[str, str], pa.Table]) -> list[str]:
+def _noises(tables: Tables) -> list[str]:
     counts: dict[str, int] = {}
     for table in tables.values():
         for family in table.column("noise_family").to_pylist():
@@ -185,10 +214,11 @@ def _noises(tables: dict[tuple[str, str], pa.Table]) -> list[str]:
     return [f"| {family} | {count:,} |" for family, count in sorted(counts.items())] or ["| none | 0 |"]
 
 
-def _voices(tables: dict[tuple[str, str], pa.Table], condition: str, subsets: dict[str, str]) -> list[str]:
+def _voices(tables: Tables, manifest: Manifest) -> list[str]:
     lines = []
-    for subset, language in subsets.items():
-        table = tables[subset, condition]
+    for subset, language in manifest.subsets.items():
+        parts = [tables[place] for place in tables if place[:2] == (subset, manifest.conditions[0])]
+        table = pa.concat_tables(parts)
         counts: dict[str, int] = {}
         for voice in table.column("voice").to_pylist():
             if voice:
@@ -196,3 +226,44 @@ def _voices(tables: dict[tuple[str, str], pa.Table], condition: str, subsets: di
         voices = ", ".join(f"{voice} ({count})" for voice, count in sorted(counts.items())) or "–"
         lines.append(f"| {subset} | {language} | {voices} | {_mean(table, 'tts_error_rate')} |")
     return lines
+
+
+def _plan(manifest: Manifest) -> str:
+    """The section about the plan that dealt the RIRs, "" without one."""
+    if not manifest.strata:
+        return ""
+    recipe = manifest.recipe
+    each = recipe["rirs_per_utterance"]
+    names = ", ".join(manifest.splits)
+    lines = [
+        "## RIRs",
+        "",
+        f"Under a condition with reverberation every utterance has {each} RIR{'s' if each > 1 else ''}, one row each, with",
+        "the id `<utterance>@<rir>`; `utterance_id` is the id of its clean row. RIRs were dealt so that the strata of known",
+        "RIRs have equally many pairs. No room and no utterance is in two splits.",
+        "",
+        f"| stratum | RT60, s | DRR, dB | RIRs | rooms | pairs ({names}) |",
+        "|---|---|---|--:|--:|---|",
+    ]
+    lines += [
+        f"| {stratum.name} | {_bounds(stratum, 'rt60_s')} | {_bounds(stratum, 'drr_db')} | {stratum.rirs:,} "
+        f"| {stratum.rooms:,} | {', '.join(f'{stratum.pairs[split]:,}' for split in manifest.splits)} |"
+        for stratum in manifest.strata
+    ]
+    lines += ["", "Edges of the bins to report by (a bin is above the lower and at most the upper edge):", ""]
+    lines += [
+        f"- `{column}`: {', '.join(f'{edge:g}' for edge in edges) or 'one bin'} {_UNITS[column]}"
+        for column, edges in manifest.edges.items()
+    ]
+    if recipe["known_rirs_only"]:
+        lines += ["", "RIRs of which RT60 or DRR cannot be measured were left out."]
+    return "\n".join([*lines, "", ""])
+
+
+def _bounds(stratum: Stratum, column: str) -> str:
+    low, high = getattr(stratum, column)
+    if low is None and high is None:
+        return "–"
+    if low is None:
+        return f"≤ {high:.3f}"
+    return f"> {low:.3f}" if high is None else f"{low:.3f} to {high:.3f}"

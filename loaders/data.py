@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import DataError, UsageError, unknown_name
-from .conditions import parse_condition
+from .blocks import render_rows
 from .corpus import Corpus
 from .corpus_parquet import ParquetRows
 from .manifest import MANIFEST_NAME, Manifest, Shard, read_manifest
 from .recipe import OpenedRecipe
 from .records import Document, Query, SpokenQuery
-from .rows import QUERY_COLUMNS, ROWS_PER_TABLE, render_rows
+from .rows import ROWS_PER_TABLE, spoken_row
 
 TEST = "test"
 
@@ -113,22 +113,22 @@ class LiveData:
         self.benchmark = opened.recipe.benchmark
         self.subsets: Mapping[str, str] = dict(opened.recipe.subsets)
         self.conditions: Sequence[str] = opened.recipe.conditions
-        self.edges: Mapping[str, Sequence[float]] = {}
+        plan = opened.plan
+        self.edges: Mapping[str, Sequence[float]] = plan.strata.edges if plan else {}
         self._corpora: WeakValueDictionary[str, Corpus] = WeakValueDictionary()
 
     def queries(self, subset: str) -> Sequence[Query]:
         """The utterances that the recipe takes."""
-        return self._opened.queries(subset)
+        return self._opened.queries(subset, self.split)
 
     def rows(self, subset: str, condition: str) -> Sequence[Query]:
         """The rows of a condition."""
-        parse_condition(condition)
-        return self._opened.queries(subset)
+        return [query for query, _ in self._opened.rows(subset, condition, self.split)]
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
         """Render the rows at positions `start` to `stop`."""
-        queries = self._opened.queries(subset)[start:stop]
-        return render_rows(self._opened, parse_condition(condition), queries, workers=self._workers)
+        rows = self._opened.rows(subset, condition, self.split)[start:stop]
+        return render_rows(self._opened, self._opened.condition(condition), rows, workers=self._workers)
 
     def has_corpus(self, subset: str) -> bool:
         """Whether the source has documents."""
@@ -226,9 +226,7 @@ class BuiltData:
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
         """Read the rows at positions `start` to `stop`, a row group at a time; others are not read."""
         for batch in self._batches(self._spoken_shards(subset, condition), start=start, stop=stop):
-            for row in batch.to_pylist():
-                row["audio"] = row["audio"]["bytes"]
-                yield SpokenQuery(**{name: row[name] for name in QUERY_COLUMNS})
+            yield from map(spoken_row, batch.to_pylist())
 
     def rirs(self) -> list[dict[str, Any]]:
         """The RIRs of the split (see `rirs.table`), where they were dealt by a plan; else none."""

@@ -1,4 +1,4 @@
-"""What renders blocks of queries: threads of this machine, or Ray.
+"""What renders blocks of utterances: threads of this machine, or Ray.
 
 An engine changes the speed only. Blocks come back in order, with the same tables whatever made them.
 """
@@ -12,25 +12,22 @@ from typing import Protocol
 import pyarrow as pa
 
 from ..errors import unknown_name
+from .blocks import block_tables, render_take
 from .conditions import Condition
+from .in_order import in_order
 from .recipe import OpenedRecipe
-from .records import Query, SpokenQuery
-from .rows import ROWS_PER_TABLE, batches, in_order, query_features, query_table, render_query
+from .records import Take
+from .rows import batches
 
 
 class BlockEngine(Protocol):
-    """Renders blocks of queries under several conditions."""
+    """Renders blocks of utterances under several conditions."""
 
     def __call__(
-        self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Query]]
+        self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Take]]
     ) -> Iterator[list[pa.Table]]:
-        """Per block, in order, one table per condition. A block has at most `ROWS_PER_TABLE` queries."""
+        """Per block, in order, one table per condition. Blocks are equally long but for the last."""
         ...
-
-
-def block_tables(rows: Sequence[Sequence[SpokenQuery]], schema: pa.Schema) -> list[pa.Table]:
-    """From rows by query to one table per condition."""
-    return [query_table(column, schema) for column in zip(*rows, strict=True)]
 
 
 class ThreadEngine:
@@ -40,13 +37,13 @@ class ThreadEngine:
         self._workers = workers or os.cpu_count() or 1
 
     def __call__(
-        self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Query]]
+        self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Take]]
     ) -> Iterator[list[pa.Table]]:
-        """Render; queries run ahead across blocks, so that no thread waits at a block's end."""
-        schema = query_features().arrow_schema
-        queries = (query for block in blocks for query in block)
-        rows = in_order(lambda query: render_query(opened, conditions, query), queries, workers=self._workers)
-        for batch in batches(rows, ROWS_PER_TABLE):
+        """Render; utterances run ahead across blocks, so that no thread waits at a block's end."""
+        schema = opened.features().arrow_schema
+        takes = (take for block in blocks for take in block)
+        rows = in_order(lambda take: render_take(opened, conditions, take), takes, workers=self._workers)
+        for batch in batches(rows, max((len(block) for block in blocks), default=1)):
             yield block_tables(batch, schema)
 
 

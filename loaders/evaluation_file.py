@@ -41,9 +41,11 @@ def control_name(subset: str) -> str:
 
 
 def evaluation_file(manifest: Manifest) -> str:
-    """The content of `eval.yaml` for a built data set: each subset as a task, and each of its conditions."""
+    """The content of `eval.yaml` for a built data set: each subset with a corpus as a task, and each of its conditions."""
     lines = []
     for subset in manifest.subsets:
+        if not manifest.below(f"corpus/{subset}"):
+            continue
         lines.append(f"- id: {json.dumps(task_name(subset))}")
         for condition in manifest.conditions:
             config = f"{subset}_{condition}"
@@ -55,7 +57,7 @@ def evaluation_file(manifest: Manifest) -> str:
     languages = ", ".join(dict.fromkeys(manifest.subsets.values()))
     description = (
         f"Retrieval with spoken queries ({languages}) under the conditions {', '.join(manifest.conditions)}: how much"
-        " is lost when a query is spoken, in noise and in rooms? Main score: nDCG@10 per condition."
+        " is lost when a query is spoken, in noise and with reverberation? Main score: nDCG@10 per condition."
     )
     template = Template((files("squtr") / "dataset_cards" / "eval.yaml.template").read_text(encoding="utf-8"))
     # A JSON string is a YAML string, whatever is in it.

@@ -1,4 +1,4 @@
-"""Reading JSON lines with errors that name file and line."""
+"""Reading JSON with errors that name file and line."""
 
 from __future__ import annotations
 
@@ -71,3 +71,14 @@ def integer_field(row: Mapping[str, Any], key: str, place: str) -> int:
     except ValueError:
         pass
     raise DataError(f"{place}: field {key!r} is {value!r} where an integer is expected.", hint="Mend the line.")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file. Raises `DataError` naming it for anything else, and `FileNotFoundError`."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not JSON: {error}.", hint="Mend or restore the file.") from error
+    if not isinstance(value, dict):
+        raise DataError(f"{path} is no JSON object.", hint="Mend or restore the file.")
+    return value

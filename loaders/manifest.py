@@ -49,15 +49,13 @@ class Stratum(_Model):
 class Manifest(_Model):
     """The content of `manifest.json`. It holds no time and no place, so that the same recipe gives the same file.
 
-    `data_folders` are where shards lie (whatever else lies there would be read as data, because configs are patterns),
-    `side_files` what a complete folder has besides. `benchmark` is the name of the benchmark that the data was built
+    `data_folders` are where shards lie (whatever else lies there would be read as data, because configs are patterns).
+    `benchmark` is the name of the benchmark that the data was built
     for, "" for none. `edges` are those of the bins that results are reported by: column to values, bin i being above
     edge i−1 and at most edge i; they are quantiles over the RIRs that could be drawn, the same for every split.
     """
 
     data_folders: ClassVar[tuple[str, ...]] = ("corpus", "qrels", "queries", "rirs")
-    side_files: ClassVar[tuple[str, ...]] = ("README.md", "eval.yaml")
-
     schema_version: Literal["1"] = "1"
     kind: str = SPEECH
     benchmark: str = ""
@@ -83,6 +81,11 @@ class Manifest(_Model):
     def splits(self) -> list[str]:
         """The splits that were built."""
         return list(self.recipe["splits"])
+
+    @property
+    def side_files(self) -> tuple[str, ...]:
+        """What a complete folder has beside shards and manifest; `eval.yaml` where there is a corpus."""
+        return ("README.md", "eval.yaml") if self.below("corpus") else ("README.md",)
 
     def below(self, folder: str, split: str = "") -> list[Shard]:
         """The shards below a folder (relative, without the last slash), of one split if one is named."""

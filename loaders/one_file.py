@@ -17,7 +17,7 @@ from ..errors import StorageError, UsageError
 from .audio import check_samples, decode_audio, encode_flac, resample, to_pcm16
 from .mixing import Level, level_noise, level_speech, limit_peak, mean_square, mix, noise_segment, remove_dc
 from .records import SAMPLE_RATE, Query, Samples
-from .render import draw_offset
+from .conditions.noise import draw_offset
 from .reverb import prepare_rir, reverberate
 from .rir_measures import RirMeasures, measure_rir
 

@@ -11,15 +11,18 @@ import functools
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import StorageError
+from pydantic import BaseModel, ValidationError
+
+from ..errors import DataError, StorageError
 from .shards import replace_file
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
+Saved = TypeVar("Saved", bound=BaseModel)
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 MAX_AUDIO_BYTES = 150_000_000
 """Audio on one page, as stored: browsers grow slow above."""
@@ -66,6 +69,20 @@ def write_page(path: Path, text: str) -> Path:
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error}.", hint="Check space and permissions.") from error
     return path
+
+
+def read_saved(path: Path, model: type[Saved]) -> Saved:
+    """What a review page saved as a download. Raises `DataError` if it is missing or of another form."""
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.", hint="Save the marks from the review page first.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise DataError(
+            f"{path} is no file of marks ({place}: {first['msg']}).", hint="Give the file that the review page saved."
+        ) from error
 
 
 @functools.cache

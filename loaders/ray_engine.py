@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from .blocks import block_tables, render_take
 from .conditions import Condition
-from .engines import block_tables
 from .ray_map import RayMap
 from .recipe import OpenedRecipe
-from .records import Query
-from .rows import query_features, render_query
+from .records import Take
 
 
 class RayEngine:
@@ -28,7 +27,7 @@ class RayEngine:
         self._map = RayMap(address, num_cpus=None if address else num_cpus, actors=num_cpus or 0)
 
     def __call__(
-        self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Query]]
+        self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Take]]
     ) -> Iterator[list[pa.Table]]:
         """Render the blocks, each by itself."""
         for contents in self._map(_BlockRenderer, (opened, tuple(conditions)), [list(block) for block in blocks]):
@@ -36,14 +35,14 @@ class RayEngine:
 
 
 class _BlockRenderer:
-    """Renders blocks; keeps the rooms and noises that it needed."""
+    """Renders blocks; keeps the RIRs and noises that it needed."""
 
     def __init__(self, opened: OpenedRecipe, conditions: tuple[Condition, ...]) -> None:
         self._opened, self._conditions = opened, conditions
 
-    def __call__(self, block: Sequence[Query]) -> list[bytes]:
-        rows = [render_query(self._opened, self._conditions, query) for query in block]
-        return [_written(table) for table in block_tables(rows, query_features().arrow_schema)]
+    def __call__(self, block: Sequence[Take]) -> list[bytes]:
+        rows = [render_take(self._opened, self._conditions, take) for take in block]
+        return [_written(table) for table in block_tables(rows, self._opened.features().arrow_schema)]
 
 
 def _written(table: pa.Table) -> bytes:

@@ -1,4 +1,4 @@
-"""The recipe of a paired data set: everything that decides its bytes."""
+"""The recipe of a data set: everything that decides its bytes."""
 
 from __future__ import annotations
 
@@ -6,26 +6,40 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError, unknown_name
 from .banks import load_noise_bank, load_rir_bank
-from .conditions import TEXT, Condition, parse_condition
+from .conditions import STEPS, TEXT, Condition, check_kinds, extra_columns, parse_condition
+from .conditions.step import ColumnType, StepContext, StepKind
 from .keyed import RECIPE_VERSION, keyed_seed
-from .records import SAMPLE_RATE, Query, Source
-from .render import StepContext
+from .mixing import Level, check_level
+from .records import SAMPLE_RATE, CleanSpeech, Query, Source, Take
+from .rirs.measured import MeasuredRir, Progress, is_known, measure_rirs, rirs_digest
+from .rirs.plan import TEST, VALIDATION, Plan, make_plan
+from .rirs.strata import Strata
+from .rows import query_features, speech_of
 from .sources import load_source
 
-Level = Literal["whole", "active"]
-LEVELS: tuple[Level, ...] = ("whole", "active")
+if TYPE_CHECKING:
+    import datasets
+
+RT60_BINS, DRR_BINS = 5, 5
+LEAST_RATE, HIGHEST_RATE = 8_000, 192_000
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """What is built: a source, subsets, conditions, banks and seed, each with the version of its content.
 
-    `noise` and `rirs` are "" when no condition needs them. `limit` is the number of queries per subset (0: all), taken
-    by `choose_queries`.
+    - `noise` and `rirs` are "" when no condition needs them. `limit` is the number of queries per subset (0: all), taken
+      by `choose_queries`.
+    - `steps` are the steps of each condition (see `Condition.described`), `columns` what they add to the row columns.
+    - With `stratify` ("rt60" or "rt60+drr") a plan deals `rirs_per_utterance` RIRs to each of `utterances` (0: all)
+      utterances; `rir_measures` identifies the measures and publisher's values of all RIRs that could be dealt. Without
+      it, a RIR is drawn for each utterance alone, and the fields behind it are 0 or "".
+    - `splits` are `test`, or `validation` and `test`.
     """
 
     source: str
@@ -33,6 +47,8 @@ class Recipe:
     license: str
     subsets: tuple[tuple[str, str], ...]
     conditions: tuple[str, ...]
+    steps: Mapping[str, Sequence[Mapping[str, Any]]]
+    columns: Mapping[str, ColumnType]
     noise: str
     noise_version: str
     noise_license: str
@@ -42,14 +58,22 @@ class Recipe:
     seed: int
     level: Level
     limit: int
-    splits: tuple[str, ...] = ("test",)
     sample_rate: int = SAMPLE_RATE
+    splits: tuple[str, ...] = (TEST,)
+    stratify: str = ""
+    rirs_per_utterance: int = 1
+    rt60_bins: int = 0
+    drr_bins: int = 0
+    known_rirs_only: bool = False
+    utterances: int = 0
+    rir_measures: str = ""
     benchmark: str = ""
     recipe_version: str = RECIPE_VERSION
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON object."""
-        return {**asdict(self), "subsets": dict(self.subsets), "conditions": list(self.conditions), "splits": list(self.splits)}
+        listed = {"subsets": dict(self.subsets), "conditions": list(self.conditions), "splits": list(self.splits)}
+        return {**asdict(self), **listed}
 
     @property
     def fingerprint(self) -> str:
@@ -58,24 +82,86 @@ class Recipe:
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpenedRecipe:
-    """A recipe with what it is made from: the opened source and the banks."""
+    """A recipe with what it is made from: the opened source, the banks, the conditions, and with a plan all RIRs
+    measured."""
 
     recipe: Recipe
     source: Source
     context: StepContext
-    _chosen: dict[str, list[Query]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    conditions: Mapping[str, Condition]
+    measured: tuple[MeasuredRir, ...] = field(default=(), repr=False)
 
-    def queries(self, subset: str) -> Sequence[Query]:
-        """The queries that the recipe takes from `subset`, in publication order. They are chosen once."""
-        if subset not in self._chosen:
-            self._chosen[subset] = choose_queries(self.source.queries(subset), self.recipe.limit, self.recipe.seed)
-        return self._chosen[subset]
+    @cached_property
+    def plan(self) -> Plan | None:
+        """Which utterance goes with which RIR; None where each draws its own."""
+        recipe = self.recipe
+        if not recipe.stratify:
+            return None
+        return make_plan(
+            [query for subset, _ in recipe.subsets for query in self._chosen[subset]],
+            self.measured,
+            strata_of(recipe, self.measured),
+            utterances=recipe.utterances,
+            rirs_per_utterance=recipe.rirs_per_utterance,
+            splits=recipe.splits,
+            seed=recipe.seed,
+        )
+
+    @cached_property
+    def _chosen(self) -> dict[str, list[Query]]:
+        limit, seed = self.recipe.limit, self.recipe.seed
+        return {subset: choose_queries(self.source.queries(subset), limit, seed) for subset, _ in self.recipe.subsets}
+
+    @cached_property
+    def _takes(self) -> dict[tuple[str, str], list[Take]]:
+        plan = self.plan
+        if plan is None:
+            return {(subset, TEST): [Take(query) for query in queries] for subset, queries in self._chosen.items()}
+        return {
+            (subset, split): [take for take in takes if take.query.subset == subset]
+            for split, takes in plan.takes.items()
+            for subset, _ in self.recipe.subsets
+        }
+
+    def takes(self, subset: str, split: str = TEST) -> Sequence[Take]:
+        """The utterances of a split with their RIRs, in publication order. They are chosen once."""
+        if (subset, split) not in self._takes:
+            raise unknown_name("subset and split", f"{subset} {split}", [" ".join(place) for place in self._takes])
+        return self._takes[subset, split]
+
+    def queries(self, subset: str, split: str = TEST) -> list[Query]:
+        """The utterances of a split, in publication order."""
+        return [take.query for take in self.takes(subset, split)]
+
+    def rows(self, subset: str, condition: str, split: str = TEST) -> list[tuple[Query, str]]:
+        """The rows of a condition, each with the id of the RIR that a plan gave it ("" without one)."""
+        reverb = self.condition(condition).needs("rirs")
+        return [row for take in self.takes(subset, split) for row in take.rows(reverb=reverb)]
+
+    def condition(self, name: str) -> Condition:
+        """A condition of the recipe. Raises `UnknownNameError`."""
+        if name not in self.conditions:
+            raise unknown_name("condition of this recipe:", name, self.conditions)
+        return self.conditions[name]
+
+    def speech(self, query: Query) -> CleanSpeech:
+        """The clean recording of an utterance at the recipe's rate. Raises `AudioError` naming it."""
+        return speech_of(self.source, query, self.recipe.sample_rate)
+
+    def features(self) -> datasets.Features:
+        """The features of the rows."""
+        return query_features(self.recipe.sample_rate, self.recipe.columns)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Every process chooses for itself: what travels stays small.
-        return (OpenedRecipe, (self.recipe, self.source, self.context))
+        # Every process chooses and plans for itself: what travels stays small.
+        return (OpenedRecipe, (self.recipe, self.source, self.context, dict(self.conditions), self.measured))
+
+
+def strata_of(recipe: Recipe, measured: Sequence[MeasuredRir]) -> Strata:
+    """How the RIRs of a recipe with a plan are grouped."""
+    return Strata.of(measured, stratify=recipe.stratify, rt60_bins=recipe.rt60_bins, drr_bins=recipe.drr_bins)
 
 
 def choose_subsets(source: Source, languages: Sequence[str] | None, subsets: Sequence[str] | None) -> dict[str, str]:
@@ -97,16 +183,16 @@ def choose_subsets(source: Source, languages: Sequence[str] | None, subsets: Seq
     }
 
 
-def choose_conditions(names: Sequence[str]) -> list[Condition]:
-    """The parsed conditions, duplicates removed. Raises `UnknownNameError`, or `UsageError` for `text` or for none."""
+def choose_conditions(names: Sequence[str], kinds: Sequence[StepKind] = STEPS) -> dict[str, Condition]:
+    """The parsed conditions by name. Raises `UnknownNameError`, or `UsageError` for `text` or for none."""
     if TEXT in names:
         raise UsageError(
-            "the condition 'text' is the typed query and has no sound.",
+            "the condition 'text' is the typed query and has no audio.",
             hint="Leave it out here; an evaluation adds it by itself.",
         )
     if not names:
         raise UsageError("no condition is given.", hint="Give at least one, for example clean.")
-    return [parse_condition(name) for name in dict.fromkeys(names)]
+    return {name: parse_condition(name, kinds) for name in names}
 
 
 def open_recipe(
@@ -121,18 +207,50 @@ def open_recipe(
     seed: int = 0,
     level: str = "whole",
     limit: int = 0,
+    sample_rate: int = SAMPLE_RATE,
+    rirs_per_utterance: int = 1,
+    stratify: str = "",
+    rt60_bins: int = RT60_BINS,
+    drr_bins: int = DRR_BINS,
+    known_rirs_only: bool = False,
+    utterances: int = 0,
+    splits: bool = False,
     benchmark: str = "",
+    steps: Sequence[StepKind] = (),
+    workers: int = 0,
+    progress: Progress | None = None,
 ) -> OpenedRecipe:
     """Open source (a name, or a source that is open) and banks, check every choice, and fix the recipe.
 
-    `noise` and `rirs` are bank names or folders; `channel` (from 0) is taken from recordings with several channels.
+    - `noise` and `rirs` are bank names or folders; `channel` (from 0) is taken from recordings with several channels.
+    - `sample_rate` is that of all audio, in Hz. `limit` is the number of queries per subset (0: all).
+    - `stratify` ("rt60" or "rt60+drr") has a plan deal `rirs_per_utterance` RIRs to each utterance, equally from
+      groups of RIRs by `rt60_bins` (and `drr_bins`) quantiles; `known_rirs_only` leaves out RIRs of which RT60 or DRR
+      cannot be measured; `utterances` is how many are taken over all subsets (0: all); `splits` divides rooms and
+      utterances into validation and test. One of these options without `stratify` means "rt60".
+    - `steps` are further kinds of steps that the names of conditions may have (see `conditions.step`).
+    - `benchmark` is the name of the benchmark that the data is made for; by default the source's.
+    - `workers` threads measure RIRs (0: one per core), and `progress` is told about it.
+
     Raises `UsageError` (with the nearest name) for a wrong choice, `DataError` for an unusable source or bank.
     """
-    if level not in LEVELS:
-        raise unknown_name("level", level, LEVELS)
-    if limit < 0:
-        raise UsageError(f"the limit is {limit}.", hint="Give the number of queries per subset, or 0 for all.")
-    chosen_conditions = choose_conditions(conditions)
+    if limit < 0 or utterances < 0:
+        raise UsageError(f"the limit is {min(limit, utterances)}.", hint="Give a number, or 0 for all.")
+    if rirs_per_utterance < 1:
+        raise UsageError(f"there are {rirs_per_utterance} RIRs per utterance.", hint="Give at least 1.")
+    if not LEAST_RATE <= sample_rate <= HIGHEST_RATE:
+        raise UsageError(
+            f"the sample rate is {sample_rate} Hz.", hint=f"Give {LEAST_RATE} to {HIGHEST_RATE}, for example 16000."
+        )
+    chosen_level = check_level(level)
+    chosen_conditions = choose_conditions(conditions, check_kinds((*STEPS, *steps)))
+    needed = {bank for bank in ("noise", "rirs") if any(c.needs(bank) for c in chosen_conditions.values())}
+    if not stratify and (rirs_per_utterance > 1 or known_rirs_only or utterances or splits):
+        stratify = "rt60"
+    if stratify and "rirs" not in needed:
+        raise UsageError(
+            "RIRs are to be dealt to utterances, but no condition has a RIR.", hint="Add the condition reverb."
+        )
     opened = load_source(source) if isinstance(source, str) else source
     chosen = choose_subsets(opened, languages, subsets)
     if not chosen:
@@ -140,16 +258,23 @@ def open_recipe(
             f"no subset of {opened.name!r} is both in languages {list(languages or [])} and in {list(subsets or [])}.",
             hint="Leave one of the two options out.",
         )
-    noise_bank = (
-        load_noise_bank(noise, channel=channel) if any(c.snr_db is not None for c in chosen_conditions) else None
-    )
-    rir_bank = load_rir_bank(rirs, channel=channel) if any(c.reverb for c in chosen_conditions) else None
+    noise_bank = load_noise_bank(noise, channel) if "noise" in needed else None
+    rir_bank = load_rir_bank(rirs, channel) if "rirs" in needed else None
+    measured: tuple[MeasuredRir, ...] = ()
+    if stratify and rir_bank:
+        # A wrong name is said before minutes of measuring.
+        Strata.of((), stratify=stratify, rt60_bins=rt60_bins, drr_bins=drr_bins)
+        measured = measure_rirs(rir_bank, sample_rate, workers=workers, progress=progress)
+        if known_rirs_only:
+            measured = tuple(rir for rir in measured if is_known(rir.rt60_s) and is_known(rir.drr_db))
     recipe = Recipe(
         source=opened.name,
         source_version=opened.version,
         license=opened.license,
         subsets=tuple(chosen.items()),
-        conditions=tuple(condition.name for condition in chosen_conditions),
+        conditions=tuple(chosen_conditions),
+        steps={name: condition.described() for name, condition in chosen_conditions.items()},
+        columns=extra_columns(chosen_conditions.values()),
         noise=noise_bank.name if noise_bank else "",
         noise_version=noise_bank.version if noise_bank else "",
         noise_license=noise_bank.license if noise_bank else "",
@@ -157,11 +282,25 @@ def open_recipe(
         rirs_version=rir_bank.version if rir_bank else "",
         rirs_license=rir_bank.license if rir_bank else "",
         seed=seed,
-        level=level,
+        level=chosen_level,
         limit=limit,
+        sample_rate=sample_rate,
+        splits=(VALIDATION, TEST) if splits else (TEST,),
+        stratify=stratify,
+        rirs_per_utterance=rirs_per_utterance,
+        rt60_bins=rt60_bins if stratify else 0,
+        drr_bins=drr_bins if stratify else 0,
+        known_rirs_only=known_rirs_only,
+        utterances=utterances,
+        rir_measures=rirs_digest(measured) if stratify else "",
         benchmark=benchmark or getattr(opened, "benchmark", ""),
     )
-    return OpenedRecipe(recipe, opened, StepContext(noise_bank, rir_bank, seed=seed, level=recipe.level))
+    known: dict[str, tuple[MeasuredRir, str]] = {}
+    if stratify:
+        strata = strata_of(recipe, measured)
+        known = {rir.rir_id: (rir, strata.name(rir)) for rir in measured}
+    context = StepContext(noise_bank, rir_bank, seed, chosen_level, sample_rate, known)
+    return OpenedRecipe(recipe, opened, context, chosen_conditions, measured)
 
 
 def choose_queries(queries: Sequence[Query], limit: int, seed: int) -> list[Query]:

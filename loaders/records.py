@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,25 @@ class Query:
     def utterance(self) -> str:
         """The id of the utterance: its own unless `utterance_id` says another."""
         return self.utterance_id or self.id
+
+    def of_utterance(self) -> Query:
+        """The utterance itself, whichever row this is."""
+        return replace(self, id=self.utterance_id, utterance_id="") if self.utterance_id else self
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """An utterance with the ids of the RIRs that a plan gave it; one "" where a RIR is drawn for it alone."""
+
+    query: Query
+    rir_ids: tuple[str, ...] = ("",)
+
+    def rows(self, *, reverb: bool) -> list[tuple[Query, str]]:
+        """The rows of the utterance under a condition with reverberation or without, each with the id of its RIR."""
+        if not reverb or self.rir_ids == ("",):
+            return [(self.query, "")]
+        id_ = self.query.id
+        return [(replace(self.query, id=f"{id_}@{rir_id}", utterance_id=id_), rir_id) for rir_id in self.rir_ids]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +144,8 @@ class SpokenQuery:
     voice: str = ""
     tts_error_rate: float = NAN
     seed: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Columns that steps of the user's own have added."""
 
     def __post_init__(self) -> None:
         if not self.utterance_id:

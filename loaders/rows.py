@@ -1,42 +1,36 @@
-"""Rows of a data set as Arrow tables, and the one loop that renders them.
-
-Every way to a data set (built, on the fly, streamed) goes through `render_rows`, so that all give the same bytes.
-"""
+"""Rows of a data set as Arrow tables."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from .conditions import Condition
-from .recipe import OpenedRecipe
-from .records import SAMPLE_RATE, Document, Qrel, Query, SpokenQuery
-from .render import render_all
+from .audio import resample
+from .conditions.step import NOT_APPLICABLE, ColumnType
+from .records import SAMPLE_RATE, CleanSpeech, Document, Qrel, Query, Source, SpokenQuery
 
 if TYPE_CHECKING:
     import datasets
 
-Item = TypeVar("Item")
-Made = TypeVar("Made")
-
 ROWS_PER_TABLE = 32
 """Rows held in memory at once, and the size of a row group: an average clip takes about 150 kB."""
 
-QUERY_COLUMNS = tuple(field.name for field in fields(SpokenQuery))
+QUERY_COLUMNS = tuple(field.name for field in fields(SpokenQuery) if field.name != "extra")
 _INTEGERS = {"onset_samples", "seed"}
 _TEXTS = {
     "id", "subset", "language", "text", "condition", "utterance_id", "noise_id", "noise_family", "rir_id", "room_id",
     "rt60_method", "stratum", "speaker", "voice",
 }  # fmt: skip
+_UNSAFE = re.compile(r"[^\w.@-]+")
 
 
-def query_features() -> datasets.Features:
-    """The features of spoken queries. The sound is not decoded by default, which needs no FFmpeg.
+def query_features(rate: int = SAMPLE_RATE, extra: Mapping[str, ColumnType] | None = None) -> datasets.Features:
+    """The features of spoken rows at `rate` Hz, with the columns that steps add. Audio is not decoded by default, which
+    needs no FFmpeg.
 
     `dataset.cast_column("audio", datasets.Audio())` turns decoding on where torchcodec is installed.
     """
@@ -45,11 +39,12 @@ def query_features() -> datasets.Features:
     columns: dict[str, Any] = {}
     for name in QUERY_COLUMNS:
         if name == "audio":
-            columns[name] = datasets.Audio(sampling_rate=SAMPLE_RATE, decode=False)
+            columns[name] = datasets.Audio(sampling_rate=rate, decode=False)
         elif name in _TEXTS:
             columns[name] = datasets.Value("string")
         else:
             columns[name] = datasets.Value("int64" if name in _INTEGERS else "float64")
+    columns |= {name: datasets.Value(type_) for name, type_ in (extra or {}).items()}
     return datasets.Features(columns)
 
 
@@ -74,15 +69,29 @@ def qrels_features() -> datasets.Features:
 
 
 def query_table(rows: Sequence[SpokenQuery], schema: pa.Schema) -> pa.Table:
-    """A table of spoken queries. The path inside the audio column names the clip for people who save it."""
+    """A table of spoken rows. The path inside the audio column names the clip for people who save it."""
+    extra = {field.name: _not_applicable(field.type) for field in schema if field.name not in QUERY_COLUMNS}
     return pa.Table.from_pylist(
         [
             {name: getattr(row, name) for name in QUERY_COLUMNS}
-            | {"audio": {"bytes": row.audio, "path": f"{row.id}_{row.condition}.flac"}}
+            | {name: row.extra.get(name, none) for name, none in extra.items()}
+            | {"audio": {"bytes": row.audio, "path": f"{_UNSAFE.sub('_', row.id)}_{row.condition}.flac"}}
             for row in rows
         ],
         schema=schema,
     )
+
+
+def _not_applicable(type_: pa.DataType) -> Any:
+    names: Mapping[str, ColumnType] = {"string": "string", "double": "float64", "int64": "int64"}
+    return NOT_APPLICABLE[names[str(type_)]]
+
+
+def spoken_row(values: Mapping[str, Any]) -> SpokenQuery:
+    """The row that a stored one holds."""
+    own = {name: values[name] for name in QUERY_COLUMNS}
+    extra = {name: value for name, value in values.items() if name not in own}
+    return SpokenQuery(**(own | {"audio": own["audio"]["bytes"], "extra": extra}))
 
 
 def corpus_table(documents: Iterable[Document], schema: pa.Schema) -> pa.Table:
@@ -113,38 +122,17 @@ def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield batch
 
 
-def render_query(opened: OpenedRecipe, conditions: Sequence[Condition], query: Query) -> list[SpokenQuery]:
-    """One query under several conditions: its speech is read once."""
-    return render_all(query, opened.source.speech(query), conditions, opened.context)
+@runtime_checkable
+class _AtRate(Protocol):
+    def speech_at(self, query: Query, rate: int) -> CleanSpeech: ...
 
 
-def render_rows(
-    opened: OpenedRecipe, condition: Condition, queries: Iterable[Query], *, workers: int = 1
-) -> Iterator[SpokenQuery]:
-    """Render `queries` under one condition, in order."""
-    work = in_order(lambda query: render_query(opened, [condition], query), queries, workers=workers)
-    return (rows[0] for rows in work)
-
-
-def in_order(
-    function: Callable[[Item], Made], items: Iterable[Item], *, workers: int, ahead: int = 0
-) -> Iterator[Made]:
-    """`map(function, items)` in threads, in order, holding at most `ahead` results (0: 4 per worker).
-
-    Threads suffice for rendering: soundfile and the FFT release the interpreter lock. A single worker is a thread too:
-    Ctrl-C reaches the main thread only, and would be lost inside one of soundfile's callbacks.
-    """
-    workers = max(1, workers)
-    ahead = ahead or 4 * workers
-    with ThreadPoolExecutor(max_workers=workers) as pool:
-        pending: deque[Future[Made]] = deque()
-        try:
-            for item in items:
-                pending.append(pool.submit(function, item))
-                if len(pending) >= ahead:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
+def speech_of(source: Source, query: Query, rate: int) -> CleanSpeech:
+    """The clean recording of `query` at `rate` Hz, resampled once where the source can. Raises what `speech` raises."""
+    if rate == SAMPLE_RATE:
+        return source.speech(query)
+    if isinstance(source, _AtRate):
+        return source.speech_at(query, rate)
+    given = source.speech(query)
+    samples = resample(given.samples, SAMPLE_RATE, rate)
+    return CleanSpeech(samples, given.speaker, given.voice, given.tts_error_rate)

@@ -12,24 +12,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-DICTIONARY_BYTES = 2**28
-"""What the distinct sounds of a row group may take; beyond it, a repeated sound is stored again."""
-
 
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
     """One parquet file to be: its path below the folder, its rows, its schema. `condition` is "" for plain tables.
 
-    Of the columns that hold `sounds`, those in `repeated` have the same sound in neighboring rows, which is stored
-    once per row group.
+    `audio` are the columns that hold audio.
     """
 
     path: str
     rows: int
     schema: pa.Schema
     condition: str = ""
-    sounds: tuple[str, ...] = ("audio",)
-    repeated: tuple[str, ...] = ()
+    audio: tuple[str, ...] = ("audio",)
 
 
 def shard_name(index: int, count: int, split: str = "test") -> str:
@@ -84,14 +79,11 @@ def _options(plan: ShardPlan) -> dict[str, Any]:
     options: dict[str, Any] = {"compression": "zstd", "write_page_index": True}
     if plan.condition:
         # FLAC does not compress further.
-        leaves = [name for name in plan.schema.names if name not in plan.sounds]
+        leaves = [name for name in plan.schema.names if name not in plan.audio]
         options["compression"] = dict.fromkeys(leaves, "zstd")
-        for sound in plan.sounds:
-            options["compression"] |= {f"{sound}.bytes": "none", f"{sound}.path": "zstd"}
-        options["use_dictionary"] = [name for name in leaves if name not in {"id", "sample_id", "text"}]
-        if plan.repeated:
-            options["use_dictionary"] += [f"{sound}.bytes" for sound in plan.repeated]
-            options["dictionary_pagesize_limit"] = DICTIONARY_BYTES
+        for column in plan.audio:
+            options["compression"] |= {f"{column}.bytes": "none", f"{column}.path": "zstd"}
+        options["use_dictionary"] = [name for name in leaves if name not in {"id", "utterance_id", "text"}]
     return options
 
 

@@ -6,7 +6,7 @@ How a bank is written:
     demand, noisex, musan         noise, and
     rir_mega                      rooms, fetched into $SQUTR_HOME/banks
     demand:DIR                    the same, fetched elsewhere
-    rir_mega?split=train          with an option
+    rir_mega:train                its train split, as is rir_mega?split=train
     hub:org/name@<commit>         a data set with an audio column
     DIR                           a folder of recordings
     demand+noisex                 several as one
@@ -35,6 +35,8 @@ RIR_BANKS = {"simulated": "simulated:SimulatedRirs"}
 
 BANK_OPTIONS = {"rir_mega": ("split",)}
 """Options that a cataloged bank takes."""
+BANK_SPLITS = {"rir_mega": ("train", "val", "test")}
+"""Splits that may be written in the place of a folder (a folder of that name is written `./train`)."""
 HUB = "hub"
 
 
@@ -105,8 +107,12 @@ def _cataloged(name: SourceName, channel: int | None, openers: _Openers) -> Any:
     for option in name.options:
         if option not in known:
             raise unknown_name(f"option of the bank {spec.name}:", option, known)
-    folder = Path(name.place).expanduser() if name.place else bank_folder(spec.name)
-    bank = _named(spec.target)(folder, channel, **name.options)
+    options = dict(name.options)
+    place = name.place
+    if place in BANK_SPLITS.get(spec.name, ()) and not Path(place).is_dir():
+        options["split"], place = place, ""
+    folder = Path(place).expanduser() if place else bank_folder(spec.name)
+    bank = _named(spec.target)(folder, channel, **options)
     bank.files()
     return bank
 

@@ -65,6 +65,12 @@ SOURCES = {
             "PART or PATH",
             ("part",),
         ),
+        SourceSpec(
+            "whisper_rir_mega",
+            ".whisper_rir_mega:open_whisper_rir_mega",
+            "the published pairs of clean and reverberant speech: folder or Hub",
+            "PATH or ORG/NAME@REVISION",
+        ),
     )
 }  # fmt: skip
 

@@ -28,6 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ...errors import AudioError, DataError, unknown_name
 from ..jsonl import read_json_lines, text_field
@@ -47,6 +48,9 @@ from .tables import (
     subset_name,
     unknown_documents,
 )
+
+if TYPE_CHECKING:
+    from .release_data import ReleaseData
 
 REPOSITORY = "SLLMCommunity/SQuTR"
 REVISION = "2f1b041e2e98e0d28ed68fbcf22126ef247eb719"
@@ -99,6 +103,7 @@ class ReleaseSource:
     """The release in a tree of files. Tables are read when first needed, documents streamed, sound read singly."""
 
     benchmark = "squtr"
+    published_when_named = False
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -122,6 +127,16 @@ class ReleaseSource:
     def version(self) -> str:
         """The first 12 hex digits of the sha256 over texts and clean speech; the same from folder, zip and Hub."""
         return self.fingerprint((CLEAN,))[:12]
+
+    def published(
+        self, split: str = "test", *, subsets: Sequence[str] | None = None, limit: int = 0, seed: int = 0
+    ) -> ReleaseData:
+        """What was published, its noisy recordings included."""
+        from .release_data import ReleaseData
+
+        if split != "test":
+            raise unknown_name("split of the release:", split, ["test"])
+        return ReleaseData(self, subsets=subsets, limit=limit, seed=seed)
 
     def fingerprint(self, arms: Sequence[str]) -> str:
         """The sha256 over all tables, by their sha256, and the recordings of these arms, by size and CRC-32.

@@ -43,7 +43,7 @@ class ReleaseData:
 
     manifest_sha256 = ""
     benchmark = ReleaseSource.benchmark
-    split = "test"
+    split: str = "test"
     edges: Mapping[str, Sequence[float]] = MappingProxyType({})
 
     def __init__(

@@ -15,7 +15,8 @@ from squtr.loaders.conditions import parse_condition
 from squtr.loaders.licenses import OTHER, merge_licenses
 from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Query
-from squtr.loaders.render import draw_noise, render
+from squtr.loaders.conditions.noise import draw_noise
+from squtr.loaders.render import render
 
 
 @pytest.fixture(autouse=True)

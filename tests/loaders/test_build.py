@@ -18,8 +18,8 @@ from squtr.loaders import build as build_module
 from squtr.loaders import engines as engines_module
 from squtr.loaders.audio import pcm_sha256
 from squtr.loaders.build import build, count_clips
-from squtr.loaders.manifest import MANIFEST_NAME, file_sha256, read_manifest
 from squtr.loaders.data import BuiltData, LiveData
+from squtr.loaders.manifest import MANIFEST_NAME, file_sha256, read_manifest
 from squtr.loaders.recipe import OpenedRecipe, open_recipe
 
 from .collections_for_tests import make_collection
@@ -138,7 +138,7 @@ def test_finished_shards_are_kept(opened: OpenedRecipe, built: Path, monkeypatch
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("a finished shard was rendered again")
 
-    monkeypatch.setattr(engines_module, "render_query", never)
+    monkeypatch.setattr(engines_module, "render_take", never)
     build(opened, built)
 
 
@@ -190,7 +190,7 @@ def test_the_card(built: Path) -> None:
 
 
 def test_shards_and_row_groups(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: Path) -> None:
-    monkeypatch.setattr(build_module, "QUERIES_PER_SHARD", 2)
+    monkeypatch.setattr(build_module, "ROWS_PER_SHARD", 2)
     opened = open_recipe(str(root), conditions=["clean"], languages=["en"])
     build(opened, tmp_path / "data")
     shards = sorted((tmp_path / "data/queries/en/tiny-en/clean").iterdir())

@@ -17,7 +17,8 @@ from squtr.loaders.banks import load_noise_bank, load_rir_bank
 from squtr.loaders.conditions import parse_condition
 from squtr.loaders.mixing import active_span, noise_segment
 from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Query
-from squtr.loaders.render import StepContext, render
+from squtr.loaders.conditions.step import StepContext
+from squtr.loaders.render import render
 from squtr.loaders.reverb import find_onset, prepare_rir, reverberate
 from squtr.loaders.rir_measures import measure_rir
 

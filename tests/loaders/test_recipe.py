@@ -52,7 +52,7 @@ def test_shares_add_up(total: int, sizes: dict[str, int]) -> None:
         ({"subsets": ["tiny-e"]}, "Did you mean 'tiny-en'"),
         ({"languages": ["en"], "subsets": ["tiny-zh"]}, "no subset"),
         ({"conditions": ["noisy"]}, "unknown condition 'noisy'"),
-        ({"conditions": ["text"]}, "has no sound"),
+        ({"conditions": ["text"]}, "has no audio"),
         ({"conditions": []}, "no condition"),
         ({"level": "wholly"}, "Did you mean 'whole'"),
         ({"limit": -1}, "limit is -1"),

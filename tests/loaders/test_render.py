@@ -13,13 +13,14 @@ import pytest
 import soundfile
 
 from squtr.errors import AudioError, UnknownNameError, UsageError
-from squtr.loaders import render as render_module
 from squtr.loaders.audio import pcm_sha256, rms
 from squtr.loaders.banks import NoiseInfo
-from squtr.loaders.conditions import parse_condition
+from squtr.loaders.conditions import noise, parse_condition, rir
 from squtr.loaders.mixing import active_span, noise_segment
-from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Query
-from squtr.loaders.render import StepContext, draw_noise, render, render_all
+from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Query, Take
+from squtr.loaders.conditions.noise import draw_noise
+from squtr.loaders.conditions.step import StepContext
+from squtr.loaders.render import render, render_all
 from squtr.loaders.reverb import prepare_rir, reverberate
 from squtr.loaders.rir_measures import measure_rir
 
@@ -185,8 +186,8 @@ def test_all_conditions_at_once_give_the_same_rows_and_prepare_once(monkeypatch)
     alone = [render(query(), speech(), condition, context()) for condition in conditions]
     calls = []
 
-    def counted(name):
-        inner = getattr(render_module, name)
+    def counted(module, name):
+        inner = getattr(module, name)
 
         def call(*arguments):
             calls.append(name)
@@ -194,10 +195,10 @@ def test_all_conditions_at_once_give_the_same_rows_and_prepare_once(monkeypatch)
 
         return call
 
-    for name in ("reverberate", "level_noise", "draw_offset"):
-        monkeypatch.setattr(render_module, name, counted(name))
-    together = render_all(query(), speech(), conditions, context())
-    assert all(same(one, two) for one, two in zip(alone, together, strict=True))
+    for module, name in ((rir, "reverberate"), (noise, "level_noise"), (noise, "draw_offset")):
+        monkeypatch.setattr(module, name, counted(module, name))
+    together = render_all(Take(query()), speech(), conditions, context())
+    assert all(len(rows) == 1 and same(one, rows[0]) for one, rows in zip(alone, together, strict=True))
     # The noise is measured over the dry clip and over the longer one in the room.
     assert sorted(calls) == ["draw_offset", "level_noise", "level_noise", "reverberate"]
 

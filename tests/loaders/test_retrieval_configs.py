@@ -8,7 +8,7 @@ import datasets
 import pytest
 
 from squtr.loaders.build import build
-from squtr.loaders.card import config_patterns, retrieval_patterns
+from squtr.loaders.card import config_folders, retrieval_folders
 from squtr.loaders.manifest import read_manifest
 from squtr.loaders.recipe import open_recipe
 
@@ -58,15 +58,15 @@ def test_every_config_of_a_subset_has_its_three(built: Path) -> None:
         for condition in (*CONDITIONS, "text")
         for table in ("queries", "corpus", "qrels")
     }
-    patterns = retrieval_patterns(manifest)
+    patterns = retrieval_folders(manifest)
     assert set(patterns) == expected
-    assert not expected & set(config_patterns(manifest))
-    # Nothing is stored twice: every pattern matches files that are there anyway.
-    for globs, _ in patterns.values():
-        assert all(any(built.glob(glob)) for glob in globs)
+    assert not expected & set(config_folders(manifest))
+    # Nothing is stored twice: every folder holds files that are there anyway.
+    for folders, _ in patterns.values():
+        assert all(any(built.glob(f"{folder}/*.parquet")) for folder in folders)
 
 
 def test_recordings_alone_have_none(built: Path) -> None:
     manifest = read_manifest(built)
     spoken = manifest.model_copy(update={"shards": [s for s in manifest.shards if s.path.startswith("queries/")]})
-    assert retrieval_patterns(spoken) == {}
+    assert retrieval_folders(spoken) == {}
