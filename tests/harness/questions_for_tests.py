@@ -1,4 +1,4 @@
-"""A small set of questions with sound, and answerers whose behavior is known."""
+"""A small set of questions with audio, and answerers whose behavior is known."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import soundfile
+from numpy.typing import NDArray
 
-from squtr.harness.protocols import AnswerRequest, ComponentSpec, Reply
+from squtr.harness.protocols import AnswerRequest, ComponentSpec, Reply, Transcript
 
 QUESTIONS: list[dict[str, Any]] = [
     {"id": "q1", "audios": ["a1"], "options": ["Uno", "Dos", "Tres"], "answer": "Dos"},
@@ -24,7 +25,7 @@ QUESTIONS: list[dict[str, Any]] = [
 
 
 def write_questions(folder: Path) -> Path:
-    """A folder of questions whose sounds differ in level; the sound `gone` is not there."""
+    """A folder of questions whose clips differ in level; the clip `gone` is not there."""
     audio = folder / "audio"
     audio.mkdir(parents=True)
     for i, name in enumerate(("a1", "a2", "p2")):
@@ -47,7 +48,7 @@ def write_questions(folder: Path) -> Path:
 
 
 class Knows:
-    """Hears: answers right (the right option is known to it) if there is sound, else always A. It counts its work."""
+    """Answers right (the right option is known to it) if there is audio, else always A. It counts its work."""
 
     sample_rate = 16_000
     asked: ClassVar[list[AnswerRequest]] = []
@@ -69,9 +70,9 @@ class Knows:
 
     def _one(self, request: AnswerRequest) -> Reply:
         if self.errors and len(request.audios) == 2 and not request.spoken_question:
-            return Reply("", error="too much sound")
+            return Reply("", error="too much audio")
         if not request.options:
-            return Reply("BIEN HECHO" if request.audios else "no, sin sonido", seconds=0.25)
+            return Reply("BIEN HECHO" if request.audios else "no, sin audio", seconds=0.25)
         right = {str(row["answer"]) for row in QUESTIONS if row.get("answer")}
         place = next(i for i, option in enumerate(request.options) if option in right)
         return Reply("ABCD"[place] if request.audios else "A", seconds=0.25)
@@ -104,7 +105,45 @@ class Marks:
         return [Reply(self.reply) for _ in requests]
 
 
+class Types:
+    """A transcriber: what it writes follows from the clip's length; it counts the clips."""
+
+    sample_rate = 16_000
+    clips: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        self.spec = ComponentSpec("transcriber", "class", "types", revision="1")
+
+    def supports(self, language: str) -> bool:
+        return language == "es"
+
+    def transcribe(self, clips: Sequence[NDArray[np.float32]], *, language: str) -> list[Transcript]:
+        Types.clips += len(clips)
+        return [Transcript(f"texto de {clip.size}", seconds=0.5) for clip in clips]
+
+
+class Reads:
+    """An LLM: chooses A, or the option whose letter its setting says; it counts its requests."""
+
+    uses_audio = False
+    sample_rate = 16_000
+    asked: ClassVar[list[AnswerRequest]] = []
+
+    def __init__(self, *, letter: str = "A") -> None:
+        self.letter = letter
+        self.spec = ComponentSpec("answerer", "class", f"reads {letter}", revision="1", settings={"letter": letter})
+
+    def supports(self, language: str) -> bool:
+        return True
+
+    def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
+        Reads.asked += requests
+        return [Reply(self.letter, seconds=0.125) for _ in requests]
+
+
 def reset() -> None:
     """Forget what was counted."""
     Knows.asked.clear()
+    Reads.asked.clear()
+    Types.clips = 0
     Knows.calls_left = 10**9
