@@ -2,90 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Generic, TypeVar
 
 from ...errors import DataError, unknown_name
 from ..records import Samples
-from .protocols import NoiseBank, NoiseInfo, RirBank
+from .protocols import Bank, NoiseBank, NoiseInfo, RirBank
+
+B = TypeVar("B", bound=Bank)
 
 
-def _names(banks: Sequence[NoiseBank] | Sequence[RirBank]) -> str:
-    return "+".join(bank.name for bank in banks)
+class _Joined(Generic[B]):
+    """The recordings of several banks, each with the ids of its own, which must differ."""
 
-
-def _licenses(banks: Sequence[NoiseBank] | Sequence[RirBank]) -> str:
-    return ", ".join(dict.fromkeys(bank.license for bank in banks))
-
-
-class JoinedNoises:
-    """The noises of several banks. Families of the same name become one, and ids must differ."""
-
-    def __init__(self, banks: Sequence[NoiseBank]) -> None:
-        self._banks = tuple(banks)
-        self.name, self.license = _names(self._banks), _licenses(self._banks)
-        self._owners: dict[str, NoiseBank] = {}
-        infos: list[NoiseInfo] = []
-        for bank in self._banks:
-            for info in bank.noises():
-                if info.id in self._owners:
-                    raise _shared("noise", info.id, self._owners[info.id].name, bank.name)
-                self._owners[info.id] = bank
-                infos.append(info)
-        self._infos = tuple(sorted(infos, key=lambda info: info.id))
+    def __init__(self, kind: str, banks: Sequence[tuple[B, Iterable[str]]]) -> None:
+        self._kind = kind
+        self._banks = tuple(bank for bank, _ in banks)
+        self.name = "+".join(bank.name for bank in self._banks)
+        self.license = ", ".join(dict.fromkeys(bank.license for bank in self._banks))
+        self._owners: dict[str, B] = {}
+        for bank, ids in banks:
+            for id_ in ids:
+                if id_ in self._owners:
+                    raise DataError(
+                        f"the {kind} {id_!r} is in both {self._owners[id_].name} and {bank.name}.",
+                        hint="Leave one of the banks out.",
+                    )
+                self._owners[id_] = bank
 
     @property
     def version(self) -> str:
         """The versions of all."""
         return "+".join(bank.version for bank in self._banks)
+
+    def read(self, id_: str, /) -> Samples:
+        """The recording, as its bank reads it."""
+        return self.owner(id_).read(id_)
+
+    def owner(self, id_: str) -> B:
+        """The bank that a recording belongs to. Raises `UnknownNameError`."""
+        if id_ not in self._owners:
+            raise unknown_name(self._kind, id_, self._owners)
+        return self._owners[id_]
+
+
+class JoinedNoises(_Joined[NoiseBank]):
+    """The noises of several banks. Families of the same name become one, and ids must differ."""
+
+    def __init__(self, banks: Sequence[NoiseBank]) -> None:
+        super().__init__("noise", [(bank, [info.id for info in bank.noises()]) for bank in banks])
+        self._infos = tuple(sorted((info for bank in banks for info in bank.noises()), key=lambda info: info.id))
 
     def noises(self) -> Sequence[NoiseInfo]:
         """The noises of all, sorted by id."""
         return self._infos
 
-    def read(self, noise_id: str) -> Samples:
-        """The noise, as its bank reads it."""
-        return self.owner(noise_id).read(noise_id)
 
-    def owner(self, noise_id: str) -> NoiseBank:
-        """The bank that a noise belongs to. Raises `UnknownNameError`."""
-        if noise_id not in self._owners:
-            raise unknown_name("noise", noise_id, self._owners)
-        return self._owners[noise_id]
-
-
-class JoinedRirs:
+class JoinedRirs(_Joined[RirBank]):
     """The RIRs of several banks, whose ids must differ."""
 
     def __init__(self, banks: Sequence[RirBank]) -> None:
-        self._banks = tuple(banks)
-        self.name, self.license = _names(self._banks), _licenses(self._banks)
-        self._owners: dict[str, RirBank] = {}
-        for bank in self._banks:
-            for rir_id in bank.rirs():
-                if rir_id in self._owners:
-                    raise _shared("room", rir_id, self._owners[rir_id].name, bank.name)
-                self._owners[rir_id] = bank
-        self._ids = tuple(sorted(self._owners))
-
-    @property
-    def version(self) -> str:
-        """The versions of all."""
-        return "+".join(bank.version for bank in self._banks)
+        super().__init__("RIR", [(bank, bank.rirs()) for bank in banks])
 
     def rirs(self) -> Sequence[str]:
         """The ids of all, sorted."""
-        return self._ids
-
-    def read(self, rir_id: str) -> Samples:
-        """The impulse response, as its bank reads it."""
-        return self.owner(rir_id).read(rir_id)
-
-    def owner(self, rir_id: str) -> RirBank:
-        """The bank that a response belongs to. Raises `UnknownNameError`."""
-        if rir_id not in self._owners:
-            raise unknown_name("room", rir_id, self._owners)
-        return self._owners[rir_id]
-
-
-def _shared(kind: str, sound_id: str, first: str, second: str) -> DataError:
-    return DataError(f"the {kind} {sound_id!r} is in both {first} and {second}.", hint="Leave one of the banks out.")
+        return tuple(sorted(self._owners))

@@ -17,8 +17,8 @@ class NoiseInfo:
     family: str
 
 
-class NoiseBank(Protocol):
-    """Recordings of noise. Cheap to construct and to pickle; safe to read from several threads."""
+class Bank(Protocol):
+    """Recordings, read by id. Cheap to construct and to pickle; safe to read from several threads."""
 
     @property
     def name(self) -> str:
@@ -34,45 +34,27 @@ class NoiseBank(Protocol):
     def license(self) -> str:
         """SPDX identifier(s), or "unknown"."""
         ...
+
+    def read(self, id_: str, /) -> Samples:
+        """A whole recording, (N,) float32 at `SAMPLE_RATE`, not to be written to; an impulse response at its own scale
+        and with its own delay. Noise loops by wrapping round.
+
+        Raises `UnknownNameError`, and `AudioError` naming the file or id if it is unreadable, silent or not finite.
+        """
+        ...
+
+
+class NoiseBank(Bank, Protocol):
+    """Recordings of noise."""
 
     def noises(self) -> Sequence[NoiseInfo]:
         """All noises, sorted by id. Raises `DataError` if there are none."""
         ...
 
-    def read(self, noise_id: str) -> Samples:
-        """The whole noise, (N,) float32 at `SAMPLE_RATE`, not to be written to. It loops by wrapping round.
 
-        Raises `UnknownNameError`, and `AudioError` naming the file or id if it is unreadable, silent or not finite.
-        """
-        ...
-
-
-class RirBank(Protocol):
-    """Impulse responses of rooms. Cheap to construct and to pickle; safe to read from several threads."""
-
-    @property
-    def name(self) -> str:
-        """Its name in recipes and cards."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """Identity of its content: another version may give other bytes. Enters recipes."""
-        ...
-
-    @property
-    def license(self) -> str:
-        """SPDX identifier(s), or "unknown"."""
-        ...
+class RirBank(Bank, Protocol):
+    """Room impulse responses."""
 
     def rirs(self) -> Sequence[str]:
         """The ids of all impulse responses, sorted. Raises `DataError` if there are none."""
-        ...
-
-    def read(self, rir_id: str) -> Samples:
-        """The impulse response, (L,) float32 at `SAMPLE_RATE`, not to be written to, at its own scale and with its own
-        delay.
-
-        Raises `UnknownNameError`, and `AudioError` naming the file or id if it is unreadable, silent or not finite.
-        """
         ...

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from ...errors import DataError
+from ..pages import read_saved
 from ..synthesis.speech_folder import SpeechRow, write_text
 
 MARKS = "review.json"
@@ -35,16 +35,7 @@ class _File(BaseModel):
 
 def read_marks_file(path: Path) -> list[Mark]:
     """The marks in a file that the review page saved. Raises `DataError` for anything else."""
-    try:
-        return _File.model_validate_json(path.read_bytes()).marks
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.", hint="Save the marks from the review page first.") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise DataError(
-            f"{path} is no file of marks ({place}: {first['msg']}).", hint="Give the file that the review page saved."
-        ) from error
+    return read_saved(path, _File).marks
 
 
 def read_marks(root: Path) -> dict[tuple[str, str], Mark]:

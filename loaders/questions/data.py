@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 from ...errors import DataError, unknown_name
 from ..home import data_folder
+from ..jsonl import read_object
 from ..shards import replace_file
 from ..sources.digests import KeptDigests, stream_sha256
 from ..sources.published_questions import PUBLISHED_QUESTIONS
@@ -244,15 +245,7 @@ def write_taught(folder: Path, extra: Mapping[str, str]) -> None:
 
 def _object(path: Path) -> dict[str, Any]:
     """The JSON object in a file; {} if there is no file."""
-    if not path.is_file():
-        return {}
-    try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not JSON: {error}.", hint="Mend the file.") from error
-    if not isinstance(about, dict):
-        raise DataError(f"{path} is no JSON object.", hint="Mend the file.")
-    return about
+    return read_object(path) if path.is_file() else {}
 
 
 def find_set(folder: Path) -> bool:

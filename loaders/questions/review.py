@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from ...errors import DataError
-from ..pages import MAX_AUDIO_BYTES, TEMPLATES, asset, audio_url, json_data, render, write_page
+from ..pages import MAX_AUDIO_BYTES, TEMPLATES, asset, audio_url, json_data, read_saved, render, write_page
 from .data import QuestionData
 from .labels import PERCEPTION, REASONING
 from .question import Question, check_question
@@ -104,16 +104,7 @@ class Review(BaseModel):
 
 def read_review(path: Path, data: QuestionData) -> Review:
     """The notes in a file that the page saved. Raises `DataError` for another file, another set, an unknown item."""
-    try:
-        review = Review.model_validate_json(path.read_bytes())
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.", hint="Save the notes from the page first.") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise DataError(
-            f"{path} is no file of notes ({place}: {first['msg']}).", hint="Give the file that the page saved."
-        ) from error
+    review = read_saved(path, Review)
     if review.set != data.manifest_sha256:
         raise DataError(
             f"{path} is about another set than {data.folder}.", hint="Give the set that the page was made from."

@@ -24,6 +24,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import DataError, RecipeMismatchError, StorageError
+from ..jsonl import read_object
 from ..records import Query
 from ..shards import replace_file
 from ..sources.clips import clip_path
@@ -95,7 +96,7 @@ class SpeechFolder:
         path = self.root / SETTINGS
         wanted = json.loads(json.dumps({"settings": dict(settings), "voices": dict(voices)}))
         if path.is_file():
-            stored = _read_object(path)
+            stored = read_object(path)
             for group in ("settings", "voices"):
                 for key, value in wanted[group].items():
                     before = stored.get(group, {}).get(key, value if group == "voices" else None)
@@ -191,16 +192,6 @@ def _file_name(text: str) -> str:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:77]}…"
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not JSON: {error}.", hint="Restore or delete the file.") from error
-    if not isinstance(value, dict):
-        raise DataError(f"{path} is no JSON object.", hint="Restore or delete the file.")
-    return value
 
 
 def write_text(path: Path, text: str) -> None:

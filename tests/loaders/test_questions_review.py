@@ -112,10 +112,10 @@ def test_notes_become_replies_and_corrections(data: QuestionData, tmp_path: Path
 @pytest.mark.parametrize(
     ("items", "changes", "said"),
     [
-        ([], {"schema": "other"}, "is no file of notes"),
+        ([], {"schema": "other"}, "is no file of marks"),
         ([], {"set": "0" * 64}, "about another set"),
         ([{"id": "zz"}], {}, "no item 'zz'"),
-        ([{"id": "m1", "mark": "perhaps"}], {}, "is no file of notes"),
+        ([{"id": "m1", "mark": "perhaps"}], {}, "is no file of marks"),
     ],
 )
 def test_notes_that_do_not_fit(
