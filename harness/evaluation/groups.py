@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -34,9 +35,9 @@ class Members:
 def group_members(rows: Sequence[SpokenQuery], breakdown: str, edges: Mapping[str, Sequence[float]]) -> list[Members]:
     """The groups of a breakdown in order; [] where it says nothing of these rows.
 
-    `breakdown` is a column of the rows, or two as `rt60_s|drr_db`. Numbers are binned by the `edges` of the column, else
-    by those of `source_<column>` (then by the publisher's values), else by `DEFAULT_EDGES`: above the first edge and at
-    most the second. Rows whose value is not known are a bin of their own, at the end; in a breakdown by two columns
+    `breakdown` is a column of the rows, or two as `rt60_s|drr_db`. Numbers are binned by the `edges` of the column,
+    else by those of `source_<column>` (then by the publisher's values), else by `DEFAULT_EDGES`: above the first edge
+    and at most the second. Rows whose value is not known are a bin of their own, at the end; in a breakdown by two columns
     they are left out, as are rows without the text.
     """
     first, _, second = breakdown.partition("|")
@@ -71,7 +72,7 @@ def _bins(values: Sequence[float], edges: Sequence[float]) -> list[Members]:
     if not any(map(math.isfinite, values)):
         return []
     ends = [None, *edges, None]
-    bins = [Members(_label(low, high), [], low, high) for low, high in zip(ends, ends[1:], strict=False)]
+    bins = [Members(_label(low, high), [], low, high) for low, high in itertools.pairwise(ends)]
     unknown = Members(UNKNOWN)
     for place, value in enumerate(values):
         (bins[bisect_left(edges, value)] if math.isfinite(value) else unknown).rows.append(place)
