@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .building import Builder, Overrides
 from .reading import cached_retriever, load_system, load_systems
-from .spec_file import read_systems, write_spec
+from .spec_file import write_spec
 from .system import System, check_systems, with_text_only_baselines
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "check_systems",
     "load_system",
     "load_systems",
-    "read_systems",
     "with_text_only_baselines",
     "write_spec",
 ]

@@ -14,7 +14,7 @@ from ..components import Role as LoadRole
 from ..components import load
 from ..components.user_classes import find_user_class
 from .caches import Caches
-from .entries import ROLE_NAMES, ComponentEntry, Role, SystemEntry
+from .entries import ROLE_NAMES, ComponentEntry, Role, SystemEntry, entries_of
 from .options import TRUST, Option, accepts, checked_options, component_options, shown
 from .short_form import CLASS, TABLES
 from .system import ROLES, System
@@ -108,7 +108,7 @@ class Builder:
                 components[role] = {language: one(role, own) for language, own in written.items()}
             elif written is not None:
                 components[role] = one(role, written)
-        preset = getattr(entry.transcriber, "preset", "")
+        presets = {written.preset for written in entries_of(entry.transcriber)}
         return _placed(
             entry.place,
             lambda: _labeled(
@@ -121,7 +121,7 @@ class Builder:
                     n_best=entry.n_best,
                     n_best_fusion=entry.n_best_fusion,
                     display_name=entry.name,
-                    preset=preset,
+                    preset=presets.pop() if len(presets) == 1 else "",
                     origins=tuple(origins),
                 ),
                 labels,
@@ -170,8 +170,8 @@ class Builder:
         label = "" if NAME in known else options.pop(NAME, "")
         if not isinstance(label, str):
             raise UsageError(f"the name {shown(label)} of a component is no text.", hint="Put it in quotes.")
-        complete = replace(entry, preset="", options=options, parts=tuple(part.entry for part in parts))
-        key = json.dumps([role, complete.as_dict()], sort_keys=True, default=str)
+        complete = replace(entry, options=options, parts=tuple(part.entry for part in parts))
+        key = json.dumps([role, replace(complete, preset="").as_dict()], sort_keys=True, default=str)
         if key not in self._made:
 
             def place(name: str) -> str:
@@ -231,7 +231,7 @@ def _wiring(entry: ComponentEntry, parts: list[object]) -> dict[str, Any]:
     fixed = [i for i, part in enumerate(parts) if not hasattr(part, "search")]
     if fixed:
         raise UsageError(
-            f"{entry.backend} cannot combine a precomputed run (its part {fixed[0] + 1}), which answers ids, not texts.",
+            f"{entry.backend} cannot combine a precomputed run (its part {fixed[0] + 1}), which takes ids, not texts.",
             hint="Combine retrievers, or use the precomputed run alone.",
         )
     if entry.backend == "hybrid":

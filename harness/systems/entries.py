@@ -1,7 +1,8 @@
-"""How a system is written down, before anything is made of it."""
+"""How a system is written down, before any component is constructed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -48,8 +49,18 @@ class ComponentEntry:
         return written
 
 
+LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
+"""A language's code, as the key of a component per language."""
+
 Written = ComponentEntry | Mapping[str, ComponentEntry]
 """A component as it is written, or one for each language."""
+
+
+def entries_of(written: Written | None) -> list[ComponentEntry]:
+    """The components in it."""
+    if written is None:
+        return []
+    return list(written.values()) if isinstance(written, Mapping) else [written]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ END = "<!-- options: end -->"
 _TITLES: Mapping[Role, str] = {
     "transcriber": "Transcribers",
     "retriever": "Retrievers",
-    "encoder": "Encoders of sound and text",
+    "encoder": "Encoders of audio and text",
     "front_end": "Front ends",
+    "answerer": "Answerers",
 }
 
 

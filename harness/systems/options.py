@@ -48,7 +48,7 @@ def component_options(component: Callable[..., object], *, positional: bool = Fa
     """The options of a class, by name, in the constructor's order.
 
     Parameters that take an object, which no file can hold, are left out. With `positional`, those are options too that
-    could be given without their name, as in a class that does not follow the house's rule.
+    could be given without their name, as in a user's class.
     """
     kinds = [inspect.Parameter.KEYWORD_ONLY, *([inspect.Parameter.POSITIONAL_OR_KEYWORD] if positional else [])]
     found: dict[str, Option] = {}
@@ -97,10 +97,10 @@ def _checked(option: Option, value: Any, place: str) -> Any:
         # As JSON, because there a list may become a tuple and a text a path, and nothing else changes its type.
         return TypeAdapter(option.annotation).validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
-        said = error.errors()[0]["msg"].removeprefix("Value error, ")
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         if len(error.errors()) > 1:
-            said = f"{option.type_name} is expected"
-        raise UsageError(f"{place} is {shown(value)}: {said[:1].lower()}{said[1:]}.", hint="Mend the value.") from error
+            reason = f"{option.type_name} is expected"
+        raise UsageError(f"{place} is {shown(value)}: {reason[:1].lower()}{reason[1:]}.", hint="Correct it.") from error
 
 
 def shown(value: Any) -> str:

@@ -38,10 +38,10 @@ def load_systems(
     """The systems of several short forms (see `short_form`) and spec files, in order; equal components are one object.
 
     Each system with a transcriber and without a front end stands behind each of `front_ends` too, as a system of its
-    own (`none` is skipped). `preset` decodes all transcribers as published. With `cache`, retrievers keep what they make
-    of a corpus below that folder. `options` go before those of a file.
+    own (`none` is skipped). `preset` decodes all transcribers as published. With `cache`, retrievers keep what they
+    make of a corpus below that folder. `options` go before those of a file.
 
-    Raises `UsageError` for another form, `UnknownNameError` for an unknown component or option, and what `read_systems`
+    Raises `UsageError` for another form, `UnknownNameError` for an unknown component or option, and what `read_entries`
     raises for a file.
     """
     builder = Builder(cache=cache, overrides=options)
@@ -55,7 +55,8 @@ def load_systems(
     for entry in entries:
         system = builder.system(entry)
         found.append(system)
-        if entry.transcriber is not None and entry.front_end is None and system.model_transcriber is not None:
+        models = any(one.model_transcriber is not None for one in system.distinct)
+        if models and entry.front_end is None:
             name = f"{{}} | {entry.name}" if entry.name else ""
             for front in fronts:
                 behind = builder.system(replace(entry, front_end=front, name=""))

@@ -14,6 +14,8 @@
     replies:mine.jsonl
     NAME=whisper-base + bm25
 
+`{en: whisper-base, zh: funasr:paraformer-zh}` in place of a component is one for each language.
+
 A system is `[<front end> |] <transcriber> + <retriever>`, an encoder of audio and text, a precomputed run, a
 transcriber alone, or an answerer: alone, behind a transcriber (an LLM), or `text-only`. A retriever is a component, or
 `rrf(…)` or `score(…)` of several, and `>` puts a reranker after it. `NAME=` before it is what tables call it. Names of
@@ -23,7 +25,7 @@ components and paths hold no blank.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ...errors import UsageError, nearest, unknown_name
@@ -37,7 +39,7 @@ from ..components import (
     BackendSpec,
 )
 from ..components.user_classes import find_user_class
-from .entries import ROLE_NAMES, ComponentEntry, Role, SystemEntry
+from .entries import LANGUAGE, ROLE_NAMES, ComponentEntry, Role, SystemEntry, Written
 
 FORMS = "For example: 'faster-whisper:whisper-base + bm25'."
 _FUSIONS = ("rrf", "score")
@@ -76,15 +78,45 @@ def parse_short_form(text: str) -> SystemEntry:
         return alone
     if len(parts) != 2 or not all(parts):
         raise _malformed(text, parts)
-    answers = parts[1].partition(":")[0] in ANSWERERS or (
-        parts[1].startswith(f"{CLASS}:") and " " not in parts[1] and class_role(parts[1]) == "answerer"
-    )
     if parts[0] == TEXT_ONLY:
-        return SystemEntry(answerer=parse_component("answerer", parts[1]), text_only=True, front_end=front)
-    transcriber = parse_component("transcriber", parts[0])
-    if answers:
-        return SystemEntry(transcriber=transcriber, answerer=parse_component("answerer", parts[1]), front_end=front)
-    return SystemEntry(transcriber=transcriber, retriever=parse_retriever(parts[1]), front_end=front)
+        return SystemEntry(answerer=_written("answerer", parts[1]), text_only=True, front_end=front)
+    transcriber = _written("transcriber", parts[0])
+    last: Role = "answerer" if all(_is_answerer(one) for one in _texts(parts[1])) else "retriever"
+    return SystemEntry(**{"transcriber": transcriber, last: _written(last, parts[1])}, front_end=front)
+
+
+def _is_answerer(text: str) -> bool:
+    backend = text.partition(":")[0]
+    own_class = backend == CLASS and " " not in text
+    return backend in ANSWERERS or (own_class and class_role(text) == "answerer")
+
+
+def _by_language(text: str) -> dict[str, str] | None:
+    """The components of `{en: a, zh: b}` by language; None for another text."""
+    text = text.strip()
+    if not (text.startswith("{") and text.endswith("}")):
+        return None
+    # A comma inside parentheses, as in rrf(a, b), is the component's own.
+    pairs = [pair.partition(":") for pair in re.split(r",(?![^()]*\))", text[1:-1])]
+    found = {language.strip(): component.strip() for language, _, component in pairs}
+    if len(found) < len(pairs) or not all(LANGUAGE.fullmatch(code) and found[code] for code in found):
+        raise UsageError(
+            f"{text!r} is not written as one component per language.",
+            hint="For example: '{en: whisper-base, zh: funasr:paraformer-zh} + bm25'.",
+        )
+    return found
+
+
+def _texts(text: str) -> list[str]:
+    return list((_by_language(text) or {"": text}).values())
+
+
+def _written(role: Role, text: str) -> Written:
+    def one(component: str) -> ComponentEntry:
+        return parse_retriever(component) if role == "retriever" else parse_component(role, component)
+
+    table = _by_language(text)
+    return one(text) if table is None else {language: one(component) for language, component in table.items()}
 
 
 def _split(text: str, operator: str) -> list[str]:
@@ -93,7 +125,7 @@ def _split(text: str, operator: str) -> list[str]:
     return spaced if len(spaced) > 1 else text.split(operator)
 
 
-def _front_end(text: str) -> tuple[ComponentEntry | None, str]:
+def _front_end(text: str) -> tuple[Written | None, str]:
     parts = _split(text, "|")
     if len(parts) == 1:
         return None, text
@@ -106,24 +138,29 @@ def _front_end(text: str) -> tuple[ComponentEntry | None, str]:
         raise UsageError(
             f"the system {text!r} has nothing before '|'.", hint="For example: 'wpe | whisper-base + bm25'."
         )
-    return parse_component("front_end", parts[0].strip()), parts[1]
+    return _written("front_end", parts[0].strip()), parts[1]
 
 
-def _alone(text: str, front: ComponentEntry | None) -> SystemEntry | None:
-    """A system of one component."""
+def _alone(text: str, front: Written | None) -> SystemEntry | None:
+    """A system of one component, or of one for each language; None if it is none that can stand alone."""
+    roles = {_role_alone(one) for one in _texts(text)}
+    role = roles.pop()
+    if roles or role is None:
+        return None
+    return SystemEntry(**{role: _written(role, text)}, front_end=front)
+
+
+def _role_alone(text: str) -> Role | None:
     backend = text.partition(":")[0]
     if backend == "trec":
-        return SystemEntry(retriever=parse_component("retriever", text), front_end=front)
+        return "retriever"
     if backend == CLASS:
-        role = class_role(text)
-        return SystemEntry(**{role: parse_component(role, text)}, front_end=front)
+        return class_role(text)
     if backend in AUDIO_TEXT_ENCODERS:
-        return SystemEntry(encoder=parse_component("encoder", text), front_end=front)
+        return "encoder"
     if backend in ANSWERERS:
-        return SystemEntry(answerer=parse_component("answerer", text), front_end=front)
-    if backend in TRANSCRIBERS or text in USUAL_TRANSCRIBERS:
-        return SystemEntry(transcriber=parse_component("transcriber", text), front_end=front)
-    return None
+        return "answerer"
+    return "transcriber" if backend in TRANSCRIBERS or text in USUAL_TRANSCRIBERS else None
 
 
 def class_role(text: str) -> Role:
@@ -188,7 +225,8 @@ def checked_component(role: Role, entry: ComponentEntry, written: str) -> Compon
         choices += list(USUAL_TRANSCRIBERS) if role == "transcriber" else []
         # The nearest is looked for by what was written before the colon, so that a long model does not hide it.
         error = unknown_name(name, written, [*choices, "class:<module>:<Class>"])
-        guess = nearest(entry.backend, [*table, *(USUAL_TRANSCRIBERS if role == "transcriber" else ())])
+        others: Mapping[Role, Iterable[str]] = {"transcriber": USUAL_TRANSCRIBERS, "retriever": ANSWERERS}
+        guess = nearest(entry.backend, [*table, *others.get(role, ())])
         hint = error.hint[error.hint.index("Known:") :]
         raise type(error)(error.message, hint=f"Did you mean {guess!r}? {hint}" if guess else hint)
     if row.takes_model and not entry.model:
@@ -207,15 +245,15 @@ def parse_retriever(text: str) -> ComponentEntry:
     'rrf'
     """
     tokens = [match[1] for match in _TOKEN.finditer(text)]
-    reader = _Reader(text, tokens)
-    entry = reader.retriever()
-    if reader.next is not None:
-        raise reader.error(f"{reader.next!r} is too much")
+    parser = _Parser(text, tokens)
+    entry = parser.retriever()
+    if parser.next is not None:
+        raise parser.error(f"{parser.next!r} is too much")
     return entry
 
 
-class _Reader:
-    """Reads a retriever from its tokens, from left to right."""
+class _Parser:
+    """Parses a retriever from its tokens, from left to right."""
 
     def __init__(self, text: str, tokens: list[str]) -> None:
         self._text, self._tokens, self._at = text, tokens, 0
@@ -224,9 +262,9 @@ class _Reader:
     def next(self) -> str | None:
         return self._tokens[self._at] if self._at < len(self._tokens) else None
 
-    def error(self, said: str) -> UsageError:
+    def error(self, reason: str) -> UsageError:
         return UsageError(
-            f"the retriever {self._text!r} cannot be read: {said}.",
+            f"the retriever {self._text!r} cannot be read: {reason}.",
             hint="For example: 'bm25', 'rrf(bm25, dense:multilingual-e5-small)', 'bm25 > rerank:<model>'.",
         )
 

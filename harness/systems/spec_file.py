@@ -5,8 +5,8 @@
     transcriber: {backend: faster-whisper, model: whisper-base, beam_size: 5}
     retriever: {backend: bm25, k1: 1.2}
 
-A component may be given per language: `transcriber: {en: whisper-large-v3, zh: funasr:paraformer-zh}`. Every field, every
-backend and its options stand in docs/systems.md.
+A component may be given per language: `transcriber: {en: whisper-large-v3, zh: funasr:paraformer-zh}`. Every field,
+every backend and its options are in docs/systems.md.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import SqutrError, UsageError, unknown_name
-from .building import Builder, Overrides
-from .entries import ComponentEntry, Role, SystemEntry, Written
+from .entries import LANGUAGE, ComponentEntry, Role, SystemEntry, Written, entries_of
 from .options import TRUST, shown
 from .plain_yaml import plain_values, read_plain, to_yaml
 from .short_form import CLASS, checked_component, parse_component, parse_retriever, parse_short_form
@@ -37,7 +37,7 @@ _LOOKS_SECRET = re.compile(
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bhf_[A-Za-z0-9]{16,}|\bBearer\s+\S{8,}|://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE
 )
 
-_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
+_CHAINS = (["transcriber", "retriever"], ["transcriber"], ["encoder"], ["answerer"], ["transcriber", "answerer"])
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -72,6 +72,7 @@ class _Axes(_Strict):
     transcribers: list[Any] = []
     retrievers: list[Any] = []
     encoders: list[Any] = []
+    answerers: list[Any] = []
     front_ends: list[Any] = [None]
 
 
@@ -96,26 +97,12 @@ _FIELDS: Mapping[type[BaseModel], Sequence[str]] = {
 }
 
 
-def read_systems(
-    path: Path | str, *, cache: Path | None = None, overrides: Overrides | None = None, builder: Builder | None = None
-) -> list[System]:
-    """The systems in a file; equal components of them are one object.
-
-    With `cache`, retrievers keep what they make of a corpus below that folder. `overrides` are options that go before
-    those of the file. `builder` (instead of both) shares its components with what it built before.
+def read_entries(path: Path) -> list[SystemEntry]:
+    """The systems in a file as they are written, grids expanded.
 
     Raises `DataError` for a file that cannot be read, `UsageError` that names file, place and value for a field that is
     wrong, for `trust_remote_code` and for what looks like a key: neither may stand in a file.
     """
-    made_by = builder or Builder(cache=cache, overrides=overrides)
-    systems = [made_by.system(entry) for entry in read_entries(Path(path))]
-    if builder is None:
-        made_by.check_used()
-    return systems
-
-
-def read_entries(path: Path) -> list[SystemEntry]:
-    """The systems in a file as they are written, grids expanded. Raises as `read_systems`."""
     document = read_plain(path)
     _refuse_secrets(document, path)
     if not isinstance(document, dict):
@@ -130,7 +117,7 @@ def read_entries(path: Path) -> list[SystemEntry]:
         raise UsageError(f"{path}: {other} stands beside systems.", hint="Put it into the systems of the list.")
     systems = document["systems"]
     if not isinstance(systems, list) or not systems:
-        raise UsageError(f"{path}: systems is {shown(systems)}: a list of systems is expected.", hint="Mend the value.")
+        raise UsageError(f"{path}: systems is {shown(systems)}: a list of systems is expected.", hint="Correct it.")
     found = [entry for i, item in enumerate(systems) for entry in _entries(item, f"{path}", f"systems[{i}]")]
     if len(found) > MOST_SYSTEMS:
         raise UsageError(f"{path} holds {len(found)} systems.", hint=f"At most {MOST_SYSTEMS} go into a file.")
@@ -138,7 +125,7 @@ def read_entries(path: Path) -> list[SystemEntry]:
 
 
 def write_spec(system: System) -> str:
-    """The YAML that `read_systems` reads as an equal system.
+    """The YAML that `load_systems` reads as an equal system.
 
     Raises `UsageError` for a component that was not made from a short form or a file: how it was made is not known.
     """
@@ -205,8 +192,7 @@ def _entries(item: Any, path: str, place: str) -> list[SystemEntry]:
 def _system(fields: _System, path: str, place: str) -> SystemEntry:
     here = _join(path, place)
     given = [name for name in ("transcriber", "retriever", "encoder", "run", "answerer") if getattr(fields, name)]
-    if given not in (["transcriber", "retriever"], ["transcriber"], ["encoder"], ["run"], ["answerer"],
-                     ["transcriber", "answerer"]):  # fmt: skip
+    if given not in (*_CHAINS, ["run"]):
         raise UsageError(
             f"{here} has {_listed(given)}.",
             hint="A system has a transcriber (and a retriever, or an answerer), an encoder, a run, or an answerer.",
@@ -223,7 +209,7 @@ def _system(fields: _System, path: str, place: str) -> SystemEntry:
     written = {role: _per_language(role, getattr(fields, role), path, _dot(place, role)) for role in ROLES}
     if fields.run is not None:
         written["retriever"] = _per_language("retriever", fields.run, path, _dot(place, "run"))
-        for run in _entries_of(written["retriever"]):
+        for run in entries_of(written["retriever"]):
             if run.backend not in ("trec", CLASS):
                 raise UsageError(f"{run.place}: {run.backend!r} is no precomputed run.", hint="Write trec:FILE.")
     elif fields.retriever is not None:
@@ -247,7 +233,7 @@ def _per_language(role: Role, value: Any, path: str, place: str) -> Written | No
     """A component, or a mapping of languages to components: all of its keys are then languages."""
     if not isinstance(value, dict) or "backend" in value:
         return _component(role, value, path, place)
-    languages = [key for key in value if isinstance(key, str) and _LANGUAGE.fullmatch(key)]
+    languages = [key for key in value if isinstance(key, str) and LANGUAGE.fullmatch(key)]
     if not value or len(languages) != len(value):
         other = next((key for key in value if key not in languages), "")
         raise UsageError(
@@ -263,12 +249,6 @@ def _per_language(role: Role, value: Any, path: str, place: str) -> Written | No
     return found
 
 
-def _entries_of(written: Written | None) -> list[ComponentEntry]:
-    if written is None:
-        return []
-    return list(written.values()) if isinstance(written, Mapping) else [written]
-
-
 def _mapped(written: Written | None, change: Callable[[ComponentEntry], ComponentEntry | None]) -> Written | None:
     if isinstance(written, Mapping):
         return {language: cast(ComponentEntry, change(one)) for language, one in written.items()}
@@ -277,48 +257,47 @@ def _mapped(written: Written | None, change: Callable[[ComponentEntry], Componen
 
 def _grid(fields: _Grid, path: str, place: str) -> list[SystemEntry]:
     inner = _dot(place, "grid")
-    axes = _validated(_Axes, fields.grid, path, inner)
-    end_to_end = bool(axes.encoders)
-    if end_to_end == bool(axes.transcribers) or bool(axes.transcribers) != bool(axes.retrievers) or not axes.front_ends:
-        given = [name for name in _FIELDS[_Axes] if getattr(axes, name) and name != "front_ends"]
-        raise UsageError(
-            f"{_join(path, inner)} has {_listed(given)}.",
-            hint="A grid has transcribers and retrievers, or encoders, and front_ends if wanted.",
-        )
-
-    def axis(role: Role, name: str) -> list[ComponentEntry | None]:
-        return [_component(role, v, path, f"{inner}.{name}[{i}]") for i, v in enumerate(getattr(axes, name))]
-
-    fronts = axis("front_end", "front_ends")
     here = _join(path, inner)
-    if end_to_end:
-        for name in sorted(fields.model_fields_set - {"grid"}):
+    axes = _validated(_Axes, fields.grid, path, inner)
+    roles: list[Role] = [role for role in ROLES if role != "front_end" and getattr(axes, f"{role}s")]
+    if roles not in _CHAINS or not axes.front_ends:
+        raise UsageError(
+            f"{here} has {_listed([f'{role}s' for role in roles])}.",
+            hint="A grid has transcribers (and retrievers or answerers), encoders, or answerers; front_ends if wanted.",
+        )
+    searched = "retriever" in roles
+    for name in sorted(fields.model_fields_set - {"grid"}):
+        if not searched and (name != "normalizer" or "transcriber" not in roles):
             raise UsageError(
-                f"{_join(path, place, name)} is for a transcriber's text, and encoders give none.", hint="Remove it."
+                f"{_join(path, place, name)} is for searching with transcripts, and {_listed(roles)} does not.",
+                hint="Remove it.",
             )
-        encoders = axis("encoder", "encoders")
-        return [SystemEntry(encoder=e, front_end=f, place=here) for f, e in product(fronts, encoders)]
-    transcribers = axis("transcriber", "transcribers")
-    retrievers = [_reranked(r, fields.reranker, path, place) for r in axis("retriever", "retrievers")]
-    if len(fronts) * len(transcribers) * len(retrievers) > MOST_SYSTEMS:
+
+    def axis(role: Role) -> list[Written | None]:
+        values = enumerate(getattr(axes, f"{role}s"))
+        found = [_per_language(role, value, path, f"{inner}.{role}s[{i}]") for i, value in values]
+        if role != "retriever":
+            return found
+        return [_mapped(one, lambda entry: _reranked(entry, fields.reranker, path, place)) for one in found]
+
+    columns = {role: axis(role) for role in ("front_end", *roles)}
+    if prod(map(len, columns.values())) > MOST_SYSTEMS:
         raise UsageError(f"{here} has more than {MOST_SYSTEMS} combinations.", hint="Make it smaller.")
     return [
         SystemEntry(
-            transcriber=t,
-            retriever=r,
-            front_end=f,
+            **dict(zip(columns, combination, strict=True)),
             script=fields.script,
             normalizer=fields.normalizer,
             n_best=fields.n_best,
             n_best_fusion=fields.n_best_fusion,
             place=here,
         )
-        for f, t, r in product(fronts, transcribers, retrievers)
+        for combination in product(*columns.values())
     ]
 
 
 def _component(role: Role, value: Any, path: str, place: str) -> ComponentEntry | None:
-    """A component: a short form, or a mapping with `backend`; null and, for a front end, `none` are none."""
+    """One component: a short form, or a mapping with `backend`; null and, for a front end, `none` are none."""
     if value is None or (role == "front_end" and value == NONE):
         return None
     here = _join(path, place)
@@ -385,7 +364,7 @@ def _placed(parse: Callable[[str], Entry], text: str, place: str) -> Entry:
 
 def _validated(model: type[_Model], value: Any, path: str, place: str) -> _Model:
     if not isinstance(value, dict):
-        raise UsageError(f"{_join(path, place)} is {shown(value)}: fields are expected.", hint="Mend the value.")
+        raise UsageError(f"{_join(path, place)} is {shown(value)}: fields are expected.", hint="Correct it.")
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -406,9 +385,9 @@ def _refuse(model: type[BaseModel], error: ValidationError, path: str, place: st
         raise type(found)(f"{here} = {shown(first['input'])}: {found.message}", hint=found.hint) from error
     if first["type"] == "missing":
         raise UsageError(f"{here} is missing.", hint="Add it.") from error
-    said = first["msg"]
+    reason = first["msg"]
     raise UsageError(
-        f"{here} is {shown(first['input'])}: {said[:1].lower()}{said[1:]}.", hint="Mend the value."
+        f"{here} is {shown(first['input'])}: {reason[:1].lower()}{reason[1:]}.", hint="Correct it."
     ) from error
 
 
@@ -426,5 +405,5 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _kind(value: Any) -> str:
-    kinds = {list: "a list", dict: "fields", str: "a text", type(None): "nothing", bool: "true or false"}
+    kinds = {list: "a list", dict: "fields", str: "text", type(None): "nothing", bool: "true or false"}
     return kinds.get(type(value), "a number")

@@ -28,7 +28,7 @@ SCRIPTS = ("auto", "simplified", "none")
 FUSIONS = ("rrf", "score")
 """How the rankings of the n best transcripts become one: by reciprocal rank, or by score."""
 
-TEMPLATES = ("transcript", "named_transcript", "text_only_note")
+TEMPLATES = ("transcript", "named_transcript", "no_transcript", "text_only_note")
 """What an answerer's prompt has in place of the audio: templates that a system may replace."""
 
 EXAMPLE = "For example: 'whisper-base + bm25'."
@@ -54,8 +54,9 @@ class System:
     A component may be a mapping of language to component. `script` folds Chinese transcripts to the corpus's script
     before retrieval (transcribers write either script). `normalizer` names the text normalizer of the error rates, ""
     the benchmark's. With `n_best` above 1, each of the n best transcripts is searched with and their rankings are fused
-    by `n_best_fusion` ("rrf" or "score"). `templates` replace those of the prompt (see `TEMPLATES`). `display_name`
-    replaces the name in tables. `origins` is what `write_spec` writes down: what the components were made from.
+    by `n_best_fusion` ("rrf" or "score"). `templates` replace those of an answerer's prompt (see `TEMPLATES`).
+    `display_name` replaces the name in tables. `preset` names the published decode settings of the transcriber; it
+    decides nothing itself. `origins` is what `write_spec` writes down: what the components were made from.
 
     Raises `UsageError` for parts that do not go together.
     """
@@ -136,22 +137,31 @@ class System:
     @property
     def model_transcriber(self) -> Transcriber | None:
         """The transcriber, None for precomputed transcripts and without one."""
-        return cast(Transcriber, self.transcriber) if hasattr(self.transcriber, "transcribe") else None
+        return cast("Transcriber | None", self._with("transcriber", "transcribe"))
 
     @property
     def precomputed_transcripts(self) -> PrecomputedTranscripts | None:
         """The precomputed transcripts, None for a transcriber and without one."""
-        return cast(PrecomputedTranscripts, self.transcriber) if hasattr(self.transcriber, "transcripts") else None
+        return cast("PrecomputedTranscripts | None", self._with("transcriber", "transcripts"))
 
     @property
     def searcher(self) -> Retriever | None:
         """The retriever, None for a precomputed run and without one."""
-        return cast(Retriever, self.retriever) if hasattr(self.retriever, "search") else None
+        return cast("Retriever | None", self._with("retriever", "search"))
 
     @property
     def precomputed_run(self) -> PrecomputedRun | None:
         """The precomputed run, None for a retriever and without one."""
-        return cast(PrecomputedRun, self.retriever) if hasattr(self.retriever, "hits") else None
+        return cast("PrecomputedRun | None", self._with("retriever", "hits"))
+
+    def _with(self, role: Role, method: str) -> object | None:
+        """The component of a role if it has this method. Raises `UsageError` where it is per language."""
+        part = getattr(self, role)
+        if isinstance(part, Mapping):
+            raise UsageError(
+                f"{self.name} has one {role} per language.", hint="Take the system of one language: for_language(…)."
+            )
+        return part if hasattr(part, method) else None
 
     @property
     def is_precomputed(self) -> bool:
@@ -206,7 +216,7 @@ class System:
     @property
     def fingerprint(self) -> str:
         """The first 16 hex digits of the sha256 of what decides its output: everything but its name."""
-        content = {key: value for key, value in self.as_dict().items() if key not in {"name", "display_name"}}
+        content = {key: value for key, value in self.as_dict().items() if key not in {"name", "display_name", "preset"}}
         canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:16]
 
@@ -224,7 +234,9 @@ class System:
                 f"{self.name} was made elsewhere and cannot be prompted without audio.",
                 hint="Leave the text-only baseline out, or evaluate precomputed replies alone.",
             )
-        return replace(self, front_end=None, transcriber=None, text_only=True, display_name="", preset="")
+        # Only what decides its output: systems that share an answerer share the baseline.
+        note = {key: value for key, value in self.templates.items() if key == "text_only_note"}
+        return System(answerer=self.answerer, text_only=True, templates=note, origins=self.origins)
 
 
 ROLES: tuple[Role, ...] = ("front_end", "transcriber", "retriever", "encoder", "answerer")
@@ -242,7 +254,7 @@ def _check_chain(system: System) -> None:
     chains: tuple[set[str], ...] = (
         {"transcriber", "retriever"}, {"transcriber"}, {"encoder"}, {"answerer"}, {"transcriber", "answerer"},
     )  # fmt: skip
-    run_alone = present == {"retriever"} and system.precomputed_run is not None
+    run_alone = present - {"front_end"} == {"retriever"} and system.precomputed_run is not None
     if present - {"front_end"} not in chains and not run_alone:
         listed = " and ".join(sorted(present)) or "nothing"
         raise UsageError(f"a system of {listed} is no chain that can be evaluated.", hint=EXAMPLE)
@@ -261,6 +273,13 @@ def _check_chain(system: System) -> None:
         raise UsageError(
             "precomputed transcripts are by the id of a query, and questions have none.", hint="Give a transcriber."
         )
+    if hasattr(system.answerer, "reply_of") and (system.text_only or "transcriber" in present):
+        raise UsageError(
+            f"precomputed replies ({_name(system.answerer)}) take neither transcripts nor a prompt.",
+            hint="Evaluate the replies alone.",
+        )
+    if system.templates and system.answerer is None:
+        raise UsageError("templates are for the prompt of an answerer, and there is none.", hint="Leave them out.")
     _check_n_best(system)
 
 
@@ -269,9 +288,11 @@ def _check_n_best(system: System) -> None:
         raise UsageError(f"n_best is {system.n_best}.", hint="Give 1 (the best transcript alone) or more.")
     if system.n_best == 1:
         return
-    if system.kind != "cascade" or system.precomputed_run is not None:
+    if system.kind != "cascade":
+        raise UsageError(f"n_best is {system.n_best}, but nothing is searched with transcripts.", hint="Leave it out.")
+    if system.precomputed_run is not None:
         raise UsageError(
-            f"n_best is {system.n_best}, but nothing is searched with several transcripts.", hint="Leave n_best out."
+            f"n_best is {system.n_best}, but a precomputed run has one ranking per query.", hint="Leave n_best out."
         )
     spec = cast(Transcriber, system.transcriber).spec
     offered = spec.settings.get("n_best", 1)

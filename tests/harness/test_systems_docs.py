@@ -6,10 +6,11 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from squtr.harness.systems import check_systems, load_system, read_systems
+from squtr.harness.systems import System, check_systems, load_system, load_systems
 from squtr.harness.systems.building import constructors_of, options_of
 from squtr.harness.systems.entries import ComponentEntry
 from squtr.harness.systems.option_table import option_tables, with_tables
@@ -18,6 +19,10 @@ from squtr.harness.systems.spec_file import read_entries
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "systems.md"
 pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="only in a checkout")
+
+
+def read_systems(path: Path, **options: Any) -> list[System]:
+    return load_systems([str(path)], **options)
 
 
 def blocks(language: str) -> list[str]:
@@ -59,8 +64,8 @@ def test_the_short_forms_can_be_read(folder: Path) -> None:
     for line in lines:
         parse_short_form(line)
     for line in lines:
-        if line.startswith(("class", "whisper", "clap")):
-            assert load_system(line).kind in ("cascade", "end-to-end")
+        if line.startswith(("class", "whisper-base", "clap")):
+            assert load_system(line).kind in ("cascade", "end-to-end", "transcriber", "answerer")
 
 
 def test_the_spec_files_can_be_read(folder: Path) -> None:

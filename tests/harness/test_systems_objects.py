@@ -11,7 +11,7 @@ import pytest
 
 from squtr.errors import UnknownNameError, UsageError
 from squtr.harness.protocols import ComponentSpec, Hit, Transcript
-from squtr.harness.systems import System, check_systems
+from squtr.harness.systems import System, check_systems, with_text_only_baselines
 
 from .fakes import LookupTranscriber, WordRetriever
 
@@ -85,8 +85,18 @@ def test_kinds_and_their_parts() -> None:
     heard, words, ready, run = Hearing(1), WordRetriever(), Ready(), Run()
     one, two = System(transcriber=heard, retriever=words), System(transcriber=ready, retriever=run)
     assert (one.kind, System(encoder=Encoder()).kind, System(retriever=run).kind) == ("cascade", "end-to-end", "run")
-    assert (one.listener, one.searcher, one.precomputed_transcripts, one.precomputed_run) == (heard, words, None, None)
-    assert (two.listener, two.searcher, two.precomputed_transcripts, two.precomputed_run) == (None, None, ready, run)
+    assert (one.model_transcriber, one.searcher, one.precomputed_transcripts, one.precomputed_run) == (
+        heard,
+        words,
+        None,
+        None,
+    )
+    assert (two.model_transcriber, two.searcher, two.precomputed_transcripts, two.precomputed_run) == (
+        None,
+        None,
+        ready,
+        run,
+    )
 
 
 def test_languages() -> None:
@@ -134,7 +144,7 @@ def test_n_best() -> None:
 
 
 def test_a_front_end_needs_sound() -> None:
-    with pytest.raises(UsageError, match="nothing to work on before ready transcripts"):
+    with pytest.raises(UsageError, match="nothing to work on before precomputed output"):
         System(transcriber=Ready(), retriever=WordRetriever(), front_end=Front())
     assert System(transcriber=Hearing(1), retriever=Run(), front_end=Front()).name == "WPE | lookup + my run"
 
@@ -167,14 +177,14 @@ def test_everything_goes_into_the_result() -> None:
     for system in systems:
         told = system.as_dict()
         assert json.loads(json.dumps(told)) == told
-        own = {name for name in system.__dataclass_fields__ if name not in ("origins", "_")}
+        own = {name for name in system.__dataclass_fields__ if name != "origins" and getattr(system, name) is not None}
         assert own | {"kind", "name"} == set(told)
         assert (told["kind"], told["name"]) == (system.kind, system.name)
     first = systems[0].as_dict()
     assert first["transcriber"]["settings"] == {"n_best": 5}
     assert (first["script"], first["normalizer"], first["n_best"], first["display_name"]) == ("none", "raw", 5, "x")
     assert first["front_end"]["name"] == "WPE"
-    assert System(transcriber=Hearing(1), retriever=WordRetriever()).as_dict()["front_end"] is None
+    assert System(transcriber=Hearing(1), retriever=WordRetriever()).as_dict().get("front_end") is None
 
 
 def test_systems_that_would_share_a_row_or_a_folder() -> None:
@@ -186,3 +196,100 @@ def test_systems_that_would_share_a_row_or_a_folder() -> None:
         check_systems([one, replace(one)])
     with pytest.raises(UsageError, match="called 'a/b' and 'a:b', which is one folder"):
         check_systems([System(retriever=Run(), display_name="a/b"), System(retriever=Run(), display_name="a:b")])
+
+
+class Answers:
+    """An LLM, or with `uses_audio` a chat model."""
+
+    def __init__(self, name: str = "llm", *, uses_audio: bool = False) -> None:
+        self.uses_audio = uses_audio
+        self.spec = ComponentSpec("answerer", "llm", name)
+
+    def supports(self, language: str) -> bool:
+        return language == "es"
+
+    def answer(self, requests: Sequence[object]) -> list[object]:
+        return []
+
+
+class Replies:
+    spec = ComponentSpec("answerer", "replies", "people")
+
+    def supports(self, language: str) -> bool:
+        return True
+
+    def reply_of(self, item: str) -> str:
+        return ""
+
+
+def test_components_per_language() -> None:
+    english, chinese, words = LookupTranscriber({}, languages="en"), Hearing(1), WordRetriever(languages="en zh")
+    system = System(transcriber={"en": english, "zh": chinese}, retriever=words, display_name="two")
+    assert (system.kind, system.name, system.languages) == ("cascade", "two", ("en", "zh"))
+    assert [one.transcriber for one in system.distinct] == [english, chinese]
+    assert {one.name for one in system.distinct} == {"two"}
+    assert (system.supports("en"), system.supports("zh"), system.supports("es")) == (True, True, False)
+    assert system.components("zh")["transcriber"] == chinese.spec.as_dict()
+    assert json.loads(json.dumps(system.as_dict()))["transcriber"]["en"] == english.spec.as_dict()
+    assert system.fingerprint != replace(system, transcriber={"en": chinese, "zh": english}).fingerprint
+    with pytest.raises(UsageError, match=r"two has no transcriber for 'es'. It has en, zh"):
+        system.for_language("es")
+    for read in ("model_transcriber", "precomputed_transcripts"):
+        with pytest.raises(UsageError, match=r"two has one transcriber per language. Take the system of one language"):
+            getattr(system, read)
+    with pytest.raises(UsageError, match="no language in common"):
+        System(transcriber={"en": english}, retriever={"zh": words})
+    with pytest.raises(UsageError, match="n_best is 2, but lookup"):
+        System(transcriber={"en": Hearing(2), "zh": Hearing(1)}, retriever=words, n_best=2)
+    with pytest.raises(UsageError, match="nothing to work on"):
+        System(transcriber={"en": english, "zh": Ready()}, retriever=words, front_end=Front())
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "name"),
+    [
+        ({"transcriber": Hearing(1), "front_end": Front()}, "transcriber", "WPE | lookup"),
+        ({"answerer": Answers("chat", uses_audio=True)}, "answerer", "chat"),
+        ({"answerer": Answers(), "transcriber": Hearing(1)}, "answerer", "lookup + llm"),
+        ({"answerer": Answers(), "text_only": True}, "answerer", "text-only + llm"),
+        ({"answerer": Replies()}, "answerer", "people"),
+    ],
+)
+def test_kinds_without_a_retriever(parts: dict[str, object], kind: str, name: str) -> None:
+    system = System(**parts)  # type: ignore[arg-type]
+    assert (system.kind, system.name) == (kind, name)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({}, "a system of nothing"),
+        ({"retriever": WordRetriever()}, "a system of retriever"),
+        ({"answerer": Answers(), "retriever": WordRetriever()}, "a system of answerer and retriever"),
+        ({"answerer": Answers(), "front_end": Front()}, "before a transcriber or an encoder"),
+        ({"answerer": Answers(), "transcriber": Ready()}, "precomputed transcripts are by the id of a query"),
+        ({"answerer": Answers(), "transcriber": Hearing(1), "text_only": True}, "is an answerer alone"),
+        ({"answerer": Replies(), "text_only": True}, "precomputed replies"),
+        ({"answerer": Replies(), "transcriber": Hearing(1)}, "precomputed replies"),
+        ({"answerer": Answers(), "templates": {"note": "x"}}, "unknown template 'note'"),
+        ({"transcriber": Hearing(1), "templates": {"transcript": "x"}}, "templates are for the prompt"),
+    ],
+)
+def test_parts_that_do_not_go_together(parts: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        System(**parts)  # type: ignore[arg-type]
+
+
+def test_text_only_baselines_are_shared() -> None:
+    llm, chat = Answers(), Answers("chat", uses_audio=True)
+    cascades = [
+        System(answerer=llm, transcriber=Hearing(1)),
+        System(answerer=llm, transcriber=Hearing(2), templates={"transcript": "{text}"}, display_name="other"),
+    ]
+    replies, silent = System(answerer=Replies()), System(answerer=Answers("text"))
+    found = with_text_only_baselines([*cascades, System(answerer=chat), replies, silent])
+    assert [system.name for system in found[5:]] == ["text-only + llm", "text-only + chat"]
+    assert all(system.text_only and system.transcriber is None for system in found[5:])
+    assert with_text_only_baselines(found) == found
+    with pytest.raises(UsageError, match="people was made elsewhere"):
+        replies.text_only_baseline()

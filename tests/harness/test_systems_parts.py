@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from squtr.errors import UnknownNameError, UsageError
 from squtr.harness.components.retrievers.hybrid import HybridRetriever
 from squtr.harness.components.retrievers.rerank import RerankedRetriever
-from squtr.harness.systems import Overrides, System, load_system, load_systems, read_systems, write_spec
+from squtr.harness.systems import Overrides, System, load_system, load_systems, write_spec
 from squtr.loaders.records import Document
 
 HYBRID = "whisper-base + rrf(bm25, dense:all-minilm-l6-v2)"
+
+
+def read_systems(path: Path, **options: Any) -> list[System]:
+    return load_systems([str(path)], **options)
 
 
 @pytest.fixture
@@ -123,10 +128,10 @@ def test_ready_files(files: Path) -> None:
 
 
 def test_what_ready_files_cannot_do(files: Path) -> None:
-    with pytest.raises(UsageError, match="nothing to work on before ready transcripts"):
+    with pytest.raises(UsageError, match="nothing to work on before precomputed output"):
         load_system("spectral-gate | transcripts:mine.jsonl + bm25")
     for retriever in ("rrf(bm25, trec:mine.run)", "trec:mine.run > rerank:m"):
-        with pytest.raises(UsageError, match="cannot combine a ready run"):
+        with pytest.raises(UsageError, match="cannot combine a precomputed run"):
             load_system(f"whisper-base + {retriever}")
     path = files / "spec.yaml"
     path.write_text("{transcriber: whisper-base, retriever: 'trec:mine.run', n_best: 2}", encoding="utf-8")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from squtr.errors import SqutrError, UnknownNameError, UsageError
 from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
+from squtr.harness.components.transcribers.presets import PRESETS
 from squtr.harness.systems import Overrides, cached_retriever, load_system, load_systems
 from squtr.harness.systems.entries import ComponentEntry
 from squtr.harness.systems.reading import is_spec_file
@@ -66,11 +67,88 @@ def test_systems() -> None:
 
 
 def test_systems_of_one_component() -> None:
-    assert parse_short_form("trec:mine.run").run == ComponentEntry("trec", "mine.run")
+    assert parse_short_form("trec:mine.run").retriever == ComponentEntry("trec", "mine.run")
     assert parse_short_form("clap:laion/x").encoder == ComponentEntry("clap", "laion/x")
     both = parse_short_form("wpe | chat-template:org/m")
     assert (both.encoder, both.front_end) == (ComponentEntry("chat-template", "org/m"), ComponentEntry("wpe"))
-    assert parse_short_form("class:m:Encoder").encoder == ComponentEntry("class", "m:Encoder")
+    own = "squtr.harness.components.encoders.clap:ClapEncoder"
+    assert parse_short_form(f"class:{own}").encoder == ComponentEntry("class", own)
+    assert parse_short_form("whisper-base").transcriber == ComponentEntry("faster-whisper", "whisper-base")
+    behind = parse_short_form("wpe | ctc:org/m")
+    assert (behind.transcriber, behind.front_end) == (ComponentEntry("ctc", "org/m"), ComponentEntry("wpe"))
+
+
+def test_answerers() -> None:
+    llm = ComponentEntry("llm", "org/m")
+    assert parse_short_form("chat:org/m").answerer == ComponentEntry("chat", "org/m")
+    assert parse_short_form("replies:a.jsonl").answerer == ComponentEntry("replies", "a.jsonl")
+    cascade = parse_short_form("wpe | whisper-base + llm:org/m")
+    assert (cascade.transcriber, cascade.answerer, cascade.retriever) == (
+        ComponentEntry("faster-whisper", "whisper-base"),
+        llm,
+        None,
+    )
+    baseline = parse_short_form("text-only + llm:org/m")
+    assert (baseline.answerer, baseline.text_only, baseline.transcriber) == (llm, True, None)
+
+
+def test_names() -> None:
+    named = parse_short_form("my own=whisper-base + bm25")
+    assert (named.name, named.retriever) == ("my own", BM25)
+    assert parse_short_form("people=replies:a.jsonl").name == "people"
+    assert parse_short_form("trec:a=b.run").name == ""
+
+
+def test_components_per_language() -> None:
+    whisper, paraformer = ComponentEntry("faster-whisper", "whisper-base"), ComponentEntry("funasr", "paraformer-zh")
+    entry = parse_short_form("{en: whisper-base, zh: funasr:paraformer-zh} + bm25")
+    assert entry.transcriber == {"en": whisper, "zh": paraformer}
+    assert entry.retriever == BM25
+    alone = parse_short_form("wpe | {en:whisper-base,zh:funasr:paraformer-zh}")
+    assert alone.transcriber == entry.transcriber
+    both = parse_short_form("two={en: whisper-base} + {en: rrf(bm25, dense:m), zh: bm25}")
+    assert both.retriever == {"en": hybrid("rrf", BM25, dense("m")), "zh": BM25}
+    assert both.name == "two"
+    for wrong in ("{} + bm25", "{en: whisper-base, en: ctc:x} + bm25", "{en} + bm25", "{English: whisper-base} + bm25"):
+        with pytest.raises(UsageError, match="is not written as one component per language"):
+            parse_short_form(wrong)
+    with pytest.raises(UnknownNameError, match="Did you mean 'whisper-base'"):
+        parse_short_form("{en: whisper-bas} + bm25")
+    with pytest.raises(UsageError, match="is not written as"):
+        parse_short_form("{en: whisper-base, zh: clap:x}")
+
+
+def test_each_transcriber_behind_each_front_end() -> None:
+    systems = load_systems(
+        ["whisper-base", "named=whisper-base + bm25", "wpe | whisper-base", "{en: whisper-base} + bm25"],
+        front_ends=["none", "spectral-gate", "spectral-gate"],
+    )
+    assert [system.name for system in systems] == [
+        "whisper-base",
+        "spectral gate | whisper-base",
+        "named",
+        "spectral gate | named",
+        "WPE | whisper-base",
+        "whisper-base + BM25",
+        "spectral gate | whisper-base + BM25",
+    ]
+    assert systems[0].transcriber is systems[1].transcriber
+    assert systems[1].without_front_end().as_dict() == systems[0].as_dict()
+    assert systems[3].without_front_end().name == "named"
+    with pytest.raises(UnknownNameError, match="Did you mean 'wpe'"):
+        load_systems(["whisper-base"], front_ends=["vpe"])
+
+
+def test_all_transcribers_decode_as_published() -> None:
+    one, two = load_systems(["whisper-base", "{en: whisper-base, zh: whisper-base} + bm25"], preset="whisper-rir-mega")
+    assert (one.preset, two.preset) == ("whisper-rir-mega", "whisper-rir-mega")
+    assert one.model_transcriber is not None
+    assert one.model_transcriber.spec.settings["compute_type"] == "float32"
+    assert two.for_language("zh").transcriber is one.transcriber
+    (plain,) = load_systems(
+        ["whisper-base"], options=Overrides(options=PRESETS["whisper-rir-mega"].options["faster-whisper"])
+    )
+    assert plain.fingerprint == one.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -79,16 +157,12 @@ def test_systems_of_one_component() -> None:
         ("", "is not written as '<transcriber> + <retriever>'"),
         ("bm25", "For example: 'whisper-base + bm25'"),
         ("rrf(bm25, dense:m)", "For example: 'whisper-base + rrf(bm25, dense:m)'"),
-        ("whisper-base", "For example: 'whisper-base + bm25'"),
-        ("ctc:x", "For example: 'ctc:x + bm25'"),
         ("clapp:x", "Did you mean 'clap:x'"),
         ("a + b + c", "is not written as"),
         (" + bm25", "is not written as"),
         ("whisper-base +", "is not written as"),
-        ("wpe | whisper-base", "is not written as"),
         ("| whisper-base + bm25", "nothing before '|'"),
         ("wpe | wpe | whisper-base + bm25", "has 2 front ends"),
-        ("wpe | trec:x", "nothing to work on before a ready run"),
         ("whisper-base + dense", "needs a model. Write dense:<model>"),
         ("whisper-base + bm25:x", "takes no model"),
         ("whisper base + bm25", "holds a blank"),

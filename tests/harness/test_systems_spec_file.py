@@ -13,9 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, SqutrError, UnknownNameError, UsageError
-from squtr.harness.systems import Overrides, System, load_system, load_systems, read_systems, write_spec
+from squtr.harness.systems import Overrides, System, load_system, load_systems, write_spec
 from squtr.harness.systems.plain_yaml import LARGEST_BYTES, read_plain, to_yaml
 from squtr.harness.systems.spec_file import read_entries
+
+
+def read_systems(path: Path, **options: Any) -> list[System]:
+    return load_systems([str(path)], **options)
 
 
 @pytest.fixture
@@ -207,13 +211,12 @@ def found(retriever: str) -> str:
             "transcribr: whisper-base",
             "transcribr = \"whisper-base\": unknown field 'transcribr'. Did you mean 'transcriber'?",
         ),
-        ("transcriber: whisper-base", "has transcriber. A system has a transcriber and a retriever"),
         ("retriever: bm25", "has retriever. A system has"),
-        ("name: a", "has neither a transcriber nor an encoder nor a run"),
-        (heard("encoder: 'clap:x'"), "has transcriber and encoder and retriever"),
-        ("{encoder: 'clap:x', reranker: 'rerank:y'}", "reranker has nothing to work on beside encoder"),
-        ("{encoder: 'clap:x', n_best: 2}", "n_best is for a transcriber's text, and encoder gives none"),
-        ("{run: 'trec:x', front_end: wpe}", "front_end has nothing to work on beside run"),
+        ("name: a", "has no component. A system has"),
+        (heard("encoder: 'clap:x'"), "has transcriber and retriever and encoder"),
+        ("{encoder: 'clap:x', reranker: 'rerank:y'}", "reranker has no retriever before it"),
+        ("{encoder: 'clap:x', n_best: 2}", "n_best is for transcripts, and encoder gives none"),
+        ("{run: 'trec:x', front_end: wpe}", "a front end (WPE) has nothing to work on before precomputed output"),
         (heard("n_best: five"), 'n_best is "five": input should be a valid integer'),
         (heard("n_best: 0"), "n_best is 0: input should be greater than or equal to 1"),
         (heard("n_best: true"), "n_best is true: input should be a valid integer"),
@@ -222,7 +225,26 @@ def found(retriever: str) -> str:
         (heard("name: 7"), "name is 7: input should be a valid string"),
         (heard("name: '..'"), "the name '..' of a system cannot be shown"),
         ("{transcriber: 5, retriever: bm25}", "transcriber is 5: a component is expected"),
-        ("{transcriber: {model: x}, retriever: bm25}", "transcriber.backend is missing"),
+        ("{transcriber: {model: x}, retriever: bm25}", 'has neither a backend nor languages alone ("model")'),
+        ("{transcriber: {}, retriever: bm25}", "has retriever. A system has"),
+        ("{transcriber: {en: whisper-base, model: x}, retriever: bm25}", 'nor languages alone ("model")'),
+        (
+            "{transcriber: {en: whisper-base, backend: server}, retriever: bm25}",
+            "the transcriber 'server' needs a model",
+        ),
+        ("{transcriber: {en: whisper-base, zh: null}, retriever: bm25}", "transcriber.zh is empty"),
+        ("{transcriber: {en: whisper-base, zh: wisper-base}, retriever: bm25}", "transcriber.zh: unknown transcriber"),
+        (found("{en: {backend: bm25, k1: x}, zh: bm25}"), 'retriever.en.k1 is "x"'),
+        ("{transcriber: {en: whisper-base}, retriever: {zh: bm25}}", "have no language in common"),
+        (
+            "{answerer: 'embedder:all-minilm-l6-v2', templates: {transcrit: x}}",
+            "unknown template 'transcrit'. Did you mean 'transcript'?",
+        ),
+        (heard("templates: {transcript: x}"), "templates are for the prompt of an answerer"),
+        (
+            "{transcriber: whisper-base, answerer: 'embedder:all-minilm-l6-v2', text_only: true}",
+            "the text-only baseline is an answerer alone",
+        ),
         (
             "{transcriber: {backend: [x]}, retriever: bm25}",
             'transcriber.backend is ["x"]: input should be a valid string',
@@ -255,9 +277,9 @@ def found(retriever: str) -> str:
         (found("{backend: rerank, model: x}"), "retriever: a reranker needs one retriever before it, not 0"),
         (heard("reranker: bm25"), 'reranker is "bm25": a reranker without parts is expected'),
         (heard("reranker: [null]"), "reranker[0] is null: a reranker"),
-        ("{run: bm25}", "run: 'bm25' is no ready run"),
+        ("{run: bm25}", "run: 'bm25' is no precomputed run"),
         ("grid: 5", "grid is 5: fields are expected"),
-        ("grid: {transcribers: [whisper-base]}", "grid has transcribers. A grid has"),
+        ("grid: {retrievers: [bm25]}", "grid has retrievers. A grid has"),
         (
             "grid: {transcribers: [whisper-base], retrievers: [bm25], encoders: ['clap:x']}",
             "grid has transcribers and retrievers and encoders",
@@ -275,12 +297,12 @@ def found(retriever: str) -> str:
             "grid has transcribers and retrievers.",
         ),
         ("{grid: {transcribers: [whisper-base], retrievers: [bm25]}, name: x}", "name = \"x\": unknown field 'name'"),
-        ("{grid: {encoders: ['clap:x']}, n_best: 2}", "n_best is for a transcriber's text"),
+        ("{grid: {encoders: ['clap:x']}, n_best: 2}", "n_best is for searching with transcripts, and encoder does not"),
         (
             "systems: [{transcriber: whisper-base, retriever: {backend: bm25, k2: 1}}]",
             "systems[0].retriever.k2: unknown option",
         ),
-        ("systems: [whisper-base + bm25, whisper-base]", "systems[1]: the system 'whisper-base' is not written as"),
+        ("systems: [whisper-base + bm25, bm25]", "systems[1]: the system 'bm25' is not written as"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(spec: Any, text: str, message: str) -> None:
@@ -323,7 +345,7 @@ def test_files_that_cannot_be_read(spec: Any, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no\.yaml does not exist"):
         read_systems(tmp_path / "no.yaml")
     with pytest.raises(DataError, match="cannot be read"):
-        read_systems(tmp_path)
+        read_entries(tmp_path)
     with pytest.raises(DataError, match="is larger than"):
         read_systems(spec("a: " + "x" * LARGEST_BYTES))
     (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9\n")
@@ -419,7 +441,7 @@ def test_trust_is_for_the_command_line(spec: Any) -> None:
     with pytest.raises(UsageError, match=r"retriever\.trust_remote_code cannot stand in a file.*--trust-remote-code"):
         read_systems(spec(text))
     path = spec("{transcriber: whisper-base, retriever: 'dense:all-minilm-l6-v2'}")
-    trusting = read_one(path, overrides=Overrides(trust_remote_code=True))
+    trusting = read_one(path, options=Overrides(trust_remote_code=True))
     careful = read_one(path)
     assert trusting.kind == "cascade"
     assert careful.kind == "cascade"
@@ -430,12 +452,12 @@ def test_trust_is_for_the_command_line(spec: Any) -> None:
 
 def test_overrides_go_before_the_file(spec: Any) -> None:
     path = spec("{transcriber: {backend: faster-whisper, model: whisper-base, beam_size: 5}, retriever: bm25}")
-    system = read_one(path, overrides=Overrides(transcriber={"beam_size": 2}))
+    system = read_one(path, options=Overrides(transcriber={"beam_size": 2}))
     assert system.kind == "cascade"
     assert system.transcriber.spec.settings["beam_size"] == 2
     assert "beam_size: 2" in write_spec(system)
     with pytest.raises(UnknownNameError, match="unknown option of these systems: 'beem'"):
-        read_systems(path, overrides=Overrides(options={"beem": 2}))
+        read_systems(path, options=Overrides(options={"beem": 2}))
 
 
 def test_files_and_short_forms_share(spec: Any) -> None:
@@ -537,3 +559,52 @@ def test_any_wrong_file_gives_a_sentence(spec: Any) -> None:
     for text in ("~", "5", "'x'", "[]", "{}", "systems: {}", "systems: [[]]", "grid: ~", "{grid: {}}", "{encoder: {}}"):
         with pytest.raises(SqutrError):
             read_systems(spec(text))
+
+
+def test_components_per_language(spec: Any) -> None:
+    path = spec("""
+        transcriber:
+          en: {backend: faster-whisper, model: whisper-base, beam_size: 3}
+          zh: whisper-tiny.en
+        retriever: {en: bm25, zh: {backend: hybrid, method: score, parts: [bm25, {backend: bm25, k1: 2}]}}
+        front_end: {en: spectral-gate, zh: wpe}
+    """)
+    system = read_one(path)
+    assert system.languages == ("en", "zh")
+    assert [one.components("")["front_end"]["backend"] for one in system.distinct] == ["spectral-gate", "wpe"]
+    assert [one.components("")["retriever"]["backend"] for one in system.distinct] == ["bm25", "hybrid"]
+    written = write_spec(system)
+    again = read_one(spec(written, "again.yaml"))
+    assert again.as_dict() == system.as_dict()
+    assert write_spec(again) == written
+    shared = read_one(spec("{transcriber: {en: whisper-base, zh: {backend: faster-whisper, model: whisper-base}}}"))
+    assert shared.for_language("en").transcriber is shared.for_language("zh").transcriber
+    several = read_one(spec("{transcriber: {en: whisper-base, zh: whisper-base}, retriever: bm25, n_best: 3}"))
+    assert several.components("zh")["transcriber"]["settings"]["n_best"] == 3
+    two = read_systems(
+        spec("grid: {transcribers: [whisper-base, {en: whisper-base, zh: whisper-tiny.en}], retrievers: [bm25]}")
+    )
+    assert [one.languages for one in two] == [(), ("en", "zh")]
+
+
+def test_answerers_in_a_file(spec: Any) -> None:
+    path = spec("""
+        systems:
+        - transcriber: whisper-base
+          answerer: {backend: embedder, model: all-minilm-l6-v2}
+          templates: {transcript: "{text}"}
+        - {answerer: "embedder:all-minilm-l6-v2", text_only: true}
+        - text-only + embedder:all-minilm-l6-v2
+    """)
+    one, two, three = read_systems(path)
+    assert one.answerer is two.answerer
+    assert (one.templates, two.text_only, three.text_only) == ({"transcript": "{text}"}, True, True)
+    for system in (one, two, three):
+        again = read_one(spec(write_spec(system), "again.yaml"))
+        assert again.as_dict() == system.as_dict()
+    grid = read_systems(
+        spec("grid: {transcribers: [whisper-base, whisper-tiny.en], answerers: ['embedder:all-minilm-l6-v2']}")
+    )
+    assert {one.kind for one in grid} == {"answerer"}
+    assert len(grid) == 2
+    assert len(read_systems(spec("grid: {transcribers: [whisper-base], front_ends: [none, wpe]}"))) == 2
