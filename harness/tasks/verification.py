@@ -1,0 +1,174 @@
+"""What follows from the records of a run: scores, failures, and what cannot be. Each task has a `verify` module.
+
+A `verify` module has
+
+    schema(result) -> pa.Schema            the columns that the records of such a result have
+    NULLABLE: frozenset[str]               those that may hold nulls
+    rows(result) -> int | None             how many rows there must be, None where that depends on how it was run
+    summary_problems(result) -> Problems   what cannot be, or is hard to believe, in the summary alone
+    recompute(result, columns) -> Recomputed
+
+Nothing here needs torch, datasets or a room: whoever hosts results can check them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Protocol, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ...errors import unknown_name
+from ..results.columns import Columns, Floats
+from ..results.envelope import FLAGS, Result, Score
+from . import TASKS
+
+Mask = NDArray[np.bool_]
+Problems = Iterator[tuple[str, str]]
+"""Where, and what is wrong."""
+RATES: Mapping[str, str] = {"wer": "word", "cer": "char"}
+KINDS = ("substitutions", "deletions", "insertions")
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """What the records give.
+
+    `scores` are without intervals, `by_group` by breakdown and label, as far as the records determine them. `failures`
+    are counts by kind. `errors` maps a metric to the standard error of its score, None where it is not known. `values`
+    is not part of it: ranking asks `item_values`.
+    """
+
+    scores: Mapping[str, Score]
+    by_group: Mapping[str, Mapping[str, Mapping[str, Score]]] = field(default_factory=dict)
+    failures: Mapping[str, int] = field(default_factory=dict)
+    errors: Mapping[str, float | None] = field(default_factory=dict)
+    problems: Sequence[tuple[str, str]] = ()
+
+
+class Verifier(Protocol):
+    """A task's `verify` module."""
+
+    NULLABLE: frozenset[str]
+
+    def schema(self, result: Result) -> pa.Schema: ...
+
+    def rows(self, result: Result) -> int | None: ...
+
+    def summary_problems(self, result: Result) -> Problems: ...
+
+    def recompute(self, result: Result, columns: Columns) -> Recomputed: ...
+
+    def item_values(self, table: pa.Table, metric: str, subset: str) -> dict[str, dict[str, float]]:
+        """The metric of each item by stratum (what is averaged unweighted) and item, {} where records lack it."""
+        ...
+
+
+def load_verifier(task: str) -> Verifier:
+    """The `verify` module of a task. Raises `UnknownNameError`."""
+    if task not in TASKS:
+        raise unknown_name("task", task, TASKS)
+    return cast(Verifier, import_module(f".{task}.verify", __package__))
+
+
+def error_counts(columns: Columns, unit: str, mask: Mask) -> tuple[Floats, Floats]:
+    """Errors and reference lengths of the items of `mask` that have a transcript."""
+    lengths = columns.floats(f"{unit}_reference_length")[mask]
+    errors = sum((columns.floats(f"{unit}_{kind}")[mask] for kind in KINDS), np.zeros(len(lengths)))
+    counted = np.isfinite(errors) & np.isfinite(lengths)
+    return errors[counted], lengths[counted]
+
+
+def rate_scores(columns: Columns, mask: Mask) -> dict[str, Score]:
+    """Corpus and macro error rates of the items of `mask`."""
+    scores: dict[str, Score] = {}
+    for name, unit in RATES.items():
+        errors, lengths = error_counts(columns, unit, mask)
+        if not len(errors):
+            continue
+        total = float(lengths.sum())
+        scores[name] = Score(value=float(errors.sum()) / total if total else None, n=len(errors))
+        own = lengths > 0
+        if own.any():
+            scores[f"{name}_macro"] = Score(value=float((errors[own] / lengths[own]).mean()), n=int(own.sum()))
+    return scores
+
+
+def rate_error(columns: Columns, metric: str, mask: Mask) -> float | None:
+    """The standard error of an error rate over items that are drawn alone; None where it is not known."""
+    errors, lengths = error_counts(columns, RATES[metric.removesuffix("_macro")], mask)
+    kept = lengths > 0
+    errors, lengths = errors[kept], lengths[kept]
+    if len(errors) < 2:
+        return None
+    if metric.endswith("_macro"):
+        return float((errors / lengths).std(ddof=1) / math.sqrt(len(errors)))
+    # By the delta method: the residuals of a ratio of sums.
+    rest = errors - lengths * (errors.sum() / lengths.sum())
+    return float(rest.std(ddof=1) * math.sqrt(len(errors)) / lengths.sum())
+
+
+def rate_values(table: pa.Table, metric: str, subset: str) -> dict[str, dict[str, float]]:
+    """The errors of each item (divided by its length for a macro rate), in one stratum.
+
+    A corpus rate needs no divisor: all systems have the same references.
+    """
+    columns = Columns(table)
+    unit = RATES[metric.removesuffix("_macro")]
+    lengths = columns.floats(f"{unit}_reference_length")
+    values = sum((columns.floats(f"{unit}_{kind}") for kind in KINDS), np.zeros(len(lengths)))
+    if metric.endswith("_macro"):
+        values = np.divide(values, lengths, out=np.full(len(lengths), math.nan), where=lengths > 0)
+    return {"": keyed_values(columns, values, subset)} if len(columns) else {}
+
+
+def keyed_values(columns: Columns, values: Floats, subset: str) -> dict[str, float]:
+    """Finite values by item; an id is unique within its subset. `subset` "" takes all."""
+    keys = zip(columns.texts("id"), columns.texts("subset"), values.tolist(), strict=True)
+    return {f"{own}/{id_}": v for id_, own, v in keys if math.isfinite(v) and subset in ("", own)}
+
+
+def flag_counts(columns: Columns) -> dict[str, int]:
+    """How many items failed, and how many have each flag."""
+    return {
+        "failed": sum(bool(text) for text in columns.texts("error")),
+        **{name: int(columns.has("flags", name).sum()) for name in FLAGS},
+    }
+
+
+def common_problems(result: Result, columns: Columns, *, unique: bool = True) -> Problems:
+    """Records that are not of the result's items."""
+    data = result.data
+    keys = list(zip(columns.texts("subset"), columns.texts("id"), strict=True))
+    if unique and len(set(keys)) != len(keys):
+        yield "items.id", "an item has two records"
+    if set(columns.texts("subset")) != set(data.subsets):
+        yield "items.subset", f"the records are not of the subsets {', '.join(sorted(data.subsets))[:200]}"
+    for column, wanted in (("condition", data.condition), ("language", data.language)):
+        if set(columns.texts(column)) - {wanted}:
+            yield f"items.{column}", f"some records are of another {column} than {wanted!r}"
+    if len(set(columns.texts("cluster"))) > data.clusters:
+        yield "items.cluster", f"there are more clusters than the result's {data.clusters}"
+
+
+def count_problems(columns: Columns) -> Problems:
+    """Error counts that cannot be."""
+    for unit in RATES.values():
+        names = [f"{unit}_{kind}" for kind in (*KINDS, "reference_length")]
+        known = [np.isfinite(columns.floats(name)) for name in names]
+        if any((own != known[0]).any() for own in known[1:]):
+            yield f"items.{unit}_reference_length", "a record has some counts and lacks others"
+            continue
+        for name in names:
+            values = columns.floats(name)
+            values = values[np.isfinite(values)]
+            if (values < 0).any() or (values != np.floor(values)).any():
+                yield f"items.{name}", "a count is negative or no whole number"
+        substitutions, deletions, _, length = (columns.floats(name)[known[0]] for name in names)
+        if (substitutions + deletions > length).any():
+            yield f"items.{unit}_deletions", "more words were replaced or deleted than there are"
