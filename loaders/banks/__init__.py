@@ -28,10 +28,10 @@ from .protocols import NoiseBank, NoiseInfo, RirBank
 
 __all__ = ["NOISE_BANKS", "RIR_BANKS", "NoiseBank", "NoiseInfo", "RirBank", "load_noise_bank", "load_rir_bank"]
 
-NOISE_BANKS = {"synthetic": "synthetic:SyntheticNoises"}
-"""Name of an embedded noise bank to module and class in this package; those to be fetched are in the catalog."""
-RIR_BANKS = {"simulated": "simulated:SimulatedRirs"}
-"""Name of an embedded RIR bank to module and class in this package."""
+NOISE_BANKS = {"synthetic": "..noise.synthetic:SyntheticNoises"}
+"""Name of an embedded noise bank to module (relative) and class; those to be fetched are in the catalog."""
+RIR_BANKS = {"simulated": "..rirs.simulated:SimulatedRirs"}
+"""Name of an embedded RIR bank to module and class."""
 
 BANK_OPTIONS = {"rir_mega": ("split",)}
 """Options that a cataloged bank takes."""
@@ -56,8 +56,8 @@ class _Openers:
         return [*self.embedded, *(name for name, spec in CATALOG.items() if spec.kind == self.kind)]
 
 
-_NOISES = _Openers("noise", "noise bank", NOISE_BANKS, "folder:FolderNoises", "hub:HubNoises", "joined:JoinedNoises")
-_RIRS = _Openers("rirs", "RIR bank", RIR_BANKS, "folder:FolderRirs", "hub:HubRirs", "joined:JoinedRirs")
+_NOISES = _Openers("noise", "noise bank", NOISE_BANKS, ".folder:FolderNoises", ".hub:HubNoises", ".joined:JoinedNoises")
+_RIRS = _Openers("rirs", "RIR bank", RIR_BANKS, ".folder:FolderRirs", ".hub:HubRirs", ".joined:JoinedRirs")
 
 
 def load_noise_bank(name: str | Path, channel: int | None = None) -> NoiseBank:
@@ -65,7 +65,7 @@ def load_noise_bank(name: str | Path, channel: int | None = None) -> NoiseBank:
 
     A known name wins over a folder of the same name (write `./synthetic` for the folder). `channel` (from 0) is taken
     from recordings with several channels; an embedded bank has one channel and needs none. Raises `UnknownNameError`
-    that suggests the nearest name, and `DataError` for a folder that is missing or holds no sound, or a bank that has
+    that suggests the nearest name, and `DataError` for a folder that is missing or holds no audio, or a bank that has
     not been fetched.
 
     >>> load_noise_bank("synthetic").noises()[0].family
@@ -126,7 +126,7 @@ def _parse(name: str, openers: _Openers) -> SourceName:
 
 def _named(spec: str) -> Callable[..., Any]:
     module, _, attribute = spec.partition(":")
-    return cast("Callable[..., Any]", getattr(import_module(f".{module}", __name__), attribute))
+    return cast("Callable[..., Any]", getattr(import_module(module, __name__), attribute))
 
 
 def _folder(name: str | Path, openers: _Openers) -> Path:

@@ -55,11 +55,11 @@ class RemoteFile:
 class BankSpec:
     """A row of the catalog.
 
-    `target` is module and class in this package. `layout` says where files lie below the bank's folder. `variants` are
-    choices of files of which one is fetched, the first unless another is asked for. They lie at `base_url` + name +
-    `url_suffix`; of an archive only what lies below `keep` is unpacked, without its first `strip` folders. A bank on
-    the Hub has `repository` and `revision` instead. `license` is an SPDX identifier or "unknown"; `license_note` says
-    where its publishers contradict each other.
+    `target` is module (relative to this package) and class. `layout` says where files lie below the bank's folder.
+    `variants` are choices of files of which one is fetched, the first unless another is asked for. They lie at
+    `base_url` + name + `url_suffix`; of an archive only what lies below `keep` is unpacked, without its first `strip`
+    folders. A bank on the Hub has `repository` and `revision` instead. `license` is an SPDX identifier or "unknown";
+    `license_note` says where its publishers contradict each other.
     """
 
     name: str
@@ -106,7 +106,7 @@ CATALOG: dict[str, BankSpec] = {
             license="CC-BY-SA-3.0",
             license_note="The authors' text says CC BY-SA 3.0, the page on Zenodo CC BY 4.0: the stricter counts.",
             homepage="https://zenodo.org/records/1227121",
-            target="demand:DemandNoises",
+            target="..noise.demand:DemandNoises",
             layout="<ENVIRONMENT>/ch01.wav to ch16.wav, for example SCAFE/ch07.wav",
             # 48 kHz first: speech at 24 kHz reaches up to 12 kHz, and so must noise. SCAFE is published at 48 kHz only.
             variants={
@@ -128,7 +128,7 @@ CATALOG: dict[str, BankSpec] = {
             license="unknown",
             license_note="Distributed for research; no license is stated.",
             homepage="http://spib.linse.ufsc.br/noise.html",
-            target="noisex:NoisexBabble",
+            target="..noise.noisex:NoisexBabble",
             layout="babble.mat as published (19.98 kHz), or babble.wav",
             variants={"babble": (RemoteFile("babble.mat"),)},
             base_url="http://spib.linse.ufsc.br/data/noise/",
@@ -140,7 +140,7 @@ CATALOG: dict[str, BankSpec] = {
             license="CC-BY-4.0",
             license_note="The corpus is under CC BY 4.0; its LICENSE files name each sound's author and terms.",
             homepage="https://www.openslr.org/17/",
-            target="musan:MusanNoises",
+            target="..noise.musan:MusanNoises",
             layout="noise/free-sound/*.wav and noise/sound-bible/*.wav",
             variants={"all": (RemoteFile("musan.tar.gz", "md5:0c472d4fc0c5141eca47ad1ffeb2a7df"),)},
             base_url="https://www.openslr.org/resources/17/",
@@ -154,7 +154,7 @@ CATALOG: dict[str, BankSpec] = {
             license="CC-BY-NC-4.0",
             license_note="The Hub says CC BY-NC 4.0, the page on Zenodo CC BY 4.0: the stricter counts.",
             homepage="https://huggingface.co/datasets/mandipgoswami/rirmega",
-            target="rir_mega:RirMegaRirs",
+            target="..rirs.rir_mega:RirMegaRirs",
             layout="the repository as it is: rir_*.wav in any folder, and metadata.csv",
             variants={},
             repository="mandipgoswami/rirmega",

@@ -1,7 +1,7 @@
-"""Decoded sound kept on disk: a long recording is decoded and resampled once, not once in every process.
+"""Decoded audio kept on disk: a long recording is decoded and resampled once, not once in every process.
 
 A bank such as DEMAND decodes to 7 GB, which no process should hold; taking 0.2 s to decode five minutes for every
-clip would cost more than all the rest. Kept sounds are mapped into memory, so that only what is used is read.
+clip would cost more than all the rest. Kept recordings are mapped into memory, so that only what is used is read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from ..records import SAMPLE_RATE, Samples
 
 SHORTEST_SAMPLES = 30 * SAMPLE_RATE
-"""Shorter sounds are decoded quickly and stay in memory."""
+"""Shorter ones are decoded quickly and stay in memory."""
 LARGEST_BYTES = 16 * 2**30
 """What the whole folder may take; beyond it nothing more is kept."""
 FREE_BYTES = 2 * 2**30
@@ -31,14 +31,14 @@ def memory_cost(samples: Samples) -> int:
     return _MAPPED_COST if isinstance(samples.base, np.memmap) else int(samples.nbytes)
 
 
-class DecodedSounds:
-    """The decoded sounds in `folder`. Where it cannot be written, nothing is kept and nothing fails."""
+class DecodedAudio:
+    """The decoded recordings in `folder`. Where it cannot be written, nothing is kept and nothing fails."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def get(self, key: str, make: Callable[[], Samples]) -> Samples:
-        """The (T,) float32 sound kept under `key`, or what `make()` returns, which is kept if it is long.
+        """The (T,) float32 samples kept under `key`, or what `make()` returns, which is kept if it is long.
 
         `key` has to name everything that decides the samples.
         """

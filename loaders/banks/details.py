@@ -1,4 +1,4 @@
-"""What some banks can tell beyond the protocols: a sound at another rate, the room of a response, its source's values.
+"""What some banks know beyond the protocols: a recording at another rate, the room of a response, its source's values.
 
 Each function asks the bank, or gives the answer that holds for every bank.
 """
@@ -16,7 +16,7 @@ from .protocols import NoiseBank, RirBank
 
 @runtime_checkable
 class _AtRate(Protocol):
-    def read_at(self, sound_id: str, rate: int) -> Samples: ...
+    def read_at(self, id_: str, rate: int) -> Samples: ...
 
 
 @runtime_checkable
@@ -29,16 +29,16 @@ class _HasOwnValues(Protocol):
     def own_values(self, rir_id: str) -> Mapping[str, float]: ...
 
 
-def read_at(bank: NoiseBank | RirBank, sound_id: str, rate: int) -> Samples:
+def read_at(bank: NoiseBank | RirBank, id_: str, rate: int) -> Samples:
     """A noise or response, (T,) float32 at `rate` Hz, resampled once from its own rate where the bank can.
 
     Raises what the bank's `read` raises.
     """
     if isinstance(bank, JoinedNoises | JoinedRirs):
-        return read_at(bank.owner(sound_id), sound_id, rate)
+        return read_at(bank.owner(id_), id_, rate)
     if isinstance(bank, _AtRate):
-        return bank.read_at(sound_id, rate)
-    return resample(bank.read(sound_id), SAMPLE_RATE, rate)
+        return bank.read_at(id_, rate)
+    return resample(bank.read(id_), SAMPLE_RATE, rate)
 
 
 def room_of(bank: RirBank, rir_id: str) -> str:

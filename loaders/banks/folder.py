@@ -14,56 +14,25 @@ from ..lru import LruCache
 from ..mixing import remove_dc
 from ..records import SAMPLE_RATE, Samples
 from ..sources.digests import KeptDigests, stream_sha256
-from .decoded import DecodedSounds, memory_cost
+from .decoded import DecodedAudio, memory_cost
 from .protocols import NoiseInfo
 
-SUFFIXES = frozenset(
-    [
-        ".aif",
-        ".aifc",
-        ".aiff",
-        ".au",
-        ".avr",
-        ".caf",
-        ".flac",
-        ".htk",
-        ".iff",
-        ".ircam",
-        ".mp2",
-        ".mp3",
-        ".nist",
-        ".oga",
-        ".ogg",
-        ".opus",
-        ".paf",
-        ".pvf",
-        ".rf64",
-        ".sd2",
-        ".sds",
-        ".sf",
-        ".snd",
-        ".sph",
-        ".svx",
-        ".voc",
-        ".w64",
-        ".wav",
-        ".wave",
-        ".wavex",
-        ".wve",
-        ".xi",
-    ]
-)
-"""What counts as a sound file; everything else in the folder (a license, a table) is passed over."""
+SUFFIXES = frozenset((
+    ".aif", ".aifc", ".aiff", ".au", ".avr", ".caf", ".flac", ".htk", ".iff", ".ircam", ".mp2", ".mp3", ".nist",
+    ".oga", ".ogg", ".opus", ".paf", ".pvf", ".rf64", ".sd2", ".sds", ".sf", ".snd", ".sph", ".svx", ".voc",
+    ".w64", ".wav", ".wave", ".wavex", ".wve", ".xi",
+))  # fmt: skip
+"""What counts as an audio file; everything else in the folder (a license, a table) is passed over."""
 
 _PREPARED = 1
-"""Version of what is done to decoded sound before it is kept."""
+"""Version of what is done to decoded audio before it is kept."""
 
 CACHE_BYTES = 128 * 2**20
-"""Decoded sound that one bank keeps in memory: 23 minutes. Long recordings are kept on disk and not counted."""
+"""Decoded audio that one bank keeps in memory: 23 minutes. Long recordings are kept on disk and not counted."""
 
 
 class RecordingFolder:
-    """The sound files below a folder, by id; what both kinds of bank share.
+    """The audio files below a folder, by id; what both kinds of bank share.
 
     The id is the path below the folder without its suffix, with "/" between its parts (`cafe/monday`). Hidden files and
     folders are passed over. `channel` (from 0) is taken from files with several channels; those with one need none and
@@ -93,18 +62,18 @@ class RecordingFolder:
         if not self._version:
             digest = hashlib.sha256(f"{self._channel}\n".encode())
             kept = KeptDigests(self._folder)
-            for sound_id, path in self.files().items():
+            for id_, path in self.files().items():
                 try:
                     content = kept.get(path.relative_to(self._folder).as_posix(), path, "sha256", _reader(path))
                 except OSError as error:
                     raise AudioError(f"{self._kind} {path} cannot be read: {error}.") from error
-                digest.update(f"{len(sound_id)}:{sound_id}={content}\n".encode())
+                digest.update(f"{len(id_)}:{id_}={content}\n".encode())
             kept.save()
             self._version = digest.hexdigest()[:16]
         return self._version
 
     def files(self) -> dict[str, Path]:
-        """Id to path, sorted by id. Raises `DataError` if the folder is missing, has no sound, or has two files of one
+        """Id to path, sorted by id. Raises `DataError` if the folder is missing, has no audio, or has two files of one
         id."""
         if self._files is None:
             self._files = self._find()
@@ -114,38 +83,38 @@ class RecordingFolder:
         if not self._folder.is_dir():
             raise DataError(f"the {self._kind} folder {self._folder} does not exist.", hint="Check the path.")
         found: dict[str, Path] = {}
-        for path in walk_sounds(self._folder):
-            sound_id = path.relative_to(self._folder).with_suffix("").as_posix()
-            if sound_id in found:
+        for path in walk_audio(self._folder):
+            id_ = path.relative_to(self._folder).with_suffix("").as_posix()
+            if id_ in found:
                 raise DataError(
-                    f"the {self._kind} folder {self._folder} holds {path.name} and {found[sound_id].name}, "
-                    f"which would share the id {sound_id!r}.",
+                    f"the {self._kind} folder {self._folder} holds {path.name} and {found[id_].name}, "
+                    f"which would share the id {id_!r}.",
                     hint="Rename or remove one.",
                 )
-            found[sound_id] = path
+            found[id_] = path
         if not found:
             raise DataError(
-                f"the {self._kind} folder {self._folder} holds no sound files.",
+                f"the {self._kind} folder {self._folder} holds no audio files.",
                 hint="Put recordings there, for example .wav or .flac.",
             )
         return dict(sorted(found.items()))
 
-    def read(self, sound_id: str) -> Samples:
-        """The sound, (T,) float32 at 24 kHz, read-only.
+    def read(self, id_: str) -> Samples:
+        """The recording, (T,) float32 at 24 kHz, read-only.
 
         Raises `UnknownNameError`, and `AudioError` naming the file if it is unreadable, silent, constant, not finite,
         or has several channels and none was chosen.
         """
-        return self.read_at(sound_id, SAMPLE_RATE)
+        return self.read_at(id_, SAMPLE_RATE)
 
-    def read_at(self, sound_id: str, rate: int) -> Samples:
+    def read_at(self, id_: str, rate: int) -> Samples:
         """The same at `rate` Hz, resampled once from the file's own rate."""
-        return self._read.get((sound_id, rate), lambda: self._load(sound_id, rate))
+        return self._read.get((id_, rate), lambda: self._load(id_, rate))
 
-    def _load(self, sound_id: str, target: int) -> Samples:
-        path = self.files().get(sound_id)
+    def _load(self, id_: str, target: int) -> Samples:
+        path = self.files().get(id_)
         if path is None:
-            raise unknown_name(self._kind, sound_id, self.files())
+            raise unknown_name(self._kind, id_, self.files())
         name = f"{self._kind} {path}"
 
         def make() -> Samples:
@@ -159,7 +128,7 @@ class RecordingFolder:
             key = _decoding_key(path, self._kind, self._channel, target)
         except OSError as error:
             raise AudioError(f"{name} cannot be read: {error}.", hint="Replace or remove it.") from error
-        return DecodedSounds(squtr_home() / "decoded").get(key, make)
+        return DecodedAudio(squtr_home() / "decoded").get(key, make)
 
     def _decode(self, path: Path, name: str) -> tuple[Samples, int]:
         return decode_audio(path, name, channel=self._chosen(path, name))
@@ -172,7 +141,7 @@ class RecordingFolder:
         try:
             channels = soundfile.info(path).channels
         except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
-            raise AudioError(f"{name} cannot be read as sound: {error}.", hint="Replace or remove it.") from error
+            raise AudioError(f"{name} cannot be read as audio: {error}.", hint="Replace or remove it.") from error
         return None if channels == 1 else self._channel
 
     def _prepare(self, samples: Samples) -> Samples:
@@ -183,7 +152,7 @@ class FolderNoises(RecordingFolder):
     """A folder of noise recordings.
 
     The family of a noise is the sub-folder that it lies in (the first one below the folder), or its own name if it lies
-    at the top. A DC offset is subtracted: it cannot be heard, but it would count as noise.
+    at the top. A DC offset is subtracted: it is inaudible, but it would count as noise.
     """
 
     def __init__(self, folder: Path, channel: int | None = None, license: str = "unknown") -> None:
@@ -194,7 +163,7 @@ class FolderNoises(RecordingFolder):
     def noises(self) -> tuple[NoiseInfo, ...]:
         """All noises, sorted by id. Raises `DataError` if there are none."""
         if not self._infos:
-            self._infos = tuple(NoiseInfo(sound_id, sound_id.split("/", 1)[0]) for sound_id in self.files())
+            self._infos = tuple(NoiseInfo(id_, id_.split("/", 1)[0]) for id_ in self.files())
         return self._infos
 
     def _prepare(self, samples: Samples) -> Samples:
@@ -295,8 +264,8 @@ def _decoding_key(path: Path, kind: str, channel: int | None, rate: int) -> str:
     )
 
 
-def walk_sounds(folder: Path) -> Iterator[Path]:
-    """The sound files below `folder`, sorted; hidden files and folders are passed over."""
+def walk_audio(folder: Path) -> Iterator[Path]:
+    """The audio files below `folder`, sorted; hidden files and folders are passed over."""
     for parent, folders, names in os.walk(folder, followlinks=True):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):

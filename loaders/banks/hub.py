@@ -29,14 +29,14 @@ ID_COLUMNS = ("id", "_id", "file_name", "name")
 FAMILY_COLUMNS = ("family", "noise_type", "category", "label")
 
 
-class HubSounds:
-    """The sounds of a data set by id; what both kinds of bank share.
+class HubRecordings:
+    """The recordings of a data set by id; what both kinds of bank share.
 
     The id is the column `id` (or `_id`, `file_name`, `name`), else the audio's file name without suffix, else the row
-    number. `channel` (from 0) is taken from sounds with several channels.
+    number. `channel` (from 0) is taken from recordings with several channels.
     """
 
-    kind = "sound"
+    kind = "recording"
 
     def __init__(self, name: SourceName, channel: int | None = None) -> None:
         for option in name.options:
@@ -80,38 +80,38 @@ class HubSounds:
         return self._spelled.option("license") or str(self._rows().info.license or "unknown")
 
     def ids(self) -> dict[str, int]:
-        """Id to row, sorted by id. Raises `DataError` for a data set without sounds or with an id twice."""
+        """Id to row, sorted by id. Raises `DataError` for a data set without audio or with an id twice."""
         if not self._ids:
             found: dict[str, int] = {}
-            for number, sound_id in enumerate(self._all_ids()):
-                if sound_id in found:
+            for number, id_ in enumerate(self._all_ids()):
+                if id_ in found:
                     raise DataError(
-                        f"{self.name} has the id {sound_id!r} in rows {found[sound_id]} and {number}.",
+                        f"{self.name} has the id {id_!r} in rows {found[id_]} and {number}.",
                         hint="Choose another column with ?id=….",
                     )
-                found[sound_id] = number
+                found[id_] = number
             if not found:
                 raise DataError(f"{self.name} has no rows.", hint="Choose another split with ?split=….")
             self._ids = dict(sorted(found.items()))
         return self._ids
 
-    def read(self, sound_id: str) -> Samples:
-        """The sound, (T,) float32 at 24 kHz, read-only. Raises `UnknownNameError`, and `AudioError` naming the id."""
-        return self.read_at(sound_id, SAMPLE_RATE)
+    def read(self, id_: str) -> Samples:
+        """The recording, (T,) float32 at 24 kHz, read-only. Raises `UnknownNameError`, and `AudioError` naming the id."""
+        return self.read_at(id_, SAMPLE_RATE)
 
-    def read_at(self, sound_id: str, rate: int) -> Samples:
-        """The same at `rate` Hz, resampled once from the sound's own rate."""
-        return self._read.get((sound_id, rate), lambda: self._load(sound_id, rate))
+    def read_at(self, id_: str, rate: int) -> Samples:
+        """The same at `rate` Hz, resampled once from its own rate."""
+        return self._read.get((id_, rate), lambda: self._load(id_, rate))
 
-    def _load(self, sound_id: str, target: int) -> Samples:
-        row = self.ids().get(sound_id)
+    def _load(self, id_: str, target: int) -> Samples:
+        row = self.ids().get(id_)
         if row is None:
-            raise unknown_name(self.kind, sound_id, self.ids())
+            raise unknown_name(self.kind, id_, self.ids())
         stored = self._rows()[row][self._audio]
-        name = f"{self.kind} {sound_id!r} of {self.name}"
+        name = f"{self.kind} {id_!r} of {self.name}"
         content: bytes | Path | None = stored.get("bytes") or (Path(stored["path"]) if stored.get("path") else None)
         if content is None:
-            raise AudioError(f"{name} has no sound.", hint="Remove the row.")
+            raise AudioError(f"{name} has no audio.", hint="Remove the row.")
         samples, rate = decode_audio(content, name, channel=self._chosen(content, name))
         samples = self._prepare(check_samples(resample(check_samples(samples, name), rate, target), name))
         samples.flags.writeable = False
@@ -125,7 +125,7 @@ class HubSounds:
         try:
             info = soundfile.info(content if isinstance(content, Path) else io.BytesIO(content))
         except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
-            raise AudioError(f"{name} cannot be read as sound: {error}.", hint="Remove the row.") from error
+            raise AudioError(f"{name} cannot be read as audio: {error}.", hint="Remove the row.") from error
         return None if info.channels == 1 else self._channel
 
     def _prepare(self, samples: Samples) -> Samples:
@@ -154,7 +154,7 @@ class HubSounds:
         column = self._column("id", ID_COLUMNS)
         if column:
             return [str(value) for value in rows[column]]
-        names = [Path(sound["path"] or "").stem for sound in rows[self._audio]]
+        names = [Path(cell["path"] or "").stem for cell in rows[self._audio]]
         if len(set(names)) == len(names) and all(names):
             return names
         return [f"{number:06d}" for number in range(len(names))]
@@ -168,7 +168,7 @@ class HubSounds:
         return wanted or next((column for column in usual if column in known), "")
 
 
-class HubNoises(HubSounds):
+class HubNoises(HubRecordings):
     """Noises. The family is the column `family` (or `noise_type`, `category`, `label`), else all are one family."""
 
     kind = "noise"
@@ -190,7 +190,7 @@ class HubNoises(HubSounds):
         return remove_dc(samples)
 
 
-class HubRirs(HubSounds):
+class HubRirs(HubRecordings):
     """Impulse responses."""
 
     kind = "impulse response"
@@ -200,7 +200,7 @@ class HubRirs(HubSounds):
         return tuple(self.ids())
 
 
-def _reopen(kind: type[HubSounds], text: str, channel: int | None) -> HubSounds:
+def _reopen(kind: type[HubRecordings], text: str, channel: int | None) -> HubRecordings:
     return kind(parse_source_name(text), channel)
 
 

@@ -27,7 +27,7 @@ MAX_RATIO = 200
 MAX_UNCHECKED_BYTES = 1 << 20
 """Below this size a member's ratio does not matter."""
 MAX_CLIP_BYTES = 1 << 26
-"""The largest recording that is read: 64 MiB, 23 minutes of 24 kHz sound in 16 bits."""
+"""The largest recording that is read: 64 MiB, 23 minutes of 24 kHz audio in 16 bits."""
 _SUSPECT = re.compile(r"^/|^[A-Za-z]:|[\\\0]|(?:^|/)\.\.(?:/|$)")
 _JUNK = re.compile(r"(?:^|/)(?:__MACOSX/|\.)")
 

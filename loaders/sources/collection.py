@@ -31,7 +31,7 @@ TABLES = ("corpus", "queries", "qrels", "speech")
 
 
 class CollectionSource:
-    """A collection folder as a source. Tables are read and checked when first needed, sound on demand."""
+    """A collection folder as a source. Tables are read and checked when first needed, audio on demand."""
 
     def __init__(self, root: Path, benchmark: str = "") -> None:
         self.root = root

@@ -234,7 +234,7 @@ class _Hub:
             self.utterances()
         content: bytes | None = self._rows()[self._positions[id_]]["audio"]["bytes"]
         if content is None:
-            raise AudioError(f"utterance {id_!r} of {self._repository} has no sound.", hint="Name another commit.")
+            raise AudioError(f"utterance {id_!r} of {self._repository} has no audio.", hint="Name another commit.")
         return content
 
 

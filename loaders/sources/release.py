@@ -6,14 +6,14 @@
       qrels/test.jsonl                              {"query-id", "corpus-id", "score"}
       queries_with_audio_clean.jsonl                {"_id", "text", "audio"}
       queries_with_audio_noise_snr_{0,10,20}.jsonl  {"_id", "text", "audio", "snr_db", "noise_id"}
-      audio_clean/…  audio_noise_snr_{0,10,20}/…    the sound that `audio` names
+      audio_clean/…  audio_noise_snr_{0,10,20}/…    the audio that `audio` names
 
 The published files have defects. They are lived with as said here, and `ReleaseSource.report` counts them:
 
 - a grade written as text counts as the number;
 - an empty document stays in the corpus, where nothing finds it;
 - where a query's text differs between files, that of `queries.jsonl` holds;
-- the metadata of a recording may lie at the subset's root or beside the sound; where both exist, the root's holds;
+- the metadata of a recording may lie at the subset's root or beside the audio; where both exist, the root's holds;
 - a judgment of a document that is not in the corpus stays: it can never be found, and ideal rankings count it;
 - a query that nothing judges stays, and so does one without a recording.
 
@@ -100,7 +100,7 @@ class PublishedClip:
 
 
 class ReleaseSource:
-    """The release in a tree of files. Tables are read when first needed, documents streamed, sound read singly."""
+    """The release in a tree of files. Tables are read when first needed, documents streamed, audio read singly."""
 
     benchmark = "squtr"
     published_when_named = False
@@ -151,13 +151,13 @@ class ReleaseSource:
             for arm in arms:
                 metadata = self._metadata(subset, arm)
                 digest.update(f"{subset}/{arm} {self.tree.sha256(metadata[0], kept) if metadata else ''}\n".encode())
-            for name in (n for arm in arms for n in self._sounds(folder, arm)):
+            for name in (n for arm in arms for n in self._recordings(folder, arm)):
                 checksum = self.tree.crc32(name, kept)
                 digest.update(f"{name[len(folder) :]} {self.tree.files[name]} {checksum}\n".encode())
         kept.save()
         return digest.hexdigest()
 
-    def _sounds(self, folder: str, arm: str) -> list[str]:
+    def _recordings(self, folder: str, arm: str) -> list[str]:
         start = f"{folder}audio_{arm}/"
         return [name for name in self.tree.files if name.startswith(start) and not name.endswith(".jsonl")]
 
@@ -308,7 +308,7 @@ class ReleaseSource:
         return clean_speech(read_recording(self.tree, file), Clip(file), name)
 
     def report(self, subset: str) -> SourceReport:
-        """What is wrong with a subset, counted. Reads all its tables to the end, no sound."""
+        """What is wrong with a subset, counted. Reads all its tables to the end, no audio."""
         defects = DefectCounter()
         queries = {query.id: query for query in self.queries(subset)}
         qrels = self.qrels(subset)

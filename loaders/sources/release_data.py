@@ -1,4 +1,4 @@
-"""The release as it was published, its own noisy sound included, in the form that the harness evaluates."""
+"""The release as it was published, its own noisy audio included, in the form that the harness evaluates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HIGHEST = 32767 / 32768
 
 
 @dataclass(frozen=True, slots=True)
-class _Sound:
+class _Recording:
     audio: bytes = b""
     duration_s: float = 0.0
     gain_db: float = 0.0
@@ -35,7 +35,7 @@ class _Sound:
 class ReleaseData:
     """`SpeechData` of a release. Conditions are those that every chosen subset has recordings of.
 
-    The published sound is passed on as it is, without loss where it has 16 bits at 24 kHz: nothing is mixed, leveled
+    The published audio is passed on as it is, without loss where it has 16 bits at 24 kHz: nothing is mixed, leveled
     or checked for silence (only what 16 bits cannot hold is turned down, see `gain_db`). A clip that is missing comes
     as a row without audio (`b""`, 0 s) and one that cannot be decoded as the bytes that it has, so that an evaluation
     counts both as failures and the pairing holds. `limit` queries per subset are drawn by the keyed rule (0: all).
@@ -154,32 +154,32 @@ class ReleaseData:
         for query in self.queries(subset)[start:stop]:
             clip = clips.get(query.id)
             file = None if clip is None else self.source.recording(subset, arm, clip)
-            sound = _Sound() if file is None else self._sound(file, query)
+            recording = _Recording() if file is None else self._recording(file, query)
             noise_id = "" if clip is None or level is None else clip.noise_id
             yield SpokenQuery(
                 id=query.id,
                 subset=subset,
                 language=query.language,
                 text=query.text,
-                audio=sound.audio,
-                duration_s=sound.duration_s,
+                audio=recording.audio,
+                duration_s=recording.duration_s,
                 condition=condition,
                 snr_db=NAN if level is None else level,
                 noise_id=noise_id,
                 noise_family=parse_noise_id(noise_id).family,
-                gain_db=sound.gain_db,
+                gain_db=recording.gain_db,
                 seed=self._seed,
             )
 
-    def _sound(self, file: str, query: Query) -> _Sound:
+    def _recording(self, file: str, query: Query) -> _Recording:
         name = f"the recording {file} of query {query.id!r}"
         content = read_recording(self.source.tree, file)
         try:
             samples, rate = decode_audio(content, name)
         except AudioError:
             # The harness fails on the same bytes in the same way, and counts it.
-            return _Sound(content)
+            return _Recording(content)
         samples, gain_db = resample(samples, rate), 0.0
         if samples.size and (samples.max() > _HIGHEST or samples.min() < -1.0):
             samples, gain_db = limit_peak(samples, _HIGHEST)
-        return _Sound(encode_flac(samples, name), samples.size / SAMPLE_RATE, gain_db)
+        return _Recording(encode_flac(samples, name), samples.size / SAMPLE_RATE, gain_db)

@@ -5,7 +5,7 @@ import pytest
 import soundfile
 
 from squtr.loaders.banks import decoded, load_noise_bank
-from squtr.loaders.banks.decoded import SHORTEST_SAMPLES, DecodedSounds, memory_cost
+from squtr.loaders.banks.decoded import SHORTEST_SAMPLES, DecodedAudio, memory_cost
 
 
 def sound(seed=0, samples=SHORTEST_SAMPLES):
@@ -19,8 +19,8 @@ def test_a_long_sound_is_made_once(tmp_path):
         made.append(1)
         return sound()
 
-    store = DecodedSounds(tmp_path / "d")
-    first, second = store.get("a", make), DecodedSounds(tmp_path / "d").get("a", make)
+    store = DecodedAudio(tmp_path / "d")
+    first, second = store.get("a", make), DecodedAudio(tmp_path / "d").get("a", make)
     assert len(made) == 1
     assert np.array_equal(first, sound())
     assert np.array_equal(second, sound())
@@ -32,12 +32,12 @@ def test_a_long_sound_is_made_once(tmp_path):
 
 def test_a_short_sound_is_not_kept(tmp_path):
     short = sound(samples=1000)
-    assert DecodedSounds(tmp_path / "d").get("a", lambda: short) is short
+    assert DecodedAudio(tmp_path / "d").get("a", lambda: short) is short
     assert not (tmp_path / "d").exists()
 
 
 def test_what_is_kept_but_broken_is_made_again(tmp_path):
-    store = DecodedSounds(tmp_path / "d")
+    store = DecodedAudio(tmp_path / "d")
     store.get("a", sound)
     (kept,) = (tmp_path / "d").iterdir()
     whole = kept.read_bytes()
@@ -49,10 +49,10 @@ def test_what_is_kept_but_broken_is_made_again(tmp_path):
 
 def test_no_room_and_no_permission_only_cost_time(tmp_path, monkeypatch):
     monkeypatch.setattr(decoded, "LARGEST_BYTES", 100)
-    assert np.array_equal(DecodedSounds(tmp_path / "d").get("a", sound), sound())
+    assert np.array_equal(DecodedAudio(tmp_path / "d").get("a", sound), sound())
     assert list((tmp_path / "d").iterdir()) == []
     (tmp_path / "file").write_bytes(b"")
-    assert np.array_equal(DecodedSounds(tmp_path / "file" / "d").get("a", sound), sound())
+    assert np.array_equal(DecodedAudio(tmp_path / "file" / "d").get("a", sound), sound())
 
 
 def test_a_bank_gives_the_same_samples_kept_or_not(tmp_path, monkeypatch):

@@ -10,9 +10,9 @@ import soundfile
 
 from squtr.errors import AudioError, DataError, UnknownNameError
 from squtr.loaders.banks import load_noise_bank, load_rir_bank
-from squtr.loaders.banks.simulated import LONGEST_RT60_S, SHORTEST_RT60_S, SimulatedRirs
-from squtr.loaders.banks.synthetic import DURATION_S, MAKERS, VARIANTS, SyntheticNoises
-from squtr.loaders.banks.textures import frequencies, speech_magnitude
+from squtr.loaders.rirs.simulated import LONGEST_RT60_S, SHORTEST_RT60_S, SimulatedRirs
+from squtr.loaders.noise.synthetic import DURATION_S, MAKERS, VARIANTS, SyntheticNoises
+from squtr.loaders.noise.textures import frequencies, speech_magnitude
 from squtr.loaders.records import SAMPLE_RATE
 from squtr.loaders.rir_measures import measure_rir
 
@@ -283,7 +283,7 @@ def test_bad_folders_are_refused(tmp_path, load):
         load(tmp_path / "nowhere")
     with pytest.raises(DataError, match="does not exist"):
         load("./nowhere")
-    with pytest.raises(DataError, match="holds no sound files"):
+    with pytest.raises(DataError, match="holds no audio files"):
         load(tmp_path)
     (tmp_path / "a.wav").write_bytes(b"RIFF")
     with pytest.raises(DataError, match="is a file"):

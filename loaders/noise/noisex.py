@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import AudioError
+from ..banks.catalog import CATALOG, not_fetched
+from ..banks.folder import FolderNoises, walk_audio
+from ..banks.protocols import NoiseInfo
 from ..records import Samples
-from .catalog import CATALOG, not_fetched
-from .folder import FolderNoises, walk_sounds
-from .protocols import NoiseInfo
 
 RATE = 19_980
 """Sample rate of the published file, in Hz; the file itself does not say it."""
@@ -32,7 +32,7 @@ class NoisexBabble(FolderNoises):
         published = self._folder / "babble.mat"
         if published.is_file():
             return {"noisex_babble": published}
-        for path in walk_sounds(self._folder):
+        for path in walk_audio(self._folder):
             if path.stem.lower() == "babble":
                 return {"noisex_babble": path}
         raise not_fetched(CATALOG[self.name], self._folder, "")

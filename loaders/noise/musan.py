@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .catalog import CATALOG, not_fetched
-from .folder import FolderNoises, walk_sounds
-from .protocols import NoiseInfo
+from ..banks.catalog import CATALOG, not_fetched
+from ..banks.folder import FolderNoises, walk_audio
+from ..banks.protocols import NoiseInfo
 
 
 class MusanNoises(FolderNoises):
     """The bank `musan`: ids such as `musan_noise-free-sound-0000`.
 
-    They are one family, `MUSAN`: its folders say where a sound was collected and not what it is.
+    They are one family, `MUSAN`: its folders say where a recording was collected and not what it is.
     """
 
     name = "musan"
@@ -22,7 +22,7 @@ class MusanNoises(FolderNoises):
 
     def _find(self) -> dict[str, Path]:
         # Speech and music lie beside the noise where the whole corpus was unpacked.
-        found = {f"musan_{p.stem}": p for p in walk_sounds(self._folder) if p.stem.startswith("noise-")}
+        found = {f"musan_{p.stem}": p for p in walk_audio(self._folder) if p.stem.startswith("noise-")}
         if not found:
             raise not_fetched(CATALOG[self.name], self._folder, "")
         return dict(sorted(found.items()))

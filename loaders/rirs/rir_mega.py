@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, unknown_name
+from ..banks.catalog import CATALOG, not_fetched
+from ..banks.folder import FolderRirs, walk_audio
 from ..records import NAN
-from .catalog import CATALOG, not_fetched
-from .folder import FolderRirs, walk_sounds
 
 OWN_VALUES = {
     "rt60_s": ("rt60", "rt60_s", "rt60_t30", "rt60_t30_s", "t60"),
@@ -86,7 +86,7 @@ class RirMegaRirs(FolderRirs):
 
     def _find(self) -> dict[str, Path]:
         found: dict[str, Path] = {}
-        for path in walk_sounds(self._folder):
+        for path in walk_audio(self._folder):
             if not path.stem.startswith("rir_"):
                 continue
             first = found.setdefault(path.stem, path)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...errors import unknown_name
+from ..banks.protocols import NoiseInfo
 from ..keyed import keyed_rng
 from ..lru import LruCache
 from ..records import SAMPLE_RATE, Samples
 from .babble import babble
-from .protocols import NoiseInfo
 from .textures import Signal, kitchen, pink, speech_shaped, traffic
 
 DURATION_S = 30

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .catalog import CATALOG, DEMAND_CHANNELS, DEMAND_ENVIRONMENTS, not_fetched
-from .folder import FolderNoises, walk_sounds
-from .protocols import NoiseInfo
+from ..banks.catalog import CATALOG, DEMAND_CHANNELS, DEMAND_ENVIRONMENTS, not_fetched
+from ..banks.folder import FolderNoises, walk_audio
+from ..banks.protocols import NoiseInfo
 
 _CHANNEL = re.compile(r"ch(\d\d)", re.IGNORECASE)
 
@@ -31,7 +31,7 @@ class DemandNoises(FolderNoises):
 
     def _find(self) -> dict[str, Path]:
         found: dict[str, Path] = {}
-        for path in walk_sounds(self._folder):
+        for path in walk_audio(self._folder):
             match = _CHANNEL.fullmatch(path.stem)
             environment = path.parent.name.upper()
             if match and environment in DEMAND_ENVIRONMENTS and 1 <= int(match[1]) <= DEMAND_CHANNELS:
