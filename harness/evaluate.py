@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,13 +44,15 @@ def evaluate_records(
 ) -> Evaluation:
     """Evaluate systems (objects, or as they are written) on opened data, by the task that the data is of."""
     row = benchmark_of(data)
-    written = [one for one in systems if isinstance(one, str)]
-    # Together: what is written alike is one component, loaded once.
-    loaded = load_systems(written, cache=cache) if written else []
+    loaded: list[System] = []
+    for are_written, group in groupby(systems, key=lambda one: isinstance(one, str)):
+        # Together: what is written alike is one component, loaded once.
+        members = list(group)
+        loaded += load_systems(cast(list[str], members), cache=cache) if are_written else cast(list[System], members)
     return run_evaluation(
         load_task(row.task),
         row,
-        [*loaded, *(one for one in systems if isinstance(one, System))],
+        loaded,
         data,
         configs=configs,
         out=out,

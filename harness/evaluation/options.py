@@ -63,6 +63,13 @@ class Options:
         # From Python and JSON, lists are as good as tuples.
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
+    def refuse(self, *names: str, where: str) -> None:
+        """Raise `UsageError` if one of these options was given: it does not apply to a task."""
+        for name in names:
+            if getattr(self, name) != type(self).__dataclass_fields__[name].default:
+                flag = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{flag} does not apply to {where}.", hint="Leave it out.")
+
     @property
     def partial(self) -> bool:
         """Whether only a part of the items is taken."""

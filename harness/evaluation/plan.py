@@ -12,7 +12,7 @@ from ...loaders.corpus import Corpus, as_corpus
 from ...loaders.data import SpeechData, config_subsets
 from ...loaders.partial import PartialData
 from ...loaders.records import Query
-from ..results.envelope import TEXT_CONDITION
+from ..results.envelope import TEXT_CONDITION, DataInfo
 from ..systems.system import System, check_systems
 from .inference import AudioModel, Cell, Precomputed, model_of
 from .options import Options
@@ -106,6 +106,29 @@ class SpeechPlan:
         if not isinstance(self.data, PartialData):
             return len(self.rows(cell))
         return self.data.total(cell[0]) if cell[1] == TEXT_CONDITION else self.data.total_rows(*cell)
+
+    def data_info(self, config: str) -> DataInfo:
+        """What a run on a config reads."""
+        data, cells, recipe = self.data, self.cells_of(config), dict(self.data.recipe)
+        rows = [row for cell in cells for row in self.rows(cell)]
+        return DataInfo(
+            source=recipe["source"],
+            source_version=recipe["source_version"],
+            revision=data.revision,
+            license=recipe["license"],
+            config=config,
+            language=self.language(cells[0][0]),
+            condition=self.condition(config),
+            split=data.split,
+            subsets=[subset for subset, _ in cells],
+            n=len(rows),
+            n_total=sum(map(self.total, cells)),
+            clusters=len({(row.subset, row.utterance) for row in rows}),
+            partial=self.options.partial,
+            edges={column: list(edges) for column, edges in data.edges.items()},
+            manifest_sha256=data.manifest_sha256,
+            recipe=recipe,
+        )
 
     def models(self) -> dict[str, tuple[AudioModel | Precomputed, list[Cell]]]:
         """Every model with the cells that its systems need, by its key."""

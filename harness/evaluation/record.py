@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,111 +29,130 @@ class Cost:
     energy_j: float | None
 
 
-def record_runs(
-    task: Task[Any, Any, Any],
-    benchmark: Benchmark,
-    plan: Plan,
-    inferred: Any,
-    tools: Tools,
-    options: Options,
-    cost: Cost,
-    target: Path | None,
-) -> Iterator[tuple[Run, tuple[RunRecord, bool] | SqutrError]]:
-    """Every run's record, and whether `target` held it already from the same inputs; or why the run failed.
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """What the records of an evaluation are made from. `target` is the folder that runs are written to."""
 
-    One run is worked on at a time: the items of all, with all that was found, would take too much memory.
-    """
-    digests: dict[Run, str] = {}
-    failed: dict[Run, SqutrError] = {}
-    for run in plan.runs:
-        try:
-            output = task.output(plan, inferred, run)
-            if options.strict:
-                _refuse_failures(output, run)
-            digests[run] = output.digest
-        except StorageError:
-            raise
-        except SqutrError as error:
-            failed[run] = error
-    bare: dict[Run, Any] = {}
-    needed = {baseline for run in plan.runs for baseline in plan.baselines(run).values()}
+    task: Task[Any, Any, Any]
+    benchmark: Benchmark
+    plan: Plan
+    inferred: Any
+    tools: Tools
+    options: Options
+    cost: Cost
+    target: Path | None
 
-    def scored(run: Run) -> Any:
-        found = task.score(plan, run, task.output(plan, inferred, run))
-        if run in needed:
-            bare[run] = task.without_items(found)
-        return found
+    def records(self) -> Iterator[tuple[Run, tuple[RunRecord, bool] | SqutrError]]:
+        """Every run's record, and whether `target` held it already from the same inputs; or why the run failed.
 
-    for done, run in enumerate(plan.runs):
-        tools.tell("scoring", done, len(plan.runs))
-        if run in failed:
-            yield run, failed[run]
-            continue
-        try:
-            baselines = {name: other for name, other in plan.baselines(run).items() if other in digests}
-            inputs = _inputs_sha256(
-                task,
-                benchmark,
-                plan,
-                run,
-                {name: digests[one] for name, one in {"": run, **baselines}.items()},
-                options,
-            )
-            kept = _kept(target, task, plan, run, inputs)
-            if kept is not None:
-                yield run, (kept, True)
+        One run is worked on at a time: the items of all, with all that was found, would take too much memory.
+        """
+        task, plan, tell = self.task, self.plan, self.tools.tell
+        digests: dict[Run, str] = {}
+        failed: dict[Run, SqutrError] = {}
+        for run in plan.runs:
+            try:
+                output = task.output(plan, self.inferred, run)
+                if self.options.strict:
+                    _refuse_failures(output, run)
+                digests[run] = output.digest
+            except StorageError:
+                raise
+            except SqutrError as error:
+                failed[run] = error
+        bare: dict[Run, Any] = {}
+        needed = {baseline for run in plan.runs for baseline in plan.baselines(run).values()}
+
+        def scored(run: Run) -> Any:
+            found = task.score(plan, run, task.output(plan, self.inferred, run))
+            if run in needed:
+                bare[run] = task.without_items(found)
+            return found
+
+        for done, run in enumerate(plan.runs):
+            tell("scoring", done, len(plan.runs))
+            if run in failed:
+                yield run, failed[run]
                 continue
-            compared = {name: bare[one] if one in bare else scored(one) for name, one in baselines.items()}
-            summary = task.summarize(plan, inferred, run, scored(run), compared)
-            timing, seconds = task.timing(plan, inferred, run, tools)
-            result = Result(
-                task=task.name,
-                task_version=task.version,
-                benchmark=benchmark.name,
-                benchmark_version=benchmark.version,
-                metrics_version=METRICS_VERSION,
-                squtr_version=__version__,
-                inputs_sha256=inputs,
-                data=task.data_info(plan, run),
-                system=task.system_info(plan, run),
-                main_metric=summary.main_metric,
-                scores=dict(summary.scores),
-                by_group={name: list(groups) for name, groups in summary.by_group.items()},
-                losses={name: dict(losses) for name, losses in summary.losses.items()},
-                failures=dict(summary.failures),
-                details=dict(summary.details),
-                timing=timing.model_copy(
-                    update={
-                        "peak_memory_mb": cost.peak_memory_mb,
-                        "peak_gpu_memory_mb": cost.peak_gpu_memory_mb,
-                        "energy_j": cost.energy_j,
-                        "processes": tools.processes.size,
-                    }
-                ),
-                environment=environment(),
-                seed=options.seed,
-                resamples=options.resamples,
-            )
-            yield run, (RunRecord(result, summary.items, seconds), False)
+            try:
+                baselines = {name: other for name, other in plan.baselines(run).items() if other in digests}
+                inputs = self._inputs_sha256(
+                    run, {name: digests[one] for name, one in {"": run, **baselines}.items()}
+                )
+                kept = self._kept(run, inputs)
+                if kept is not None:
+                    yield run, (kept, True)
+                    continue
+                compared = {name: bare[one] if one in bare else scored(one) for name, one in baselines.items()}
+                yield run, (self._record(run, scored(run), compared, inputs), False)
+            except StorageError:
+                raise
+            except SqutrError as error:
+                yield run, error
+        tell("scoring", len(plan.runs), len(plan.runs))
+
+    def _record(self, run: Run, scored: Any, baselines: Mapping[str, Any], inputs: str) -> RunRecord:
+        task, plan = self.task, self.plan
+        summary = task.summarize(plan, self.inferred, run, scored, baselines)
+        timing, seconds = task.timing(plan, self.inferred, run, self.tools)
+        result = Result(
+            task=task.name,
+            task_version=task.version,
+            benchmark=self.benchmark.name,
+            benchmark_version=self.benchmark.version,
+            metrics_version=METRICS_VERSION,
+            squtr_version=__version__,
+            inputs_sha256=inputs,
+            data=task.data_info(plan, run),
+            system=task.system_info(plan, run),
+            main_metric=summary.main_metric,
+            scores=dict(summary.scores),
+            by_group={name: list(groups) for name, groups in summary.by_group.items()},
+            losses={name: dict(losses) for name, losses in summary.losses.items()},
+            failures=dict(summary.failures),
+            details=dict(summary.details),
+            timing=timing.model_copy(update={**asdict(self.cost), "processes": self.tools.processes.size}),
+            environment=environment(),
+            seed=self.options.seed,
+            resamples=self.options.resamples,
+        )
+        return RunRecord(result, summary.items, seconds)
+
+    def with_latency(self, run: Run, record: RunRecord) -> RunRecord | SqutrError:
+        """The record with the latency of drawn items, measured now; or why it could not be measured."""
+        try:
+            latency, isolated = self.task.latency(self.plan, self.inferred, run, self.tools)
         except StorageError:
             raise
         except SqutrError as error:
-            yield run, error
-    tools.tell("scoring", len(plan.runs), len(plan.runs))
+            return error
+        timing = record.result.timing.model_copy(update={"latency": latency, "isolated": isolated})
+        return replace(record, result=record.result.model_copy(update={"timing": timing}))
 
+    def _kept(self, run: Run, inputs: str) -> RunRecord | None:
+        """The record that `target` holds of the same inputs, None if there is none."""
+        if self.target is None:
+            return None
+        split = self.task.data_info(self.plan, run).split
+        config = run.config if split == "test" else f"{run.config}.{split}"
+        try:
+            record = read_record(run_path(self.target, run.system, config))
+        except DataError:
+            # Missing, damaged or of another version: it is scored and written again.
+            return None
+        return record if record.result.inputs_sha256 == inputs else None
 
-def with_latency(
-    task: Task[Any, Any, Any], plan: Plan, inferred: Any, tools: Tools, run: Run, record: RunRecord
-) -> RunRecord | SqutrError:
-    """The record with the latency of drawn items, measured now; or why it could not be measured."""
-    try:
-        latency, isolated = task.latency(plan, inferred, run, tools)
-    except StorageError:
-        raise
-    except SqutrError as error:
-        return error
-    timing = record.result.timing.model_copy(update={"latency": latency, "isolated": isolated})
-    return replace(record, result=record.result.model_copy(update={"timing": timing}))
+    def _inputs_sha256(self, run: Run, outputs: dict[str, str]) -> str:
+        """The digest of all that a run's scores follow from; `outputs` are its own digest ("") and its baselines'."""
+        task, options = self.task, self.options
+        return sha256_of(
+            [__version__, task.name, task.version, self.benchmark.name, self.benchmark.version, METRICS_VERSION],
+            task.data_info(self.plan, run).model_dump(mode="json"),
+            task.system_info(self.plan, run).model_dump(mode="json"),
+            task.settings(self.plan, run),
+            [options.resamples, options.permutations, options.seed, options.partial],
+            outputs,
+        )
 
 
 def _refuse_failures(output: Output, run: Run) -> None:
@@ -144,40 +163,6 @@ def _refuse_failures(output: Output, run: Run) -> None:
             f"{why}.",
             hint="Fix them, or leave --strict out: failed items are then counted.",
         )
-
-
-def _kept(target: Path | None, task: Task[Any, Any, Any], plan: Plan, run: Run, inputs: str) -> RunRecord | None:
-    """The record that `target` holds of the same inputs, None if there is none."""
-    if target is None:
-        return None
-    split = task.data_info(plan, run).split
-    config = run.config if split == "test" else f"{run.config}.{split}"
-    try:
-        record = read_record(run_path(target, run.system, config))
-    except DataError:
-        # Missing, damaged or of another version: it is scored and written again.
-        return None
-    return record if record.result.inputs_sha256 == inputs else None
-
-
-def _inputs_sha256(
-    task: Task[Any, Any, Any],
-    benchmark: Benchmark,
-    plan: Plan,
-    run: Run,
-    outputs: dict[str, str],
-    options: Options,
-) -> str:
-    """The digest of all that a run's scores follow from; `outputs` are its own digest ("") and its baselines'."""
-    versions = [__version__, task.name, task.version, benchmark.name, benchmark.version, METRICS_VERSION]
-    return sha256_of(
-        versions,
-        task.data_info(plan, run).model_dump(mode="json"),
-        task.system_info(plan, run).model_dump(mode="json"),
-        task.settings(plan, run),
-        [options.resamples, options.permutations, options.seed, options.partial],
-        outputs,
-    )
 
 
 def sha256_of(*values: object) -> str:

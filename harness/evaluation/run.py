@@ -20,7 +20,7 @@ from ..progress import Progress
 from ..results.envelope import Result, RunRecord, write_result, write_run
 from ..systems.system import System
 from .options import Options
-from .record import Cost, record_runs, with_latency
+from .record import Cost, Recorder
 from .samples import keep_samples
 from .task import Request, RunFailure, Task
 from .tools import open_tools
@@ -105,8 +105,8 @@ def run_evaluation(
     if group.rank == 0:
         evaluation.failures.extend(task.extra_failures(plan, inferred))
         cost = Cost(meter.peak_memory_mb, meter.peak_gpu_memory_mb, meter.energy_j)
-        context = (task, benchmark, plan, inferred, tools, chosen)
-        for run, found in record_runs(*context, cost, target):
+        recorder = Recorder(task, benchmark, plan, inferred, tools, chosen, cost, target)
+        for run, found in recorder.records():
             if isinstance(found, SqutrError):
                 evaluation.failures.append(RunFailure(run.system, run.config, found))
                 continue
@@ -114,7 +114,7 @@ def run_evaluation(
             if target is not None and not kept:
                 write_run(target, record)
             if chosen.latency and (not kept or record.result.timing.latency is None):
-                timed = with_latency(task, plan, inferred, tools, run, record)
+                timed = recorder.with_latency(run, record)
                 if isinstance(timed, SqutrError):
                     evaluation.failures.append(RunFailure(run.system, run.config, timed))
                 else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         load_text_encoder,
         load_transcriber,
     )
-    from .harness.evaluation.evaluate import evaluate
+    from .harness.evaluate import evaluate
     from .harness.mteb.models import mteb_model
     from .harness.mteb.tasks import mteb_benchmark, mteb_tasks
     from .harness.systems import System, load_system, load_systems
@@ -48,7 +48,7 @@ __all__ = [
 _LAZY = {
     "System": ("harness.systems", "System"),
     "config_names": ("loaders.loading", "config_names_of"),
-    "evaluate": ("harness.evaluation.evaluate", "evaluate"),
+    "evaluate": ("harness.evaluate", "evaluate"),
     "load_audio_text_encoder": ("harness.components", "load_audio_text_encoder"),
     "load_dataset": ("loaders.loading", "load_dataset"),
     "load_front_end": ("harness.components", "load_front_end"),

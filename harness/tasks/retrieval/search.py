@@ -1,4 +1,4 @@
-"""The second stage: every distinct text is searched once per retriever, whatever systems and conditions share it.
+"""The search stage: every distinct text is searched with once per retriever, whatever systems and conditions share it.
 
 A retriever made of others (a hybrid, a reranker) combines the rankings of its parts, which are searched like any other.
 A corpus that must be embedded is shared among processes, and so are the searches in it; a lexical index is built and
@@ -16,18 +16,26 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from ...errors import ModelError, SqutrError, StorageError
-from ...loaders.corpus import Corpus
-from ..components.retrievers.dense import DenseRetriever
-from ..processes import Processes, complete, gather_long
-from ..progress import counting
-from ..protocols import Hit
-from .demands import Need, Sounds, bottom_up, is_composite, sound_demands, text_demands, text_sha256
-from .hearing import sentences
-from .listeners import Failure, Listened, Tools
-from .listening import take_in
-from .plan import Plan
-from .store import Corner, Ranking, Store
+from ....errors import ModelError, SqutrError, StorageError
+from ....loaders.corpus import Corpus
+from ...components.retrievers.dense import DenseRetriever
+from ...evaluation.cells import take_in
+from ...evaluation.inference import Outputs, sentences
+from ...evaluation.plan import SpeechPlan
+from ...evaluation.store import Ranking, RankingKey, Store
+from ...evaluation.tools import Tools
+from ...processes import Processes, complete, gather_long
+from ...progress import counting
+from ...protocols import Hit
+from .search_requests import (
+    Key,
+    SearchRequest,
+    VectorRequest,
+    is_composite,
+    text_requests,
+    text_sha256,
+    vector_requests,
+)
 
 LEAST_UNIT, LARGEST_UNIT = 256, 4096
 """Texts that are searched and kept together: the more, the larger the corpus that each unit goes through once."""
@@ -37,48 +45,53 @@ COMBINED_UNIT = 64
 
 
 @dataclass(slots=True)
-class Searched:
-    """Rankings by retriever key, subset and what was searched with (a text, or a sound of an end-to-end system).
+class SearchResults:
+    """Rankings by retriever key, subset and what was searched with (a text, or a clip's digest).
 
     `failed` says why a retriever failed on a subset, `index_s` what indexing a subset took when it was done. `indexed`
     is the subset that a retriever (by its identity) holds now.
     """
 
-    rankings: dict[tuple[str, int], dict[str, dict[str, Ranking]]] = field(default_factory=dict)
-    failed: dict[tuple[tuple[str, int], str], Failure] = field(default_factory=dict)
-    index_s: dict[tuple[tuple[str, int], str], float] = field(default_factory=dict)
+    rankings: dict[Key, dict[str, dict[str, Ranking]]] = field(default_factory=dict)
+    failed: dict[tuple[Key, str], SqutrError] = field(default_factory=dict)
+    index_s: dict[tuple[Key, str], float] = field(default_factory=dict)
     indexed: dict[int, str] = field(default_factory=dict)
 
+    def of(self, key: Key, subset: str) -> Mapping[str, Ranking]:
+        """The rankings of a subset. Raises why the retriever failed on it."""
+        if (key, subset) in self.failed:
+            raise self.failed[key, subset]
+        return self.rankings.get(key, {}).get(subset, {})
 
-def search_all(plan: Plan, listened: Mapping[str, Listened], depth: int, tools: Tools) -> Searched:
-    """Search everything that the systems ask for. A retriever that fails on a subset is noted, the others go on.
+
+def search_all(plan: SpeechPlan, inferred: Mapping[str, Outputs], depth: int, tools: Tools) -> SearchResults:
+    """Search with everything that the systems need. A retriever that fails on a subset is noted, the others go on.
 
     Raises `StorageError` at once.
     """
-    found = Searched()
-    texts = text_demands(plan, listened, depth, tools)
-    sounds = sound_demands(plan, listened, depth, tools)
+    found = SearchResults()
+    requests = text_requests(plan, inferred, depth, tools)
+    vectors = vector_requests(plan, inferred, depth, tools)
     # A part is searched before what is made of it.
-    for need in bottom_up(texts):
-        by_subset = texts[need.key][1]
-        spoken = sounds.get(need.key, [])
-        total = sum(map(len, by_subset.values())) + sum(len(s) for d in spoken for s in d.by_subset.values())
-        advance = counting(tools.tell, f"searching with {need.retriever.spec.name}", total)
-        for subset, distinct in by_subset.items():
-            place = Place(plan, subset, need, found)
-            _guarded(found, need.key, subset, search=_TextSearch(place, list(distinct)), tools=tools, advance=advance)
+    for key, request in requests.items():
+        spoken = vectors.get(key, [])
+        total = sum(map(len, request.texts.values())) + sum(len(s) for one in spoken for s in one.clips.values())
+        advance = counting(tools.tell, f"searching with {request.retriever.spec.name}", total)
+        for subset, distinct in request.texts.items():
+            place = Place(plan, subset, request, found)
+            _guarded(found, key, subset, search=_TextSearch(place, list(distinct)), tools=tools, advance=advance)
             # While the corpus is indexed.
-            for demand in spoken:
-                search = _SoundSearch(place, demand, list(demand.by_subset.get(subset, ())))
-                _guarded(found, demand.key, subset, search=search, tools=tools, advance=advance)
+            for one in spoken:
+                search = _VectorSearch(place, one, list(one.clips.get(subset, ())))
+                _guarded(found, one.key, subset, search=search, tools=tools, advance=advance)
     return found
 
 
 class _Search(Protocol):
-    """One retriever on one subset. `items` are texts or sounds, `keys` name them in the store."""
+    """One retriever on one subset. `items` are texts or digests of clips, `keys` name them in the store."""
 
     @property
-    def corner(self) -> Corner: ...
+    def ranking_key(self) -> RankingKey: ...
     @property
     def depth(self) -> int: ...
     @property
@@ -95,9 +108,7 @@ class _Search(Protocol):
         """Whether every process searches its share."""
         ...
 
-    def open(self) -> None:
-        """Open the corpus."""
-        ...
+    def open(self) -> None: ...
 
     def prepare(self, rank: int, size: int) -> None: ...
     def index(self) -> float | None:
@@ -108,11 +119,11 @@ class _Search(Protocol):
 
 
 def _guarded(
-    found: Searched, key: tuple[str, int], subset: str, *, search: _Search, tools: Tools, advance: Callable[[int], None]
+    found: SearchResults, key: Key, subset: str, *, search: _Search, tools: Tools, advance: Callable[[int], None]
 ) -> None:
     """Search, and note what came of it or why it failed; the same in every process."""
     outcome: _Outcome | None = None
-    failure: Failure | None = None
+    failure: SqutrError | None = None
     try:
         outcome = _search(search, tools, advance)
     except SqutrError as error:
@@ -137,14 +148,14 @@ class _Outcome:
 class _ElsewhereError(Exception):
     """Another process failed; this one gives up too."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: SqutrError) -> None:
         super().__init__(str(failure))
         self.failure = failure
 
 
 def _together(processes: Processes, work: Callable[[], None]) -> None:
     """Do the work in this process and wait for the others; all of them fail if one fails."""
-    failure: Failure | None = None
+    failure: SqutrError | None = None
     try:
         work()
     except SqutrError as error:
@@ -156,7 +167,7 @@ def _together(processes: Processes, work: Callable[[], None]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Item:
     """An item that is not known: its place among those that are not, and its key."""
 
     place: int
@@ -173,8 +184,8 @@ def _search(search: _Search, tools: Tools, advance: Callable[[int], None]) -> _O
     def look() -> None:
         search.open()
         if store is not None and main:
-            known.update(store.rankings(search.corner, search.keys))
-            taken.extend(seconds for seconds in (store.indexing_s(search.corner),) if seconds is not None)
+            known.update(store.rankings(search.ranking_key, search.keys))
+            taken.extend(seconds for seconds in (store.indexing_s(search.ranking_key),) if seconds is not None)
 
     _together(processes, look)
     if processes.size > 1:
@@ -182,51 +193,51 @@ def _search(search: _Search, tools: Tools, advance: Callable[[int], None]) -> _O
     units = _units(search, known)
     missing = sum(map(len, units))
     advance(len(search.items) - missing)
-    made: list[tuple[int, Ranking]] = []
+    mine: list[tuple[int, Ranking]] = []
     if missing:
         began = time.perf_counter()
         _together(processes, lambda: search.prepare(processes.rank, processes.size))
         prepared_s = time.perf_counter() - began
 
         def work() -> None:
-            mine = units[processes.rank :: processes.size] if search.shared else units if main else []
-            seconds = search.index() if mine else None
+            own = units[processes.rank :: processes.size] if search.shared else units if main else []
+            seconds = search.index() if own else None
             if seconds is not None and not taken:
                 # A corpus to embed is embedded by then: that is what its index costs.
                 taken.append(prepared_s + seconds)
                 if store is not None and main:
-                    store.keep_indexing_s(search.corner, taken[0])
-            for unit in mine:
-                made.extend(_searched(search, unit, store))
+                    store.keep_indexing_s(search.ranking_key, taken[0])
+            for unit in own:
+                mine.extend(_searched(search, unit, store))
                 advance(len(unit) * (processes.size if search.shared else 1))
 
         _together(processes, work)
-    new = complete(gather_long(processes, made), missing, "searches")
-    known.update(zip((asked.key for unit in units for asked in unit), new, strict=True))
+    new = complete(gather_long(processes, mine), missing, "searches")
+    known.update(zip((one.key for unit in units for one in unit), new, strict=True))
     if missing:
         take_in(tools)
     rankings = {item: known[key] for item, key in zip(search.items, search.keys, strict=True)}
     return _Outcome(rankings, taken[0] if taken else 0.0)
 
 
-def _units(search: _Search, known: Mapping[str, Ranking]) -> list[list[_Asked]]:
+def _units(search: _Search, known: Mapping[str, Ranking]) -> list[list[_Item]]:
     """What is not known, in units of all items: so each is searched with the same others in any number of processes."""
-    units: list[list[_Asked]] = []
+    units: list[list[_Item]] = []
     place = 0
     for start in range(0, len(search.items), search.unit):
         stop = start + search.unit
         pairs = zip(search.items[start:stop], search.keys[start:stop], strict=True)
-        unit = [_Asked(place + i, *pair) for i, pair in enumerate(pair for pair in pairs if pair[1] not in known)]
+        unit = [_Item(place + i, *pair) for i, pair in enumerate(pair for pair in pairs if pair[1] not in known)]
         place += len(unit)
         if unit:
             units.append(unit)
     return units
 
 
-def _searched(search: _Search, unit: Sequence[_Asked], store: Store | None) -> list[tuple[int, Ranking]]:
+def _searched(search: _Search, unit: Sequence[_Item], store: Store | None) -> list[tuple[int, Ranking]]:
     """The rankings of a unit with their places, kept before they are returned. Blank texts are not searched with."""
     started = time.perf_counter()
-    items = [asked.item for asked in unit if asked.item.strip()]
+    items = [one.item for one in unit if one.item.strip()]
     with sentences(f"searching {len(items)} texts"):
         found = list(search.search(items)) if items else []
         for item, hits in zip(items, found, strict=False):
@@ -238,10 +249,10 @@ def _searched(search: _Search, unit: Sequence[_Asked], store: Store | None) -> l
         )
     seconds = (time.perf_counter() - started) / len(unit)
     by_item = dict(zip(items, found, strict=True))
-    rankings = [Ranking.of(by_item.get(a.item, [])[: search.depth], seconds) for a in unit]
+    rankings = [Ranking.of(by_item.get(one.item, [])[: search.depth], seconds) for one in unit]
     if store is not None:
-        store.keep_rankings(search.corner, {a.key: r for a, r in zip(unit, rankings, strict=True)})
-    return [(a.place, r) for a, r in zip(unit, rankings, strict=True)]
+        store.keep_rankings(search.ranking_key, {one.key: r for one, r in zip(unit, rankings, strict=True)})
+    return [(one.place, r) for one, r in zip(unit, rankings, strict=True)]
 
 
 def check_hits(hits: Sequence[Hit], item: str) -> None:
@@ -258,28 +269,25 @@ def check_hits(hits: Sequence[Hit], item: str) -> None:
 class Place:
     """A retriever at a depth, and a subset with its corpus, which is opened when it is needed."""
 
-    plan: Plan
+    plan: SpeechPlan
     subset: str
-    need: Need
-    found: Searched
+    request: SearchRequest
+    found: SearchResults
 
     @property
     def corpus(self) -> Corpus:
-        """The corpus."""
         return self.plan.corpus(self.subset)
 
     @property
     def language(self) -> str:
-        """Its language."""
-        return self.plan.data.subsets[self.subset]
+        return self.plan.language(self.subset)
 
     def open(self) -> None:
-        """Open the corpus."""
         len(self.corpus)
 
-    def corner(self, retriever: str) -> Corner:
-        """Where rankings by a retriever (or an end-to-end system) of this fingerprint are kept."""
-        return Corner(retriever, self.corpus.digest, self.language, self.need.depth)
+    def ranking_key(self, fingerprint: str) -> RankingKey:
+        """What rankings by a retriever (or an end-to-end system) of this fingerprint are kept by."""
+        return RankingKey(fingerprint, self.corpus.digest, self.language, self.request.depth)
 
     @property
     def unit(self) -> int:
@@ -288,14 +296,14 @@ class Place:
 
     def prepare(self, rank: int, size: int) -> None:
         """Do this process's share of the retriever's work on the corpus, if it can be shared."""
-        retriever = self.need.retriever
+        retriever = self.request.retriever
         if hasattr(retriever, "prepare"):
             with sentences(f"preparing {retriever.spec.name} for {self.subset}"):
                 retriever.prepare(self.corpus, language=self.language, rank=rank, size=size)
 
     def index(self) -> float | None:
         """The seconds that indexing took, None if the retriever holds this corpus already."""
-        retriever = self.need.retriever
+        retriever = self.request.retriever
         if self.found.indexed.get(id(retriever)) == self.subset:
             return None
         self.found.indexed.pop(id(retriever), None)
@@ -310,16 +318,16 @@ class _TextSearch:
     """A retriever with texts."""
 
     def __init__(self, place: Place, texts: Sequence[str]) -> None:
-        self._place, self._retriever = place, place.need.retriever
-        self.depth = place.need.depth
+        self._place, self._retriever = place, place.request.retriever
+        self.depth = place.request.depth
         self.items = texts
         self.keys = [text_sha256(text) for text in texts]
         self.shared = is_composite(self._retriever) or hasattr(self._retriever, "prepare")
         self._of_parts: list[Mapping[str, Ranking]] = []
 
     @cached_property
-    def corner(self) -> Corner:
-        return self._place.corner(self._retriever.spec.fingerprint)
+    def ranking_key(self) -> RankingKey:
+        return self._place.ranking_key(self._retriever.spec.fingerprint)
 
     @property
     def unit(self) -> int:
@@ -333,11 +341,8 @@ class _TextSearch:
             self._place.prepare(rank, size)
             return
         found, depth = self._place.found, self._retriever.part_depth(self.depth)
-        for part in self._retriever.parts:
-            key = Need(part, depth).key
-            if (key, self._place.subset) in found.failed:
-                raise found.failed[key, self._place.subset]
-            self._of_parts.append(found.rankings[key][self._place.subset])
+        keys = [SearchRequest(part, depth).key for part in self._retriever.parts]
+        self._of_parts = [found.of(key, self._place.subset) for key in keys]
 
     def index(self) -> float | None:
         return None if is_composite(self._retriever) else self._place.index()
@@ -349,19 +354,19 @@ class _TextSearch:
         return self._retriever.combine(items, rankings, self._place.corpus, k=self.depth)
 
 
-class _SoundSearch:
-    """An end-to-end encoder with the vectors of sounds."""
+class _VectorSearch:
+    """An end-to-end encoder with the vectors of clips."""
 
     shared = True
 
-    def __init__(self, place: Place, demand: Sounds, sounds: Sequence[str]) -> None:
-        self._place, self._demand = place, demand
-        self.depth = place.need.depth
-        self.items = self.keys = sounds
+    def __init__(self, place: Place, request: VectorRequest, clips: Sequence[str]) -> None:
+        self._place, self._request = place, request
+        self.depth = place.request.depth
+        self.items = self.keys = clips
 
     @cached_property
-    def corner(self) -> Corner:
-        return self._place.corner(self._demand.key[0])
+    def ranking_key(self) -> RankingKey:
+        return self._place.ranking_key(self._request.key[0])
 
     @property
     def unit(self) -> int:
@@ -377,5 +382,5 @@ class _SoundSearch:
         return self._place.index()
 
     def search(self, items: Sequence[str]) -> list[list[Hit]]:
-        retriever = cast(DenseRetriever, self._place.need.retriever)
-        return retriever.search_vectors(np.stack([self._demand.vectors[item] for item in items]), k=self.depth)
+        retriever = cast(DenseRetriever, self._place.request.retriever)
+        return retriever.search_vectors(np.stack([self._request.vectors[item] for item in items]), k=self.depth)

@@ -1,0 +1,105 @@
+"""How long one query takes from its audio to its ranking, one at a time: what a user of the system would wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from ....errors import AudioError
+from ....loaders.audio import decode_audio, resample
+from ....loaders.keyed import keyed_seed
+from ....loaders.records import Samples, SpokenQuery
+from ...evaluation.inference import AudioModel, model_of, sentences
+from ...evaluation.plan import SpeechPlan
+from ...evaluation.task import Run
+from ...metering import percentiles
+from ...protocols import Retriever
+from ...results.envelope import TEXT_CONDITION, Latency
+from ...systems.system import System
+from .outputs import Stages
+from .search_requests import SearchRequest, dense_of, searcher_of
+from .search_texts import search_texts
+
+_INDEXED = "indexed for latency"
+
+
+def run_latency(plan: SpeechPlan, stages: Stages, run: Run) -> Latency | None:
+    """The latency of drawn queries, measured now, nothing cached; one subset stands for the config.
+
+    None without audio, for precomputed output, and where no drawn query can be decoded.
+    """
+    system, condition = plan.system(run.system), plan.condition(run.config)
+    # Indexing several subsets at once is not what a user waits for.
+    subset = plan.configs[run.config][0][0]
+    language, shared = plan.language(subset), stages.tools.shared
+    model, retriever = model_of(system, language), searcher_of(system, language, stages.tools)
+    if condition == TEXT_CONDITION or not isinstance(model, AudioModel) or retriever is None:
+        return None
+    with sentences(f"timing {system.name} on {run.config}"):
+        if shared.get(_INDEXED) != (system.name, subset):
+            shared.pop(_INDEXED, None)
+            retriever.index(plan.corpus(subset), language=language)
+            shared[_INDEXED] = system.name, subset
+        timed = _timer(stages, system, model, retriever, language)
+        drawn = _drawn(plan, subset, condition)
+        with _encoding_anew(retriever):
+            # The first is taken twice: engines load and compile with the first.
+            seconds = [s for query in drawn[:1] + drawn if (s := timed(query)) is not None]
+        return _latency(seconds[1:])
+
+
+@contextmanager
+def _encoding_anew(retriever: Retriever) -> Iterator[None]:
+    """What retrievers keep of queries is not used: the evaluation has seen them all."""
+    with ExitStack() as stack:
+        for one in SearchRequest(retriever, 1).with_parts():
+            anew = getattr(one.retriever, "encoding_anew", None)
+            if anew is not None:
+                stack.enter_context(anew())
+        yield
+
+
+def _latency(seconds: Sequence[float]) -> Latency | None:
+    found = percentiles(seconds)
+    if found is None:
+        return None
+    return Latency(n=len(seconds), p50_s=found["p50"], p90_s=found["p90"], p95_s=found["p95"], p99_s=found["p99"])
+
+
+def _drawn(plan: SpeechPlan, subset: str, condition: str) -> list[SpokenQuery]:
+    rows, options = plan.rows((subset, condition)), plan.options
+    order = sorted(range(len(rows)), key=lambda i: keyed_seed(options.seed, "latency", subset, rows[i].id))
+    taken = sorted(order[: options.latency])
+    return [row for i in taken for row in plan.data.spoken(subset, condition, start=i, stop=i + 1)]
+
+
+def _timer(
+    stages: Stages, system: System, model: AudioModel, retriever: Retriever, language: str
+) -> Callable[[SpokenQuery], float | None]:
+    """A function that answers a query and gives the seconds that it took, None for audio that cannot be decoded."""
+
+    def clip(query: SpokenQuery) -> Samples:
+        samples, own_rate = decode_audio(query.audio, f"query {query.id!r}")
+        samples = resample(samples, own_rate, model.sample_rate)
+        if model.front_end is not None:
+            (samples,) = model.front_end.enhance([samples])
+        return resample(samples, model.sample_rate, model.model.sample_rate)
+
+    def timed(query: SpokenQuery) -> float | None:
+        started = time.perf_counter()
+        try:
+            if model.transcriber is not None:
+                (transcript,) = model.transcriber.transcribe([clip(query)], language=language)
+                texts = search_texts(system, transcript, language).texts
+                retriever.search(list(dict.fromkeys(texts)), k=stages.depth)
+            elif model.encoder is not None:
+                vectors = model.encoder.encode_audio([clip(query)], language=language)
+                dense_of(system, language, stages.tools).search_vectors(vectors, k=stages.depth)
+        except AudioError:
+            return None
+        return time.perf_counter() - started
+
+    return timed
+
+

@@ -1,0 +1,139 @@
+"""What a system retrieved for every query of a config, from the transcripts, vectors and rankings of the stages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ....errors import ModelError
+from ....loaders.records import Query, SpokenQuery
+from ...evaluation.inference import Cell, Inferred, Outputs, model_of, sentences
+from ...evaluation.plan import SpeechPlan
+from ...evaluation.record import json_bytes
+from ...evaluation.store import Ranking
+from ...evaluation.task import Output, Run
+from ...evaluation.tools import Tools
+from ...protocols import PrecomputedRun, Transcript
+from ...results.envelope import TEXT_CONDITION
+from ...systems.system import System
+from .search import SearchResults, check_hits
+from .search_requests import SearchRequest, audio_key, searcher_of
+from .search_texts import ranking_of, search_texts
+
+NOTHING = Ranking.of((), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What the stages gave: outputs by model, rankings of `depth` documents."""
+
+    outputs: Mapping[str, Outputs]
+    searched: SearchResults
+    depth: int
+    tools: Tools
+
+    def inferred(self, plan: SpeechPlan, system: System, cell: Cell) -> list[Inferred]:
+        """The rows of a cell with what was inferred for a system. Raises why its model failed on it."""
+        return self.outputs[model_of(system, plan.language(cell[0])).key].of(cell)
+
+    def rankings(self, plan: SpeechPlan, system: System, subset: str) -> Mapping[str, Ranking]:
+        """The rankings of texts. Raises why the retriever failed on the subset."""
+        retriever = searcher_of(system, plan.language(subset), self.tools)
+        if retriever is None:
+            raise ModelError(f"{system.name} does not search with texts.")
+        return self.searched.of(SearchRequest(retriever, self.depth).key, subset)
+
+    def clip_rankings(self, plan: SpeechPlan, system: System, subset: str) -> Mapping[str, Ranking]:
+        """The rankings of an end-to-end system's clips. Raises as `rankings`."""
+        return self.searched.of(audio_key(system, plan.language(subset), self.depth), subset)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """One row of a run on its way to a record.
+
+    `spoken` is None under `text`, `transcript` under `text` and from a system without words; `error` says why there is
+    neither transcript nor vector.
+    """
+
+    query: Query
+    spoken: SpokenQuery | None
+    audio_sha256: str
+    transcript: Transcript | None
+    error: str
+    search_text: str
+    ranking: Ranking
+
+
+def output_of(plan: SpeechPlan, stages: Stages, run: Run) -> Output:
+    """What a system retrieved for a config; the content is a list of `Retrieved` by subset. Raises why it failed."""
+    system = plan.system(run.system)
+    found = {cell[0]: _retrieved(plan, stages, system, cell) for cell in plan.cells_of(run.config)}
+    failed = {
+        one.query.id if len(found) == 1 else f"{subset}/{one.query.id}": one.error
+        for subset, rows in found.items()
+        for one in rows
+        if one.error
+    }
+    return Output(_digest(found), sum(map(len, found.values())), failed, found)
+
+
+def _retrieved(plan: SpeechPlan, stages: Stages, system: System, cell: Cell) -> list[Retrieved]:
+    """In the order of the cell's rows."""
+    (subset, condition), rows, language = cell, plan.rows(cell), plan.language(cell[0])
+    run = system.for_language(language).precomputed_run
+    ranked = [] if run is None else _precomputed(run, cell, rows, stages.depth)
+    if condition == TEXT_CONDITION:
+        if run is None:
+            texts = stages.rankings(plan, system, subset)
+            ranked = [texts[row.text] for row in rows]
+        return [Retrieved(q, None, "", None, "", q.text, r) for q, r in zip(rows, ranked, strict=True)]
+    inferred = stages.inferred(plan, system, cell)
+    if run is not None:
+        transcribed = system.kind == "cascade"
+        return [
+            Retrieved(q, one.row, one.audio_sha256, one.transcript if transcribed else None, one.transcript.error,
+                      one.transcript.text, r)
+            for q, one, r in zip(rows, inferred, ranked, strict=True)
+        ]  # fmt: skip
+    if system.kind == "end-to-end":
+        clips = stages.clip_rankings(plan, system, subset)
+        return [
+            Retrieved(q, one.row, one.audio_sha256, None, one.transcript.error, "",
+                      NOTHING if one.transcript.error else clips[one.audio_sha256])
+            for q, one in zip(rows, inferred, strict=True)
+        ]  # fmt: skip
+    texts = stages.rankings(plan, system, subset)
+    found = []
+    for q, one in zip(rows, inferred, strict=True):
+        searched = search_texts(system, one.transcript, language)
+        ranking = ranking_of(system, searched, texts, stages.depth)
+        error = one.transcript.error
+        found.append(Retrieved(q, one.row, one.audio_sha256, one.transcript, error, searched.texts[0], ranking))
+    return found
+
+
+def _precomputed(run: PrecomputedRun, cell: Cell, rows: Sequence[Query], depth: int) -> list[Ranking]:
+    """What a precomputed run holds for these rows."""
+    with sentences(f"reading {run.spec.name} of {' under '.join(cell)}"):
+        found = list(run.hits(*cell, [row.id for row in rows], k=depth))
+        for row, hits in zip(rows, found, strict=False):
+            check_hits(hits, row.id)
+    if len(found) != len(rows):
+        raise ModelError(f"{run.spec.name} gave {len(found)} rankings for {len(rows)} queries.")
+    return [Ranking.of(hits[:depth], 0.0) for hits in found]
+
+
+def _digest(found: Mapping[str, Sequence[Retrieved]]) -> str:
+    digest = hashlib.sha256()
+    for subset, rows in found.items():
+        digest.update(json_bytes([subset, len(rows)]))
+        for one in rows:
+            t = one.transcript
+            transcript = None if t is None else (t.text, t.loop, t.truncated)
+            digest.update(
+                json_bytes([one.query.id, one.query.text, one.audio_sha256, transcript, one.error, one.search_text])
+            )
+            digest.update(one.ranking.content)
+    return digest.hexdigest()

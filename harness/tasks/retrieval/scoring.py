@@ -1,0 +1,171 @@
+"""From what was retrieved to the records and per-item scores of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from ....loaders.records import NAN, SpokenQuery
+from ...metrics.error_counts import ErrorCounts, default_unit, score_transcripts, tokens
+from ...metrics.flags import UtteranceFlags, flag_utterance
+from ...metrics.ranking import order_hits, score_ranking
+from ...metrics.registry import Metric, depth_of
+from ...results.envelope import ACOUSTIC_COLUMNS, FLAGS
+from ...text.normalizers import load_normalizer
+from .columns import DOCUMENTS_KEPT
+from .outputs import Retrieved
+
+NO_FLAGS = UtteranceFlags(loop=False, hallucination=False, empty=False, truncated=False)
+_KINDS = ("substitutions", "deletions", "insertions", "reference_length")
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What the scores of one subset are made of, by item id: ranking metrics, error counts, and the clusters."""
+
+    ranking: Mapping[str, Mapping[str, float]]
+    words: Mapping[str, ErrorCounts]
+    characters: Mapping[str, ErrorCounts]
+    clusters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetScores:
+    """One run on one subset.
+
+    `rows` are its records, `spoken` the rows of the data beside them (None under `text`). `missing` queries retrieved
+    nothing (they score 0), `no_relevant` have no relevant document, `unjudged` counts documents without judgment.
+    """
+
+    values: Values
+    rows: Sequence[Mapping[str, Any]]
+    spoken: Sequence[SpokenQuery | None]
+    missing: int
+    no_relevant: int
+    unjudged: int
+
+    def without_items(self) -> SubsetScores:
+        """The ranking values alone: all that losses are made of."""
+        return replace(self, values=replace(self.values, words={}, characters={}), rows=(), spoken=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    """What a row retrieved: all in trec_eval's order, the first of them as given, the rank of the first relevant one."""
+
+    best: list[tuple[str, float]]
+    documents: list[str]
+    scores: list[float]
+    first_relevant_rank: int
+
+
+def score_subset(
+    retrieved: Sequence[Retrieved],
+    qrels: Mapping[str, Mapping[str, int]],
+    *,
+    language: str,
+    condition: str,
+    normalizer: str,
+    metrics: Sequence[Metric],
+) -> SubsetScores:
+    """Score one run on one subset. `qrels` are by utterance, `normalizer` is a name ("" where there are no words).
+
+    An utterance that could not be decoded has no words: it is left out of the error rates (and counted), and its
+    query, which retrieved nothing, scores 0.
+    """
+    ranking = [metric for metric in metrics if metric.is_ranking]
+    kept = max(DOCUMENTS_KEPT, depth_of(ranking))
+    judged = _by_row(retrieved, qrels)
+    found = {one.query.id: _documents(one, judged.get(one.query.id, {}), kept) for one in retrieved}
+    scored = score_ranking(judged, {id_: f.best for id_, f in found.items() if f.best}, metrics=ranking)
+    transcribed = {r.query.id: r for r in retrieved if r.transcript is not None and not r.transcript.error}
+    counts: dict[str, dict[str, ErrorCounts]] = {"word": {}, "char": {}}
+    flags: dict[str, UtteranceFlags] = {}
+    if transcribed:
+        counts, flags = _compared(transcribed, language, normalizer)
+    rows = []
+    for one in retrieved:
+        id_ = one.query.id
+        row = _row(one, found[id_], flags.get(id_, NO_FLAGS), {unit: own.get(id_) for unit, own in counts.items()})
+        row |= {name: values.get(id_, NAN) for name, values in scored.per_query.items()}
+        rows.append(row | {"condition": condition})
+    clusters = {one.query.id: one.query.utterance for one in retrieved}
+    return SubsetScores(
+        Values(scored.per_query, counts["word"], counts["char"], clusters),
+        rows,
+        [one.spoken for one in retrieved],
+        scored.missing,
+        scored.no_relevant,
+        scored.unjudged,
+    )
+
+
+def _by_row(retrieved: Sequence[Retrieved], qrels: Mapping[str, Mapping[str, int]]) -> Mapping[str, Mapping[str, int]]:
+    """The judgments by row: an utterance with several RIRs has several."""
+    if all(one.query.id == one.query.utterance for one in retrieved):
+        return qrels
+    rows: dict[str, list[str]] = {}
+    for one in retrieved:
+        rows.setdefault(one.query.utterance, []).append(one.query.id)
+    return {id_: grades for utterance, grades in qrels.items() for id_ in rows.get(utterance, [utterance])}
+
+
+def _documents(one: Retrieved, grades: Mapping[str, int], kept: int) -> _Documents:
+    ids, scores = one.ranking.columns
+    ranks = (rank for rank, id_ in enumerate(ids, start=1) if grades.get(id_, 0) > 0)
+    ordered = order_hits(one.query.id, list(zip(ids, scores, strict=True)))[:kept]
+    best = [(id_, float(-place)) for place, id_ in enumerate(ordered)]
+    return _Documents(best, ids[:kept], list(scores[:kept]), next(ranks, 0))
+
+
+def _compared(
+    transcribed: Mapping[str, Retrieved], language: str, name: str
+) -> tuple[dict[str, dict[str, ErrorCounts]], dict[str, UtteranceFlags]]:
+    """Error counts by unit, and flags, of the rows with a transcript; no words in languages written without spaces."""
+    normalizer, unit = load_normalizer(name, language), default_unit(language)
+    references = {id_: one.query.text for id_, one in transcribed.items()}
+    hypotheses = {id_: one.transcript.text for id_, one in transcribed.items() if one.transcript is not None}
+    counts: dict[str, dict[str, ErrorCounts]] = {"word": {}}
+    for each in dict.fromkeys((unit, "char")):
+        counts[each] = score_transcripts(
+            references, hypotheses, language=language, normalizer=normalizer, unit="word" if each == "word" else "char"
+        )
+    flags = {
+        id_: flag_utterance(
+            tokens(normalizer(references[id_]), unit, language),
+            tokens(normalizer(hypotheses[id_]), unit, language),
+            loop=transcript.loop,
+            truncated=transcript.truncated,
+        )
+        for id_, one in transcribed.items()
+        if (transcript := one.transcript) is not None
+    }
+    return counts, flags
+
+
+def _row(
+    one: Retrieved, found: _Documents, flags: UtteranceFlags, counts: Mapping[str, ErrorCounts | None]
+) -> dict[str, Any]:
+    query, spoken = one.query, one.spoken
+    row: dict[str, Any] = {
+        "id": query.id,
+        "cluster": query.utterance,
+        "subset": query.subset,
+        "language": query.language,
+        "audio_sha256": one.audio_sha256,
+        "error": one.error,
+        "flags": [name for name in FLAGS if getattr(flags, name, False)],
+        "text": query.text,
+        "transcript": one.search_text,
+        "group": query.group,
+        "first_relevant_rank": found.first_relevant_rank,
+        "documents": found.documents,
+        "scores": found.scores,
+    }
+    for unit, own in counts.items():
+        row |= {f"{unit}_{kind}": NAN if own is None else float(getattr(own, kind)) for kind in _KINDS}
+    absent = {name: "" if type_ == pa.string() else NAN for name, type_ in ACOUSTIC_COLUMNS}
+    return row | {name: getattr(spoken, name) if spoken else none for name, none in absent.items()}

@@ -1,0 +1,162 @@
+"""Retrieval: spoken queries to ranked documents, against the same queries clean and typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ....loaders.keyed import RECIPE_VERSION
+from ...evaluation.cells import infer_cells
+from ...evaluation.plan import SpeechPlan
+from ...evaluation.task import Forecast, Output, Request, Run, RunFailure, Summary
+from ...evaluation.tools import Tools
+from ...results.envelope import (
+    TEXT_CONDITION,
+    DataInfo,
+    Isolated,
+    Latency,
+    SystemInfo,
+    Timing,
+    items_table,
+)
+from ...text.normalizers import load_normalizer
+from .forecast import forecast
+from .latency import run_latency
+from .outputs import Stages, output_of
+from .plan import Settings, main_metric, normalizer_of, retrieval_plan
+from .columns import items_schema
+from .scoring import score_subset
+from .search import search_all
+from .summary import Scored
+from .timing import run_timing
+
+
+class RetrievalTask:
+    """Spoken queries to ranked documents."""
+
+    name = "retrieval"
+    version = "1"
+
+    def plan(self, request: Request) -> SpeechPlan:
+        return retrieval_plan(request)
+
+    def infer(self, plan: SpeechPlan, tools: Tools) -> Stages:
+        """Transcribe or encode every clip, then search with every distinct text and clip."""
+        outputs, depth = infer_cells(plan, tools), Settings.of(plan.request).depth
+        return Stages(outputs, search_all(plan, outputs, depth, tools), depth, tools)
+
+    def extra_failures(self, plan: SpeechPlan, inferred: Stages) -> Sequence[RunFailure]:
+        return ()
+
+    def forecast(self, plan: SpeechPlan, tools: Tools) -> Sequence[Forecast]:
+        return forecast(plan, Settings.of(plan.request).depth, tools)
+
+    def output(self, plan: SpeechPlan, inferred: Stages, run: Run) -> Output:
+        return output_of(plan, inferred, run)
+
+    def score(self, plan: SpeechPlan, run: Run, output: Output) -> Scored:
+        system, condition = plan.system(run.system), plan.condition(run.config)
+        metrics = Settings.of(plan.request).metrics
+        return {
+            subset: score_subset(
+                rows,
+                plan.qrels(subset),
+                language=plan.language(subset),
+                condition=condition,
+                normalizer=normalizer_of(plan.request, system, plan.language(subset)),
+                metrics=metrics,
+            )
+            for subset, rows in output.content.items()
+        }
+
+    def without_items(self, scored: Scored) -> Scored:
+        return {subset: own.without_items() for subset, own in scored.items()}
+
+    def summarize(
+        self, plan: SpeechPlan, inferred: Stages, run: Run, scored: Scored, baselines: Mapping[str, Scored]
+    ) -> Summary:
+        settings = Settings.of(plan.request)
+        statistics = settings.statistics
+        values = {subset: own.values for subset, own in scored.items()}
+        rows = [row for own in scored.values() for row in own.rows]
+        return Summary(
+            main_metric=main_metric(settings.metrics).name,
+            scores=statistics.scores(values),
+            items=items_table(rows, items_schema(settings.metrics)),
+            by_group=statistics.groups(scored, baselines, plan.request.benchmark.groups, plan.data.edges),
+            losses={
+                name: statistics.losses(values, {subset: own.values for subset, own in baseline.items()})
+                for name, baseline in baselines.items()
+            },
+            failures=_failures(rows, scored),
+        )
+
+    def data_info(self, plan: SpeechPlan, run: Run) -> DataInfo:
+        return plan.data_info(run.config)
+
+    def system_info(self, plan: SpeechPlan, run: Run) -> SystemInfo:
+        system, condition = plan.system(run.system), plan.condition(run.config)
+        language = plan.language(plan.configs[run.config][0][0])
+        name = normalizer_of(plan.request, system, language)
+        spoken = condition != TEXT_CONDITION
+        several = system.n_best > 1 and spoken
+        return SystemInfo(
+            kind=system.kind,
+            name=system.name,
+            components={
+                role: spec
+                for role, spec in system.components(language).items()
+                if spoken or role not in ("front_end", "transcriber")
+            },
+            settings={
+                "n_best": system.n_best if several else 1,
+                "n_best_fusion": system.n_best_fusion if several else "",
+                "script_folding": system.folding(language) if system.kind == "cascade" else "none",
+                "depth": Settings.of(plan.request).depth,
+                "preset": system.preset,
+            },
+            normalizer=name,
+            normalizer_version=load_normalizer(name, language).version if name else "",
+        )
+
+    def settings(self, plan: SpeechPlan, run: Run) -> Mapping[str, Any]:
+        """The judgments, the metrics and the breakdowns."""
+        subsets, condition = plan.configs[run.config]
+        return {
+            "recipe_version": RECIPE_VERSION,
+            "system": plan.system(run.system).as_dict(),
+            "metrics": [metric.name for metric in Settings.of(plan.request).metrics],
+            "groups": list(plan.request.benchmark.groups),
+            "judgments": [[subset, plan.total((subset, condition)), plan.qrels(subset)] for subset in subsets],
+        }
+
+    def timing(self, plan: SpeechPlan, inferred: Stages, run: Run, tools: Tools) -> tuple[Timing, pa.Table | None]:
+        return run_timing(plan, inferred, run)
+
+    def latency(
+        self, plan: SpeechPlan, inferred: Stages, run: Run, tools: Tools
+    ) -> tuple[Latency | None, Isolated | None]:
+        return run_latency(plan, inferred, run), None
+
+    def write_samples(self, plan: SpeechPlan, target: Any) -> None:
+        """They were kept while the clips were read."""
+
+
+def _failures(rows: Sequence[Mapping[str, Any]], scored: Scored) -> dict[str, int]:
+    """Counts of what went wrong; no failure is turned into text. `missing` queries retrieved nothing and scored 0."""
+
+    def flagged(name: str) -> int:
+        return sum(name in row["flags"] for row in rows)
+
+    return {
+        "undecodable": sum(bool(row["error"]) for row in rows),
+        "loops": flagged("loop"),
+        "truncated": flagged("truncated"),
+        "empty": flagged("empty"),
+        "hallucinations": flagged("hallucination"),
+        "missing": sum(own.missing for own in scored.values()),
+        "no_relevant": sum(own.no_relevant for own in scored.values()),
+        "unjudged": sum(own.unjudged for own in scored.values()),
+    }
