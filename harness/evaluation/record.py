@@ -76,9 +76,7 @@ class Recorder:
                 continue
             try:
                 baselines = {name: other for name, other in plan.baselines(run).items() if other in digests}
-                inputs = self._inputs_sha256(
-                    run, {name: digests[one] for name, one in {"": run, **baselines}.items()}
-                )
+                inputs = self._inputs_sha256(run, {name: digests[one] for name, one in {"": run, **baselines}.items()})
                 kept = self._kept(run, inputs)
                 if kept is not None:
                     yield run, (kept, True)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from ....errors import AudioError
 from ....loaders.audio import decode_audio, resample
-from ....loaders.keyed import keyed_seed
 from ....loaders.records import Samples, SpokenQuery
 from ...evaluation.inference import AudioModel, model_of, sentences
 from ...evaluation.plan import SpeechPlan
 from ...evaluation.task import Run
-from ...metering import percentiles
+from ...evaluation.timing import drawn_rows, latency_of
 from ...protocols import Retriever
 from ...results.envelope import TEXT_CONDITION, Latency
 from ...systems.system import System
@@ -42,11 +41,11 @@ def run_latency(plan: SpeechPlan, stages: Stages, run: Run) -> Latency | None:
             retriever.index(plan.corpus(subset), language=language)
             shared[_INDEXED] = system.name, subset
         timed = _timer(stages, system, model, retriever, language)
-        drawn = _drawn(plan, subset, condition)
+        drawn = drawn_rows(plan, subset, condition)
         with _encoding_anew(retriever):
             # The first is taken twice: engines load and compile with the first.
             seconds = [s for query in drawn[:1] + drawn if (s := timed(query)) is not None]
-        return _latency(seconds[1:])
+        return latency_of(seconds[1:])
 
 
 @contextmanager
@@ -58,20 +57,6 @@ def _encoding_anew(retriever: Retriever) -> Iterator[None]:
             if anew is not None:
                 stack.enter_context(anew())
         yield
-
-
-def _latency(seconds: Sequence[float]) -> Latency | None:
-    found = percentiles(seconds)
-    if found is None:
-        return None
-    return Latency(n=len(seconds), p50_s=found["p50"], p90_s=found["p90"], p95_s=found["p95"], p99_s=found["p99"])
-
-
-def _drawn(plan: SpeechPlan, subset: str, condition: str) -> list[SpokenQuery]:
-    rows, options = plan.rows((subset, condition)), plan.options
-    order = sorted(range(len(rows)), key=lambda i: keyed_seed(options.seed, "latency", subset, rows[i].id))
-    taken = sorted(order[: options.latency])
-    return [row for i in taken for row in plan.data.spoken(subset, condition, start=i, stop=i + 1)]
 
 
 def _timer(
@@ -101,5 +86,3 @@ def _timer(
         return time.perf_counter() - started
 
     return timed
-
-

@@ -22,11 +22,11 @@ from ...results.envelope import (
     items_table,
 )
 from ...text.normalizers import load_normalizer
+from .columns import items_schema
 from .forecast import forecast
 from .latency import run_latency
 from .outputs import Stages, output_of
 from .plan import Settings, main_metric, normalizer_of, retrieval_plan
-from .columns import items_schema
 from .scoring import score_subset
 from .search import search_all
 from .summary import Scored
@@ -146,16 +146,9 @@ class RetrievalTask:
 
 def _failures(rows: Sequence[Mapping[str, Any]], scored: Scored) -> dict[str, int]:
     """Counts of what went wrong; no failure is turned into text. `missing` queries retrieved nothing and scored 0."""
-
-    def flagged(name: str) -> int:
-        return sum(name in row["flags"] for row in rows)
-
     return {
-        "undecodable": sum(bool(row["error"]) for row in rows),
-        "loops": flagged("loop"),
-        "truncated": flagged("truncated"),
-        "empty": flagged("empty"),
-        "hallucinations": flagged("hallucination"),
+        "failed": sum(bool(row["error"]) for row in rows),
+        **{name: sum(name in row["flags"] for row in rows) for name in ("loop", "truncated", "empty", "hallucination")},
         "missing": sum(own.missing for own in scored.values()),
         "no_relevant": sum(own.no_relevant for own in scored.values()),
         "unjudged": sum(own.unjudged for own in scored.values()),

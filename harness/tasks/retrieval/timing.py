@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import pyarrow as pa
 
-from ...evaluation.inference import AudioModel, Cell, Inferred, model_of
+from ...evaluation.inference import AudioModel, Cell, model_of
 from ...evaluation.plan import SpeechPlan
 from ...evaluation.task import Run
-from ...results.envelope import SECONDS_SCHEMA, TEXT_CONDITION, Timing
+from ...evaluation.timing import inference_timing, seconds_table
+from ...results.envelope import TEXT_CONDITION, Timing
 from ...systems.system import System
 from .outputs import Stages
 from .search_requests import SearchRequest, searcher_of
@@ -18,37 +17,14 @@ from .search_texts import search_texts
 
 def run_timing(plan: SpeechPlan, stages: Stages, run: Run) -> tuple[Timing, pa.Table | None]:
     """The timing of a run, and the seconds of its rows; None where no model worked on audio."""
-    system, condition = plan.system(run.system), plan.condition(run.config)
-    taken: dict[str, float] = {}
-    audio_s = rtfx = waiting = None
-    seconds = None
+    system = plan.system(run.system)
     model = model_of(system, plan.language(plan.configs[run.config][0][0]))
-    if condition != TEXT_CONDITION and isinstance(model, AudioModel):
+    timing, seconds = Timing(), None
+    if plan.condition(run.config) != TEXT_CONDITION and isinstance(model, AudioModel):
         rows = [one for cell in plan.cells_of(run.config) for one in stages.inferred(plan, system, cell)]
-        inference = math.fsum(one.transcript.seconds for one in rows)
-        front_end = math.fsum(one.transcript.front_end_seconds for one in rows)
-        if model.front_end is not None:
-            taken["front_end"] = front_end
-        taken["encode" if model.encoder is not None else "transcribe"] = inference
-        audio_s = math.fsum(one.row.duration_s for one in rows)
-        rtfx = audio_s / (inference + front_end) if inference + front_end else None
-        outputs = stages.outputs[model.key]
-        waiting = outputs.waiting_s / outputs.seconds if outputs.seconds else None
-        seconds = _seconds(rows)
-    taken |= _search_stages(plan, stages, system, run.config)
-    return Timing(stages=taken, audio_s=audio_s, rtfx=rtfx, waiting_share=waiting), seconds
-
-
-def _seconds(rows: list[Inferred]) -> pa.Table:
-    columns = [
-        [one.row.id for one in rows],
-        [one.row.subset for one in rows],
-        [one.transcript.seconds for one in rows],
-        [one.transcript.front_end_seconds for one in rows],
-        [one.row.duration_s for one in rows],
-    ]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SECONDS_SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=SECONDS_SCHEMA)
+        timing, seconds = inference_timing(model, stages.outputs[model.key], rows), seconds_table(rows)
+    searching = _search_stages(plan, stages, system, run.config)
+    return timing.model_copy(update={"stages": timing.stages | searching}), seconds
 
 
 def _search_stages(plan: SpeechPlan, stages: Stages, system: System, config: str) -> dict[str, float]:
