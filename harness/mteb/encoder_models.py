@@ -12,7 +12,7 @@ from ...errors import AudioError
 from ...loaders.records import Samples
 from ..protocols import AudioTextEncoder, FrontEnd, TextEncoder
 from .meta import Description
-from .model_common import Model, as_heard, languages_of, mono, task_language
+from .model_common import Model, languages_of, model_input, mono, task_language
 
 Role = Literal["query", "document"]
 TEXTS_PER_STEP = 4096
@@ -44,7 +44,7 @@ class TextModel(_EncoderModel):
 
 
 class AudioTextModel(_EncoderModel):
-    """An encoder of sound and texts into one space, behind a front end or not."""
+    """An encoder of audio and texts into one space, behind a front end or not."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class AudioTextModel(_EncoderModel):
     def encode(
         self, inputs: Any, *, task_metadata: Any, hf_subset: str, prompt_type: Any = None, **_: Any
     ) -> NDArray[np.float32]:
-        """(N, D) float32 for a data loader of N rows with `audio` or `text`; NaN for sound that cannot be encoded."""
+        """(N, D) float32 for a data loader of N rows with `audio` or `text`; NaN for audio that cannot be encoded."""
         texts: list[str] = []
         parts: list[NDArray[np.float32]] = []
         for batch in inputs:
@@ -71,22 +71,22 @@ class AudioTextModel(_EncoderModel):
                 texts += batch["text"]
                 continue
             clips = [(item["array"], int(item["sampling_rate"])) for item in batch["audio"]]
-            parts.append(self._heard(clips, task_language(task_metadata, hf_subset)))
+            parts.append(self._rows(clips, task_language(task_metadata, hf_subset)))
         return self._stacked(parts) if parts else _encoded_texts(self._encoder, iter(texts), prompt_type)
 
-    def _heard(self, clips: Sequence[tuple[Any, int]], language: str) -> NDArray[np.float32]:
+    def _rows(self, clips: Sequence[tuple[Any, int]], language: str) -> NDArray[np.float32]:
         """A row per clip; (len(clips), 0) if none of them can be encoded."""
-        ready: dict[int, Samples] = {}
+        inputs: dict[int, Samples] = {}
         for i, (array, rate) in enumerate(clips):
             try:
-                ready[i] = as_heard(mono(array), rate, self._front_end, self._encoder.sample_rate)
+                inputs[i] = model_input(mono(array), rate, self._front_end, self._encoder.sample_rate)
             except AudioError:
                 continue  # its row stays NaN, which finds nothing
-        if not ready:
+        if not inputs:
             return np.empty((len(clips), 0), dtype=np.float32)
-        vectors = self._encoder.encode_audio(list(ready.values()), language=language)
+        vectors = self._encoder.encode_audio(list(inputs.values()), language=language)
         rows = np.full((len(clips), vectors.shape[1]), np.nan, dtype=np.float32)
-        rows[list(ready)] = vectors
+        rows[list(inputs)] = vectors
         return rows
 
     def _stacked(self, parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:

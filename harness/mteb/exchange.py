@@ -193,7 +193,7 @@ def _failed(result: Result) -> dict[str, int]:
     """How many queries could not be decoded and found nothing, where the result says it of this subset."""
     failures = result.failures
     counts = {
-        "undecodable_queries": failures.get("undecodable", 0),
+        "undecodable_queries": failures.get("failed", 0),
         "queries_without_hits": failures.get("missing", 0),
     }
     return {name: n for name, n in counts.items() if len(result.data.subsets) == 1 or not n}
@@ -298,7 +298,7 @@ def _result(path: Path, task: Mapping[str, Any], entry: Mapping[str, Any], syste
         raise DataError(f"{path}: {error.message}", hint=error.hint) from error
     version = entry.get("mteb_version") or task.get("mteb_version")
     failures = {
-        "undecodable": _whole(path, entry, "undecodable_queries"),
+        "failed": _whole(path, entry, "undecodable_queries"),
         "missing": _whole(path, entry, "queries_without_hits"),
     }
     return Result(

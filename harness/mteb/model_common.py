@@ -1,4 +1,4 @@
-"""What all models have that systems of the harness become: metadata, the task's language, sound as a model hears it."""
+"""What all models have that systems of the harness become: metadata, the task's language, audio as a model takes it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Model:
 
 
 def languages_of(part: Any) -> list[str]:
-    """The languages of the benchmark that a part was made for."""
+    """The languages of the benchmark that a component was made for."""
     return [language for language in LANGUAGE_NAMES if part.supports(language)]
 
 
@@ -46,12 +46,12 @@ def mono(array: Any) -> Samples:
     if samples.ndim > 1 and samples.shape[0] == 1:
         samples = samples[0]
     if samples.ndim != 1:
-        raise AudioError(f"a sound has shape {samples.shape} instead of (T,).", hint="Choose one channel.")
+        raise AudioError(f"a clip has shape {samples.shape} instead of (T,).", hint="Choose one channel.")
     return samples
 
 
-def as_heard(samples: Samples, rate: int, front_end: FrontEnd | None, target: int) -> Samples:
-    """(T,) float32 at `rate` Hz as a model hears it: through the front end, then at `target` Hz.
+def model_input(samples: Samples, rate: int, front_end: FrontEnd | None, target: int) -> Samples:
+    """(T,) float32 at `rate` Hz as a model takes it: through the front end, then at `target` Hz.
 
     Raises what the front end raises (`AudioError` for a clip that it cannot work on), and `ModelError` if it changes
     the clip's length.
@@ -59,10 +59,10 @@ def as_heard(samples: Samples, rate: int, front_end: FrontEnd | None, target: in
     if front_end is None:
         return resample(samples, rate, target)
     given = resample(samples, rate, front_end.sample_rate)
-    (heard,) = front_end.enhance([given])
-    if heard.shape != given.shape:
+    (enhanced,) = front_end.enhance([given])
+    if enhanced.shape != given.shape:
         raise ModelError(
-            f"{front_end.spec.name} made {heard.shape[0]} samples of {given.shape[0]}.",
+            f"{front_end.spec.name} made {enhanced.shape[0]} samples of {given.shape[0]}.",
             hint="A front end must give as many samples as it was given.",
         )
-    return resample(heard, front_end.sample_rate, target)
+    return resample(enhanced, front_end.sample_rate, target)

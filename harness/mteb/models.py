@@ -1,7 +1,7 @@
 """Systems of the harness as models of `mteb`.
 
 A retriever and a cascade search by themselves (mteb's `SearchProtocol`), so their rankings are those of
-`squtr evaluate`; an encoder of texts, or of sound and texts, is an encoder of mteb, for any of its tasks.
+`squtr evaluate`; an encoder of texts, or of audio and texts, is an encoder of mteb, for any of its tasks.
 """
 
 from __future__ import annotations
@@ -17,28 +17,25 @@ from ...errors import AudioError, UsageError
 from ...loaders.audio import to_pcm16
 from ...loaders.records import Document, Samples
 from ..components.retrievers.fusion import Method, fuse_hypotheses
-from ..evaluation.asking import Asked, search_texts
-from ..evaluation.demands import is_composite
-from ..evaluation.evaluate import Options
-from ..evaluation.listeners import Ear
+from ..evaluation.inference import AudioModel
+from ..evaluation.options import DEFAULT_DEPTH
 from ..evaluation.store import Store
 from ..protocols import AudioTextEncoder, FrontEnd, Hit, Retriever, TextEncoder, Transcriber, Transcript
+from ..systems.system import System
+from ..tasks.retrieval.search_requests import is_composite
+from ..tasks.retrieval.search_texts import SearchTexts, search_texts
 from .encoder_models import AudioTextModel, TextModel
 from .meta import Description, system_settings
-from .model_common import Model, as_heard, languages_of, mono, task_language
+from .model_common import Model, languages_of, model_input, mono, task_language
 from .search import Rankings, strict_scores
 from .versions import load_bridge
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from ..systems.system import Cascade
-
 __all__ = ["AudioTextModel", "CascadeModel", "RetrieverModel", "TextModel", "mteb_model"]
 
 CLIPS_PER_STEP = 64
-DEPTH = Options().depth
-"""Documents that `squtr evaluate` retrieves if it is not told otherwise."""
 
 
 def mteb_model(
@@ -47,7 +44,7 @@ def mteb_model(
     cache: Path | str | None = None,
     name: str = "",
     meta: Mapping[str, Any] | None = None,
-    depth: int = DEPTH,
+    depth: int = DEFAULT_DEPTH,
 ) -> Any:
     """A system of the harness as a model that `mteb.evaluate` takes.
 
@@ -60,49 +57,60 @@ def mteb_model(
     depends on it (it fuses rankings, or reranks), as `--depth` of `squtr evaluate`; others give as many as mteb asks
     for.
 
-    Raises `UsageError` for what is no system or cannot search without knowing query and condition (ready transcripts,
-    ready runs), and `MissingExtraError` without mteb.
+    Raises `UsageError` for what is no system, for one with components per language, and for what cannot search without
+    the query's id and condition (precomputed transcripts and runs), and `MissingExtraError` without mteb.
     """
     load_bridge()
     if depth < 1:
         raise UsageError(f"the depth is {depth}.", hint="Give at least 1.")
     folder = Path(cache) if cache is not None else None
     opened: Any = _parsed(system, folder) if isinstance(system, str) else system
-    if hasattr(opened, "transcriber") and hasattr(opened, "retriever"):
-        return CascadeModel(opened, cache=folder, name=name, meta=meta, depth=depth)
+    front_end: FrontEnd | None = None
+    if isinstance(opened, System):
+        if opened.languages:
+            raise UsageError(
+                f"{opened.name} has components per language, and a model of mteb has one of each role.",
+                hint=f"Give the system of one language: system.for_language({opened.languages[0]!r}).",
+            )
+        if opened.kind == "cascade":
+            return CascadeModel(opened, cache=folder, name=name, meta=meta, depth=depth)
+        if opened.kind != "end-to-end":
+            raise _no_model(f"{opened.name} ({opened.kind})")
+        front_end, name, opened = cast("FrontEnd | None", opened.front_end), name or opened.name, opened.encoder
     if hasattr(opened, "index") and hasattr(opened, "search"):
         alone = _encoder_of(opened)
         if alone is None:
             return RetrieverModel(cast(Retriever, opened), name=name, meta=meta, depth=depth)
         opened = alone
-    front_end: FrontEnd | None = None
-    if hasattr(opened, "encoder") and not hasattr(opened, "encode"):
-        front_end, name, opened = opened.front_end, name or opened.name, opened.encoder
     if hasattr(opened, "encode_audio"):
         return AudioTextModel(cast(AudioTextEncoder, opened), front_end=front_end, name=name, meta=meta)
     if hasattr(opened, "encode"):
         return TextModel(cast(TextEncoder, opened), name=name, meta=meta)
-    raise UsageError(
-        f"{type(opened).__name__} is no system that mteb can run: it neither searches nor encodes.",
-        hint="Give a cascade, an end-to-end system, a retriever or an encoder. Of a ready run, export the results:"
-        " squtr export --format mteb RUN --out DIR.",
+    raise _no_model(type(opened).__name__)
+
+
+def _no_model(name: str) -> UsageError:
+    return UsageError(
+        f"{name} is no system that mteb can run: it neither searches nor encodes.",
+        hint="Give a cascade, an end-to-end system, a retriever or an encoder. For a precomputed run, export the"
+        " results: squtr export --format mteb RUN --out DIR.",
     )
 
 
 def _parsed(text: str, cache: Path | None) -> object:
     """A system, a retriever alone, or a text encoder alone, by its short form."""
     from ..components import AUDIO_TEXT_ENCODERS, ENCODERS, RETRIEVERS, load_text_encoder
-    from ..systems.reading import cached_retriever, parse_system
+    from ..systems import cached_retriever, load_system
 
     if "+" not in text and "|" not in text:
         stages = text.partition(">")[0].partition("(")[0]
         backend = stages.partition(":")[0].strip()
         if backend in {*RETRIEVERS, "rrf", "score"} - {"trec"}:
             return cached_retriever(text, cache)
-        # A name of both tables is an encoder of sound and text, as it is for `squtr evaluate`.
+        # A name of both tables is an encoder of audio and text, as it is for `squtr evaluate`.
         if backend in ENCODERS and backend not in AUDIO_TEXT_ENCODERS:
             return load_text_encoder(text)
-    return parse_system(text, cache=cache)
+    return load_system(text, cache=cache)
 
 
 def _encoder_of(retriever: Any) -> TextEncoder | AudioTextEncoder | None:
@@ -122,7 +130,7 @@ class RetrieverModel(Model):
         *,
         name: str = "",
         meta: Mapping[str, Any] | None = None,
-        depth: int = DEPTH,
+        depth: int = DEFAULT_DEPTH,
         description: Description | None = None,
     ) -> None:
         spec = retriever.spec
@@ -165,14 +173,14 @@ class RetrieverModel(Model):
                 f" {task_metadata.name}.",
                 hint="Choose a retrieval task.",
             )
-        asked = self._asked(queries, task_language(task_metadata, hf_subset))
-        distinct = list(dict.fromkeys(text for query in asked for text in query.texts))
+        searched = self._search_texts(queries, task_language(task_metadata, hf_subset))
+        distinct = list(dict.fromkeys(text for one in searched for text in one.texts))
         k = top_k if self._most is None else min(top_k, self._most)
         found = dict(zip(distinct, self._retriever.search(distinct, k=k), strict=True))
-        rankings = [self._ranking(query, [found[text] for text in query.texts], k) for query in asked]
+        rankings = [self._ranking(one, [found[text] for text in one.texts], k) for one in searched]
         return {id_: strict_scores(hits) for id_, hits in zip(queries["id"], rankings, strict=True)}
 
-    def _asked(self, queries: Dataset, language: str) -> list[Asked]:
+    def _search_texts(self, queries: Dataset, language: str) -> list[SearchTexts]:
         """What is searched with, per query."""
         del language
         if "text" not in queries.column_names:
@@ -180,91 +188,90 @@ class RetrieverModel(Model):
                 f"{self.description.name} searches with typed queries; these have {', '.join(queries.column_names)}.",
                 hint="Choose the typed control, or give a cascade: squtr.mteb_model('whisper-base + bm25').",
             )
-        return [Asked((text,), (0.0,)) for text in queries["text"]]
+        return [SearchTexts((text,), (0.0,)) for text in queries["text"]]
 
-    def _ranking(self, asked: Asked, found: Sequence[Sequence[Hit]], k: int) -> Sequence[Hit]:
+    def _ranking(self, searched: SearchTexts, found: Sequence[Sequence[Hit]], k: int) -> Sequence[Hit]:
         """The ranking of one query, from those of its texts."""
-        del asked, k
+        del searched, k
         return found[0]
 
 
 class CascadeModel(RetrieverModel):
-    """A transcriber and a retriever: spoken queries are transcribed, each sound once; typed ones taken as they are.
+    """A transcriber and a retriever: spoken queries are transcribed, each clip once; typed ones are taken as they are.
 
     With several transcripts per query (`n_best`), each is searched with and their rankings are fused.
     """
 
     def __init__(
         self,
-        cascade: Cascade,
+        cascade: System,
         *,
         cache: Path | None = None,
         name: str = "",
         meta: Mapping[str, Any] | None = None,
-        depth: int = DEPTH,
+        depth: int = DEFAULT_DEPTH,
     ) -> None:
-        transcriber, retriever = _listening_and_searching(cascade)
+        transcriber, retriever = _transcriber_and_retriever(cascade)
         description = cascade_description(cascade, name, depth)
         super().__init__(retriever, description=description, meta=meta, depth=depth)
         if cascade.n_best > 1:
             self._most = depth
         self._cascade = cascade
         self._transcriber = transcriber
-        self._front_end = cascade.front_end
-        self._heard: dict[tuple[str, str], Transcript] = {}
+        self._front_end = cast("FrontEnd | None", cascade.front_end)
+        self._known: dict[tuple[str, str], Transcript] = {}
         self._store = Store(cache) if cache is not None else None
 
-    def _asked(self, queries: Dataset, language: str) -> list[Asked]:
+    def _search_texts(self, queries: Dataset, language: str) -> list[SearchTexts]:
         if "audio" not in queries.column_names:
-            return super()._asked(queries, language)
+            return super()._search_texts(queries, language)
         return [
             search_texts(self._cascade, transcript, language)
             for clips in _clips(queries)
             for transcript in self._transcribe(clips, language)
         ]
 
-    def _ranking(self, asked: Asked, found: Sequence[Sequence[Hit]], k: int) -> Sequence[Hit]:
+    def _ranking(self, searched: SearchTexts, found: Sequence[Sequence[Hit]], k: int) -> Sequence[Hit]:
         if len(found) == 1:
             return found[0]
-        return fuse_hypotheses(found, asked.scores, method=cast(Method, self._cascade.n_best_fusion), k=k)
+        return fuse_hypotheses(found, searched.scores, method=cast(Method, self._cascade.n_best_fusion), k=k)
 
     def _transcribe(self, clips: Sequence[tuple[str, Samples, int]], language: str) -> list[Transcript]:
-        digests = [_sound_digest(samples, rate, name) for name, samples, rate in clips]
+        digests = [_clip_digest(samples, rate, name) for name, samples, rate in clips]
         # The key under which `squtr evaluate` keeps transcripts.
-        listener = Ear(self._transcriber, self._front_end).key
-        unheard = [d for d in dict.fromkeys(digests) if (d, language) not in self._heard]
-        if unheard and self._store is not None:
-            known = self._store.transcripts(unheard, language=language, listener=listener)
-            self._heard |= {(digest, language): transcript for digest, transcript in known.items()}
-            unheard = [digest for digest in unheard if digest not in known]
-        sounds = {digest: clip for digest, clip in zip(digests, clips, strict=True) if digest in unheard}
-        ready: dict[str, Samples] = {}
-        for digest, (name, samples, rate) in sounds.items():
+        model = AudioModel(self._transcriber, self._front_end).key
+        missing = [d for d in dict.fromkeys(digests) if (d, language) not in self._known]
+        if missing and self._store is not None:
+            known = self._store.transcripts(missing, language=language, model=model)
+            self._known |= {(digest, language): transcript for digest, transcript in known.items()}
+            missing = [digest for digest in missing if digest not in known]
+        given = {digest: clip for digest, clip in zip(digests, clips, strict=True) if digest in missing}
+        inputs: dict[str, Samples] = {}
+        for digest, (name, samples, rate) in given.items():
             try:
-                ready[digest] = as_heard(samples, rate, self._front_end, self._transcriber.sample_rate)
+                inputs[digest] = model_input(samples, rate, self._front_end, self._transcriber.sample_rate)
             except AudioError as error:
-                self._heard[digest, language] = Transcript("", error=f"{name}: {error.message}")
-        if ready:
-            made = self._transcriber.transcribe(list(ready.values()), language=language)
-            heard = dict(zip(ready, made, strict=True))
-            self._heard |= {(digest, language): transcript for digest, transcript in heard.items()}
+                self._known[digest, language] = Transcript("", error=f"{name}: {error.message}")
+        if inputs:
+            made = self._transcriber.transcribe(list(inputs.values()), language=language)
+            new = dict(zip(inputs, made, strict=True))
+            self._known |= {(digest, language): transcript for digest, transcript in new.items()}
             if self._store is not None:
-                lengths = {digest: len(sounds[digest][1]) / sounds[digest][2] for digest in heard}
-                self._store.keep_heard(
-                    {}, {d: (t, lengths[d]) for d, t in heard.items()}, language=language, listener=listener
+                lengths = {digest: len(given[digest][1]) / given[digest][2] for digest in new}
+                self._store.keep_transcripts(
+                    {}, {d: (t, lengths[d]) for d, t in new.items()}, language=language, model=model
                 )
-        return [self._heard[digest, language] for digest in digests]
+        return [self._known[digest, language] for digest in digests]
 
 
-def cascade_description(cascade: Cascade, name: str = "", depth: int = DEPTH) -> Description:
-    """What a cascade says of itself."""
-    transcriber, retriever = _listening_and_searching(cascade)
-    front_end = {} if cascade.front_end is None else {"front_end": cascade.front_end.spec.as_dict()}
+def cascade_description(cascade: System, name: str = "", depth: int = DEFAULT_DEPTH) -> Description:
+    """The description of a cascade."""
+    _, retriever = _transcriber_and_retriever(cascade)
     languages = languages_of(cascade)
     fuses = cascade.n_best > 1 or is_composite(retriever)
     return Description(
         name or cascade.name,
-        {**front_end, "transcriber": transcriber.spec.as_dict(), "retriever": retriever.spec.as_dict()},
+        cascade.components(""),
         languages,
         audio=True,
         settings=system_settings(
@@ -276,14 +283,14 @@ def cascade_description(cascade: Cascade, name: str = "", depth: int = DEPTH) ->
     )
 
 
-def _listening_and_searching(cascade: Cascade) -> tuple[Transcriber, Retriever]:
-    """The parts of a cascade, if it can be run on sound alone."""
-    if cascade.listener is None or cascade.searcher is None:
+def _transcriber_and_retriever(cascade: System) -> tuple[Transcriber, Retriever]:
+    """The components of a cascade, if audio is all that it needs."""
+    if cascade.model_transcriber is None or cascade.searcher is None:
         raise UsageError(
-            f"{cascade.name} looks up what was made elsewhere by query and condition, which no model of mteb is told.",
+            f"{cascade.name} is precomputed by query and condition, which mteb tells no model.",
             hint="Export its results instead: squtr export --format mteb RUN --out DIR.",
         )
-    return cascade.listener, cascade.searcher
+    return cascade.model_transcriber, cascade.searcher
 
 
 def _corpus_digest(documents: Sequence[Document]) -> str:
@@ -297,7 +304,7 @@ def _corpus_digest(documents: Sequence[Document]) -> str:
 
 
 def _clips(queries: Dataset) -> Iterator[list[tuple[str, Samples, int]]]:
-    """Name, samples and rate in Hz of the queries' sound, in steps."""
+    """Name, samples and rate in Hz of the queries' clips, in steps."""
     step: list[tuple[str, Samples, int]] = []
     for row in queries:
         step.append((f"query {row['id']!r}", mono(row["audio"]["array"]), int(row["audio"]["sampling_rate"])))
@@ -308,10 +315,10 @@ def _clips(queries: Dataset) -> Iterator[list[tuple[str, Samples, int]]]:
         yield step
 
 
-def _sound_digest(samples: Samples, rate: int, name: str) -> str:
-    """The digest of a sound as 16-bit samples, by which `squtr evaluate` keeps transcripts too.
+def _clip_digest(samples: Samples, rate: int, name: str) -> str:
+    """The digest of a clip as 16-bit samples, by which `squtr evaluate` keeps transcripts too.
 
-    A sound beyond 16 bits' range, which only other tasks of mteb can have, goes by its float samples.
+    A clip beyond 16 bits' range, which only other tasks of mteb can have, goes by its float samples.
     """
     digest = hashlib.sha256(f"{rate}\n".encode())
     try:
