@@ -26,15 +26,19 @@ def build_speech(
     from ...loaders.engines import load_engine
     from ...loaders.home import data_folder
     from ...loaders.recipe import open_recipe
+    from ..benchmarks import BENCHMARKS
 
-    options = {"conditions": CONDITIONS} | options
-    if arguments.benchmark:
-        options["benchmark"] = arguments.benchmark
-    opened = open_recipe(source, **options)
     runner = load_engine(engine, workers=workers, ray_address=ray_address)
     out: Path = arguments.out or data_folder(*filter(None, [arguments.benchmark]))
-    total = count_clips(opened)
     with bars() as show:
+        opened = open_recipe(
+            source,
+            **{"conditions": CONDITIONS} | options,
+            benchmark=arguments.benchmark,
+            workers=workers,
+            progress=lambda done, total: show("measuring RIRs", done, total),
+        )
+        total = count_clips(opened)
         manifest = build(opened, out, workers=workers, progress=counting(show, "building clips", total), engine=runner)
     size = sum(shard.bytes for shard in manifest.shards)
     if arguments.json:
@@ -43,13 +47,22 @@ def build_speech(
                 "folder": str(out),
                 "recipe_fingerprint": manifest.recipe_fingerprint,
                 "clips": total,
+                "splits": manifest.splits,
+                "strata": [stratum.model_dump() for stratum in manifest.strata],
+                "edges": manifest.edges,
                 "shards": len(manifest.shards),
                 "bytes": size,
             }
         )
         return 0
-    first = next(iter(manifest.subsets.values()))
+    first, split = next(iter(manifest.subsets.values())), manifest.splits[-1]
     say(f"Built {total:,} clips ({size / 1e6:.1f} MB, {len(manifest.shards)} files) into {out}.")
-    say(f'Load: datasets.load_dataset("{out}", "{first}_{manifest.conditions[0]}", split="test")')
-    say(f"Evaluate: squtr evaluate 'faster-whisper:whisper-base + bm25' --data {out} --out results")
+    for stratum in manifest.strata:
+        say(f"{stratum.name}: {stratum.rirs:,} RIRs, {sum(stratum.pairs.values()):,} pairs of an utterance and a RIR.")
+    say(f'Load: datasets.load_dataset("{out}", "{first}_{manifest.conditions[0]}", split="{split}")')
+    searched = any(shard.path.startswith("corpus/") for shard in manifest.shards)
+    if arguments.benchmark:
+        searched = BENCHMARKS[arguments.benchmark].task == "retrieval"
+    system = "'whisper-base + bm25'" if searched else "whisper-base"
+    say(f"Evaluate: squtr evaluate {system} --data {out} --out results")
     return 0

@@ -49,9 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.questions.manifest import is_built_set
     from ...loaders.sources import load_source
     from ...loaders.sources.release import ReleaseSource
-    from ..data import is_release
+    from ..data import names_source
 
-    if is_release(arguments.folder):
+    if names_source(arguments.folder, "release"):
         source = load_source(arguments.folder)
         if isinstance(source, ReleaseSource):
             return _report_release(source, as_json=arguments.json)

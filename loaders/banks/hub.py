@@ -96,7 +96,7 @@ class HubRecordings:
         return self._ids
 
     def read(self, id_: str) -> Samples:
-        """The recording, (T,) float32 at 24 kHz, read-only. Raises `UnknownNameError`, and `AudioError` naming the id."""
+        """(T,) float32 at 24 kHz, read-only. Raises `UnknownNameError`, and `AudioError` naming the id."""
         return self.read_at(id_, SAMPLE_RATE)
 
     def read_at(self, id_: str, rate: int) -> Samples:

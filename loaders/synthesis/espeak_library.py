@@ -1,4 +1,4 @@
-"""The espeak-ng C library: text to phonemes and text to sound.
+"""The espeak-ng C library: text to phonemes and text to speech.
 
 The library keeps its voice and its callback in C globals, so one lock guards every use. It comes from the package
 `espeakng-loader`; no system package is needed. Interface: espeak-ng's `speak_lib.h` (version 1.52).
