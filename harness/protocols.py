@@ -17,6 +17,9 @@ Setting = str | int | float | bool | None | Sequence["Setting"] | Mapping[str, "
 """A JSON value."""
 
 
+Kind = Literal["transcriber", "encoder", "retriever", "reranker", "front_end", "audio_text_encoder", "answerer"]
+
+
 @dataclass(frozen=True, slots=True)
 class ComponentSpec:
     """Everything that decides what a component returns: it names the component in results and keys the caches.
@@ -26,7 +29,7 @@ class ComponentSpec:
     without weights), `settings` the decode settings, prompts and options, JSON values only.
     """
 
-    kind: Literal["transcriber", "encoder", "retriever", "reranker", "front_end", "audio_text_encoder", "answerer"]
+    kind: Kind
     backend: str
     name: str
     model: str = ""

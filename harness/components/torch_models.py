@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ...errors import ModelError, UsageError, missing_extra
 from ..processes import local_device_index
-from ..protocols import Setting
+from ..protocols import ComponentSpec, Kind, Setting
 from .batches import BatchSize, require_positive
 from .weights import FoundWeights, find_weights
 
@@ -253,6 +253,11 @@ class TorchComponent:
     def weights(self) -> Path:
         """Where the weights lie. Raises `ModelError` if they are not to be found."""
         return self._found.path
+
+    def described(self, kind: Kind, backend: str, settings: Mapping[str, Setting]) -> ComponentSpec:
+        """The spec of a component that is this model. Raises `ModelError` if the weights are not to be found."""
+        found = self._found
+        return ComponentSpec(kind, backend, self._name, found.model, found.revision, {**settings, **found.provenance})
 
     @cached_property
     def _found(self) -> FoundWeights:

@@ -44,6 +44,7 @@ class TonesEncoder(BatchedEncoder):
     spec = ComponentSpec("audio_text_encoder", "test", "tones")
     sample_rate = RATE
     _device_type = "cpu"
+    _model = None
 
     def supports(self, language: str) -> bool:
         return language in self.languages

@@ -85,7 +85,7 @@ def test_wrong_options_are_usage_errors() -> None:
         hybrid(weights=[1.0])
     with pytest.raises(UsageError, match="before a corpus"):
         hybrid().search(["king"], k=1)
-    with pytest.raises(UsageError, match="ready run"):
+    with pytest.raises(UsageError, match="precomputed run"):
         HybridRetriever(parts=["bm25", "trec:none.trec"])
 
 

@@ -173,7 +173,7 @@ def test_what_cannot_be_done_is_refused(model: Path) -> None:
         reranker(model, depth=0)
     with pytest.raises(UsageError, match="token_budget"):
         reranker(model, token_budget=0)
-    with pytest.raises(UsageError, match="ready run"):
+    with pytest.raises(UsageError, match="precomputed run"):
         RerankedRetriever(model, first="trec:none.run")
     with pytest.raises(UsageError, match="before a corpus"):
         reranker(model).search(["a"], k=1)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import re
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,22 +13,21 @@ import soundfile
 
 from ....errors import ModelError
 from ....loaders.records import Samples
-from ...protocols import AnswerRequest, ComponentSpec, Reply
-from ..batches import BatchSize, require_positive
-from ..generation import Message, conversation, dialogue_marks, end_tokens, without_end, without_marks
-from ..torch_models import BatchedTorchComponent, quiet, read_config, reason
+from ...protocols import AnswerRequest, ComponentSpec
+from ..batches import BatchSize
+from ..generation import Message, conversation, without_marks
+from ..torch_models import quiet, read_config, reason
 from .common import (
-    MAX_NEW_TOKENS,
     AudioLimit,
     LongAudio,
     Written,
-    answer_batches,
     in_pieces,
 )
+from .generating import GeneratingAnswerer
 from .models import AnswerModel, answer_model
 
 
-class ChatAnswerer(BatchedTorchComponent):
+class ChatAnswerer(GeneratingAnswerer):
     """A model of transformers whose processor takes audio in messages (Qwen2-Audio, Qwen-Omni, Voxtral, Gemma 3n, …).
 
     A request is one user message: each clip, with its name before it, then the prompt. `system_prompt` goes before it;
@@ -53,18 +50,15 @@ class ChatAnswerer(BatchedTorchComponent):
         system_prompt: str | None = None,
         chat_template: str | None = None,
         model_class: str | None = None,
-        max_new_tokens: int = MAX_NEW_TOKENS,
         long_audio: LongAudio = "truncate",
         max_seconds: float | None = None,
         total_seconds: float | None = None,
         **torch: Any,
     ) -> None:
-        require_positive(max_new_tokens=max_new_tokens)
         # Checked here, so that a wrong option is said before weights are looked for.
         AudioLimit(max_seconds, total_seconds, long_audio)
         super().__init__(model, **torch)
         self._asked_prompt, self._chat_template, self._asked_class = system_prompt, chat_template, model_class
-        self._max_new_tokens = max_new_tokens
         self._policy: LongAudio = long_audio
         self._max_seconds, self._total_seconds = max_seconds, total_seconds
 
@@ -82,22 +76,12 @@ class ChatAnswerer(BatchedTorchComponent):
             **self._limit.settings(),
             **self._torch.settings(device=True),
         }
-        return ComponentSpec("answerer", "chat", self._name, self._found.model, self._found.revision, settings)
+        return self.described("answerer", "chat", settings)
 
     @cached_property
     def sample_rate(self) -> int:
         """What the model's feature extractor says, in Hz."""
         return int(self._processor.feature_extractor.sampling_rate)
-
-    def supports(self, language: str) -> bool:
-        """True: these models do not tell their languages."""
-        return True
-
-    def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
-        """One reply per request, in order; see `protocols.Answerer`. A request without clips is asked as text."""
-        if not requests:
-            return []
-        return answer_batches(requests, size=self._batches, write=self._write, engine=self._name)
 
     @cached_property
     def _facts(self) -> AnswerModel:
@@ -152,6 +136,10 @@ class ChatAnswerer(BatchedTorchComponent):
                 hint="Install peft, and check that the folder holds the adapter.",
             ) from error
 
+    @property
+    def _tokenizer(self) -> Any:
+        return self._processor.tokenizer
+
     @cached_property
     def _batches(self) -> BatchSize:
         return BatchSize(1) if self._facts.alone else self._first_batch_size(self._model)
@@ -167,21 +155,6 @@ class ChatAnswerer(BatchedTorchComponent):
                 content.append(self._audio(piece.samples))
             content.append({"type": "text", "text": without_marks(request.prompt, self._marks)})
             conversations.append(conversation(content, self._system_prompt))
-        rows = self._generated(conversations)
-        texts = self._processor.tokenizer.batch_decode([row for row, _ in rows], skip_special_tokens=True)
-        return [
-            Written(text, truncated, cut) for text, (_, truncated), (_, cut) in zip(texts, rows, clips, strict=True)
-        ]
-
-    def _audio(self, samples: Samples) -> Message:
-        if self._facts.audio_as == "array":
-            return {"type": "audio", "audio": samples}
-        buffer = io.BytesIO()
-        soundfile.write(buffer, samples.astype(np.float32), self.sample_rate, format="WAV", subtype="FLOAT")
-        return {"type": "audio", "base64": base64.b64encode(buffer.getvalue()).decode("ascii")}
-
-    def _generated(self, conversations: list[list[Message]]) -> list[tuple[list[int], bool]]:
-        """For each conversation the new tokens without the end, and whether the cap cut them."""
         with quiet():
             inputs = self._processor.apply_chat_template(
                 conversations,
@@ -193,21 +166,12 @@ class ChatAnswerer(BatchedTorchComponent):
                 # On the left: what is written follows the last token of the prompt.
                 processor_kwargs={"text_kwargs": {"padding": True, "padding_side": "left"}},
             ).to(self._model.device, dtype=self._model.dtype)
-        with self._torch.inference(self._model):
-            output = self._model.generate(
-                **inputs,
-                do_sample=False,
-                num_beams=1,
-                max_new_tokens=self._max_new_tokens,
-                **self._facts.generate,
-            )
-        new = output[:, inputs["input_ids"].shape[1] :].tolist()
-        return [without_end(row, self._ends, self._max_new_tokens) for row in new]
+        texts = self._generated(inputs, **self._facts.generate)
+        return [Written(text, truncated, cut) for (text, truncated), (_, cut) in zip(texts, clips, strict=True)]
 
-    @cached_property
-    def _ends(self) -> frozenset[int]:
-        return end_tokens(self._model) or frozenset([int(self._processor.tokenizer.eos_token_id)])
-
-    @cached_property
-    def _marks(self) -> re.Pattern[str]:
-        return dialogue_marks(self._processor.tokenizer)
+    def _audio(self, samples: Samples) -> Message:
+        if self._facts.audio_as == "array":
+            return {"type": "audio", "audio": samples}
+        buffer = io.BytesIO()
+        soundfile.write(buffer, samples.astype(np.float32), self.sample_rate, format="WAV", subtype="FLOAT")
+        return {"type": "audio", "base64": base64.b64encode(buffer.getvalue()).decode("ascii")}

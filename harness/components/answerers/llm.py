@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ....errors import ModelError
-from ...protocols import AnswerRequest, ComponentSpec, Reply
-from ..batches import BatchSize, require_positive
-from ..generation import dialogue_marks, end_tokens, without_end, without_marks
-from ..torch_models import BatchedTorchComponent, quiet
+from ...protocols import AnswerRequest, ComponentSpec
+from ..generation import without_marks
+from ..torch_models import quiet
 from ..transcribers.common import SAMPLE_RATE
-from .common import MAX_NEW_TOKENS, Written, answer_batches
+from .common import Written
+from .generating import GeneratingAnswerer
 
 
-class TextAnswerer(BatchedTorchComponent):
+class TextAnswerer(GeneratingAnswerer):
     """A causal language model, asked through its tokenizer's chat template. Its requests have no clips.
 
     `system_prompt` goes before the prompt ("" for none). `template_options` are further values for the template, such
@@ -33,14 +32,11 @@ class TextAnswerer(BatchedTorchComponent):
         *,
         system_prompt: str = "",
         template_options: Mapping[str, bool | str] | None = None,
-        max_new_tokens: int = MAX_NEW_TOKENS,
         **torch: Any,
     ) -> None:
-        require_positive(max_new_tokens=max_new_tokens)
         super().__init__(model, **torch)
         self._system_prompt = system_prompt
         self._template_options = dict(template_options or {})
-        self._max_new_tokens = max_new_tokens
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -51,22 +47,12 @@ class TextAnswerer(BatchedTorchComponent):
             "template_options": dict(self._template_options),
             **self._torch.settings(device=True),
         }
-        return ComponentSpec("answerer", "llm", self._name, self._found.model, self._found.revision, settings)
+        return self.described("answerer", "llm", settings)
 
     @property
     def sample_rate(self) -> int:
         """16 000 Hz, though it takes no audio."""
         return SAMPLE_RATE
-
-    def supports(self, language: str) -> bool:
-        """True: these models do not tell their languages."""
-        return True
-
-    def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
-        """One reply per request, in order; clips are not used."""
-        if not requests:
-            return []
-        return answer_batches(requests, size=self._batches, write=self._write, engine=self._name)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -81,14 +67,6 @@ class TextAnswerer(BatchedTorchComponent):
     @cached_property
     def _model(self) -> Any:
         return self._torch.load_model("AutoModelForCausalLM", self._found.path, name=self._name)
-
-    @cached_property
-    def _batches(self) -> BatchSize:
-        return self._first_batch_size(self._model)
-
-    @cached_property
-    def _marks(self) -> re.Pattern[str]:
-        return dialogue_marks(self._tokenizer)
 
     def _prompt(self, text: str) -> str:
         plain = without_marks(text, self._marks)
@@ -113,14 +91,4 @@ class TextAnswerer(BatchedTorchComponent):
                 add_special_tokens=not templated,
             ).to(self._model.device)
         inputs.pop("token_type_ids", None)
-        with self._torch.inference(self._model):
-            output = self._model.generate(
-                **inputs, do_sample=False, num_beams=1, max_new_tokens=self._max_new_tokens,
-                pad_token_id=self._tokenizer.pad_token_id,
-            )  # fmt: skip
-        ends = end_tokens(self._model) or frozenset([int(self._tokenizer.eos_token_id)])
-        rows = [
-            without_end(row, ends, self._max_new_tokens) for row in output[:, inputs["input_ids"].shape[1] :].tolist()
-        ]
-        texts = self._tokenizer.batch_decode([row for row, _ in rows], skip_special_tokens=True)
-        return [Written(text, truncated) for text, (_, truncated) in zip(texts, rows, strict=True)]
+        return [Written(*found) for found in self._generated(inputs, pad_token_id=self._tokenizer.pad_token_id)]

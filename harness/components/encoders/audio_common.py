@@ -98,17 +98,14 @@ class BatchedEncoder(BatchedTorchComponent, abc.ABC):
 
     @property
     @abc.abstractmethod
-    def spec(self) -> ComponentSpec:
-        """What decides the vectors, prompts included. Raises `ModelError` if the weights are not to be found."""
+    def spec(self) -> ComponentSpec: ...
 
     @property
     @abc.abstractmethod
-    def sample_rate(self) -> int:
-        """The rate in Hz at which `encode_audio` takes clips: that of the model's feature extractor."""
+    def sample_rate(self) -> int: ...
 
     @abc.abstractmethod
-    def supports(self, language: str) -> bool:
-        """Whether the model was made for this language; True for a model that is not known here."""
+    def supports(self, language: str) -> bool: ...
 
     @abc.abstractmethod
     def _audio_rows(self, clips: list[Samples]) -> NDArray[Any]:
@@ -123,9 +120,13 @@ class BatchedEncoder(BatchedTorchComponent, abc.ABC):
         """About how many tokens each text has."""
 
     @property
-    @abc.abstractmethod
     def _device_type(self) -> str:
         """Where inputs go: "cpu", "cuda", …"""
+        return str(self._model.device.type)
+
+    @property
+    @abc.abstractmethod
+    def _model(self) -> Any: ...
 
     def _audio_cost(self, clip: Samples) -> int:
         """What a clip costs, in tokens."""

@@ -66,14 +66,7 @@ class MultimodalEncoder(BatchedEncoder):
             "query_prompt": self._prompt("query"),
             **self._torch.settings(device=False),
         }
-        return ComponentSpec(
-            "audio_text_encoder",
-            "sentence-transformers-audio",
-            self._name,
-            self._found.model,
-            self._found.revision,
-            settings,
-        )
+        return self.described("audio_text_encoder", "sentence-transformers-audio", settings)
 
     @cached_property
     def sample_rate(self) -> int:
@@ -132,10 +125,6 @@ class MultimodalEncoder(BatchedEncoder):
     def _window(self) -> int | None:
         """The longest clip in samples; None for any. Of a longer one CLAP would take a random part."""
         return window_of(self._extractor, self._max_seconds)
-
-    @property
-    def _device_type(self) -> str:
-        return str(self._model.device.type)
 
     def _audio_rows(self, clips: list[Samples]) -> NDArray[Any]:
         # As a named field: a bare array or text would be guessed at (a text that is a URL of a clip, for one).

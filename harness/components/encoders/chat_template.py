@@ -18,12 +18,13 @@ from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
 from ..generation import Message, conversation, dialogue_marks, without_marks
-from ..torch_models import quiet, read_config, tightest
-from .audio_common import BatchedEncoder, Batches, Role, as_rows, require_positive_or_none, window_of
-from .audio_models import ARCHITECTURES, UNKNOWN, Architecture, Pooling, published_audio_model
+from ..torch_models import quiet, read_config
+from .audio_common import Batches, Role, as_rows
+from .audio_models import ARCHITECTURES, Architecture, Pooling
+from .processor_encoder import ProcessorEncoder
 
 
-class ChatTemplateEncoder(BatchedEncoder):
+class ChatTemplateEncoder(ProcessorEncoder):
     """A chat model of transformers whose processor takes audio in messages.
 
     A spoken query is one user message with `audio_prefix`, the audio and `audio_suffix`; a typed query or a document is
@@ -45,32 +46,22 @@ class ChatTemplateEncoder(BatchedEncoder):
         pooling: Pooling | None = None,
         audio_prefix: str | None = None,
         audio_suffix: str | None = None,
-        query_prefix: str | None = None,
-        document_prefix: str | None = None,
         text_suffix: str | None = None,
         system_prompt: str | None = None,
         add_generation_prompt: bool | None = None,
         bidirectional: bool | None = None,
         chat_template: str | None = None,
         model_class: str | None = None,
-        max_tokens: int | None = None,
-        max_seconds: float | None = None,
         **torch: Any,
     ) -> None:
         super().__init__(model, **torch)
-        facts = published_audio_model(str(model)) or UNKNOWN
-        self._facts = facts
+        facts = self._facts
         self._pooling = facts.pooling if pooling is None else pooling
         if self._pooling not in ("mean", "last"):
             raise UsageError(f"pooling {pooling!r} is none of mean, last.")
-        require_positive_or_none(max_seconds=max_seconds, max_tokens=max_tokens)
         self._audio_prefix = facts.audio_prefix if audio_prefix is None else audio_prefix
         self._audio_suffix = facts.audio_suffix if audio_suffix is None else audio_suffix
         self._text_suffix = facts.text_suffix if text_suffix is None else text_suffix
-        self._prefixes = {
-            "query": facts.query_prefix if query_prefix is None else query_prefix,
-            "document": facts.document_prefix if document_prefix is None else document_prefix,
-        }
         self._system_prompt = facts.system_prompt if system_prompt is None else system_prompt
         self._generation_prompt = (
             facts.add_generation_prompt if add_generation_prompt is None else add_generation_prompt
@@ -78,8 +69,6 @@ class ChatTemplateEncoder(BatchedEncoder):
         self._bidirectional = facts.bidirectional if bidirectional is None else bidirectional
         self._chat_template = chat_template
         self._asked_class = facts.model_class if model_class is None else model_class
-        self._max_tokens = facts.max_tokens if max_tokens is None else max_tokens
-        self._max_seconds = facts.max_seconds if max_seconds is None else max_seconds
         self._needs_states = False
 
     @cached_property
@@ -100,21 +89,10 @@ class ChatTemplateEncoder(BatchedEncoder):
             "sample_rate": self.sample_rate,
             "system_prompt": self._system_prompt,
             "text_suffix": self._text_suffix,
-            "window_s": None if self._window is None else self._window / self.sample_rate,
+            "window_s": self._window_s,
             **self._torch.settings(device=False),
         }
-        return ComponentSpec(
-            "audio_text_encoder", "chat-template", self._name, self._found.model, self._found.revision, settings
-        )
-
-    @cached_property
-    def sample_rate(self) -> int:
-        """What the model's feature extractor says, in Hz."""
-        return int(self._processor.feature_extractor.sampling_rate)
-
-    def supports(self, language: str) -> bool:
-        """Whether the model was made for this language; True for a model that is not known here."""
-        return self._facts.supports(language)
+        return self.described("audio_text_encoder", "chat-template", settings)
 
     @cached_property
     def _architecture(self) -> Architecture:
@@ -126,22 +104,13 @@ class ChatTemplateEncoder(BatchedEncoder):
 
     @cached_property
     def _processor(self) -> Any:
-        read_config(self._found.path)
-        processor = self._torch.load_processor(self._found.path, name=self._name)
+        processor = super()._processor
         if self._chat_template is None and not getattr(processor, "chat_template", None):
             raise ModelError(
                 f"the processor of {self._name} has no chat template.",
                 hint="Give one as chat_template, or use another backend.",
             )
         return processor
-
-    @cached_property
-    def _window(self) -> int | None:
-        return window_of(self._processor.feature_extractor, self._max_seconds)
-
-    @cached_property
-    def _token_limit(self) -> int | None:
-        return tightest(self._max_tokens, self._processor.tokenizer.model_max_length)
 
     @cached_property
     def _model(self) -> Any:
@@ -151,10 +120,6 @@ class ChatTemplateEncoder(BatchedEncoder):
         if self._bidirectional:
             _attend_both_ways(body)
         return body
-
-    @property
-    def _device_type(self) -> str:
-        return str(self._model.device.type)
 
     @cached_property
     def _audio_batches(self) -> Batches:

@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
-from ..torch_models import quiet, read_config, tightest
-from ..weights import FoundWeights
-from .audio_common import BatchedEncoder, Batches, Role, as_rows, require_positive_or_none, unit_rows, window_of
-from .audio_models import AudioModel, published_audio_model
+from ..torch_models import quiet
+from .audio_common import Batches, Role, as_rows, unit_rows
+from .processor_encoder import ProcessorEncoder
 
 LongClips = Literal["truncate", "mean"]
 _LONG_CLIPS = {"truncate": "truncate", "mean": "mean of windows"}
 _CPU_WINDOWS, _GPU_WINDOWS = 8, 128
 
 
-class ClapEncoder(BatchedEncoder):
+class ClapEncoder(ProcessorEncoder):
     """A model of transformers with `get_audio_features` and `get_text_features` in one space, CLAP first of all.
 
     `model` is a folder or a Hub repository (with `revision`). The vectors are the projections, of unit length.
@@ -38,30 +37,11 @@ class ClapEncoder(BatchedEncoder):
     `BatchedTorchComponent`.
     """
 
-    def __init__(
-        self,
-        model: str | Path,
-        *,
-        long_clips: LongClips = "truncate",
-        max_seconds: float | None = None,
-        max_tokens: int | None = None,
-        query_prefix: str | None = None,
-        document_prefix: str | None = None,
-        **torch: Any,
-    ) -> None:
-        super().__init__(model, **torch)
+    def __init__(self, model: str | Path, *, long_clips: LongClips = "truncate", **torch: Any) -> None:
         if long_clips not in _LONG_CLIPS:
             raise UsageError(f"long_clips {long_clips!r} is none of {', '.join(_LONG_CLIPS)}.")
-        require_positive_or_none(max_seconds=max_seconds, max_tokens=max_tokens)
+        super().__init__(model, **torch)
         self._long_clips: LongClips = long_clips
-        facts = published_audio_model(str(model)) or AudioModel()
-        self._facts = facts
-        self._max_seconds = facts.max_seconds if max_seconds is None else max_seconds
-        self._max_tokens = facts.max_tokens if max_tokens is None else max_tokens
-        self._prefixes = {
-            "query": facts.query_prefix if query_prefix is None else query_prefix,
-            "document": facts.document_prefix if document_prefix is None else document_prefix,
-        }
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -72,39 +52,10 @@ class ClapEncoder(BatchedEncoder):
             "max_tokens": self._token_limit,
             "query_prefix": self._prefixes["query"],
             "sample_rate": self.sample_rate,
-            "window_s": None if self._window is None else self._window / self.sample_rate,
+            "window_s": self._window_s,
             **self._torch.settings(device=False),
         }
-        return ComponentSpec(
-            "audio_text_encoder", "clap", self._name, self._found.model, self._found.revision, settings
-        )
-
-    @cached_property
-    def sample_rate(self) -> int:
-        """What the model's feature extractor says, in Hz (48000 for CLAP)."""
-        return int(self._processor.feature_extractor.sampling_rate)
-
-    def supports(self, language: str) -> bool:
-        """Whether the model was made for this language; True for a model that is not known here."""
-        return self._facts.supports(language)
-
-    @cached_property
-    def _found(self) -> FoundWeights:
-        found = super()._found
-        read_config(found.path)
-        return found
-
-    @cached_property
-    def _processor(self) -> Any:
-        return self._torch.load_processor(self._found.path, name=self._name)
-
-    @cached_property
-    def _window(self) -> int | None:
-        return window_of(self._processor.feature_extractor, self._max_seconds)
-
-    @cached_property
-    def _token_limit(self) -> int | None:
-        return tightest(self._max_tokens, self._processor.tokenizer.model_max_length)
+        return self.described("audio_text_encoder", "clap", settings)
 
     @cached_property
     def _model(self) -> Any:
@@ -116,10 +67,6 @@ class ClapEncoder(BatchedEncoder):
                     hint="Use the backend chat-template or sentence-transformers-audio for models of other kinds.",
                 )
         return model
-
-    @property
-    def _device_type(self) -> str:
-        return str(self._model.device.type)
 
     @cached_property
     def _audio_batches(self) -> Batches:

@@ -69,9 +69,7 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
         for role in ("query", "document"):
             if task := self._adapter(role):
                 settings[f"{role}_task"] = task
-        return ComponentSpec(
-            "encoder", "sentence-transformers", self._name, self._found.model, self._found.revision, settings
-        )
+        return self.described("encoder", "sentence-transformers", settings)
 
     def supports(self, language: str) -> bool:
         """Whether the model was made for this language; True for a model that is not known here."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from ....errors import UsageError
-from ...protocols import ComponentSpec, Setting
+from ...protocols import Setting
 from ..torch_models import TorchComponent
 
-Kind = Literal["SentenceTransformer", "SparseEncoder", "MultiVectorEncoder", "CrossEncoder"]
+ModelKind = Literal["SentenceTransformer", "SparseEncoder", "MultiVectorEncoder", "CrossEncoder"]
 
 CPU_TOKENS, GPU_TOKENS = 2048, 32768
 """Tokens of a batch, padding included, where nothing else is asked for."""
@@ -28,7 +28,7 @@ class SentenceTransformersModel(TorchComponent):
     def __init__(
         self,
         model: str | Path,
-        kind: Kind = "SentenceTransformer",
+        kind: ModelKind = "SentenceTransformer",
         *,
         token_budget: int | None = None,
         max_tokens: int | None = None,
@@ -38,24 +38,18 @@ class SentenceTransformersModel(TorchComponent):
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}.")
         super().__init__(model, **torch)
-        self._kind: Kind = kind
+        self._kind: ModelKind = kind
         self._token_budget, self._max_tokens = token_budget, max_tokens
 
     @property
     def settings(self) -> dict[str, Setting]:
         """What decides the output, beside the weights."""
-        return {"max_tokens": self._max_tokens, **self._torch.settings(device=False), **self._found.provenance}
+        return {"max_tokens": self._max_tokens, **self._torch.settings(device=False)}
 
     @property
     def name(self) -> str:
         """The short name: of the repository or the folder."""
         return self._name
-
-    def described(
-        self, kind: Literal["retriever", "reranker"], backend: str, settings: Mapping[str, Setting]
-    ) -> ComponentSpec:
-        """The spec of a component that is this model. Raises `ModelError` if the weights are not to be found."""
-        return ComponentSpec(kind, backend, self._name, self._found.model, self._found.revision, settings)
 
     @cached_property
     def model(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from ....errors import AudioError, UsageError, missing_extra
 from ....loaders.records import Samples
-from ...protocols import Setting
+from ...protocols import ComponentSpec, Setting
 from ..transcribers.common import clip_fault
 
 FRONT_END_RATE = 16_000
@@ -188,3 +189,35 @@ def require_between(lowest: float, highest: float, **numbers: float) -> None:
     for name, value in numbers.items():
         if not lowest <= value <= highest:
             raise UsageError(f"{name} lies between {lowest:g} and {highest:g}, not {value!r}.")
+
+
+class SpectrumFrontEnd(ABC):
+    """A front end at 16 kHz that works on a spectrum with frames of `size` samples every `shift`."""
+
+    def __init__(self, *, size: int = 512, shift: int = 128, threads: int = 1) -> None:
+        self._spectrum = ShortTimeSpectrum(size, shift)
+        self._threads = require_threads(threads)
+
+    @property
+    @abstractmethod
+    def spec(self) -> ComponentSpec: ...
+
+    @property
+    def sample_rate(self) -> int:
+        return FRONT_END_RATE
+
+    def enhance(self, clips: Sequence[Samples]) -> list[Samples]:
+        """One clip per clip, (T,) float32 at 16 kHz. Raises `AudioError` for one that cannot be worked on."""
+        return enhance_each(clips, self._enhance, name=self.spec.name, threads=self._threads)
+
+    @abstractmethod
+    def _enhance(self, clip: Samples) -> NDArray[np.float64]: ...
+
+    @property
+    def _frame_settings(self) -> dict[str, Setting]:
+        return {
+            "peak_limit": PEAK_LIMIT,
+            "sample_rate": FRONT_END_RATE,
+            "shift": self._spectrum.shift,
+            "size": self._spectrum.size,
+        }

@@ -6,9 +6,8 @@ the phase. Nothing is random.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +16,8 @@ from ....errors import UsageError, unknown_name
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
 from .common import (
-    FRONT_END_RATE,
-    PEAK_LIMIT,
-    ShortTimeSpectrum,
-    enhance_each,
+    SpectrumFrontEnd,
     require_between,
-    require_threads,
 )
 from .noise import NoiseEstimate, noise_power, require_estimate
 
@@ -34,12 +29,12 @@ _LARGEST_SNR = 1e4
 _SMALLEST_INTEGRAND = 1e-10
 
 
-class SpectralGateFrontEnd:
+class SpectralGateFrontEnd(SpectrumFrontEnd):
     """A soft gate for clips at 16 kHz.
 
     A band of a frame passes by the logistic function of how far its power lies above `threshold_db` over the noise,
     with `softness_db` as scale; that mask is averaged over `smooth_frames` × `smooth_bands`, and what does not pass is
-    lowered by `reduction_db`. The noise is estimated as `front_noise.noise_power` says (`noise`, `quantile`). `size`
+    lowered by `reduction_db`. The noise is estimated as `noise.noise_power` says (`noise`, `quantile`). `size`
     and `shift` of the spectrum are in samples.
     """
 
@@ -53,9 +48,7 @@ class SpectralGateFrontEnd:
         reduction_db: float = 20.0,
         smooth_frames: int = 3,
         smooth_bands: int = 3,
-        size: int = 512,
-        shift: int = 128,
-        threads: int = 1,
+        **frames: Any,
     ) -> None:
         require_estimate(noise, quantile)
         require_between(-40.0, 40.0, threshold_db=threshold_db)
@@ -67,8 +60,7 @@ class SpectralGateFrontEnd:
         self._noise, self._quantile = noise, quantile
         self._threshold_db, self._softness_db, self._reduction_db = threshold_db, softness_db, reduction_db
         self._smooth = (smooth_bands, smooth_frames)
-        self._spectrum = ShortTimeSpectrum(size, shift)
-        self._threads = require_threads(threads)
+        super().__init__(**frames)
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -79,12 +71,9 @@ class SpectralGateFrontEnd:
             "spectral gate",
             settings={
                 "noise": self._noise,
-                "peak_limit": PEAK_LIMIT,
                 "quantile": float(self._quantile),
                 "reduction_db": float(self._reduction_db),
-                "sample_rate": FRONT_END_RATE,
-                "shift": self._spectrum.shift,
-                "size": self._spectrum.size,
+                **self._frame_settings,
                 "smooth_bands": self._smooth[0],
                 "smooth_frames": self._smooth[1],
                 "softness_db": float(self._softness_db),
@@ -92,15 +81,6 @@ class SpectralGateFrontEnd:
                 "version": "1",
             },
         )
-
-    @property
-    def sample_rate(self) -> int:
-        """16 kHz."""
-        return FRONT_END_RATE
-
-    def enhance(self, clips: Sequence[Samples]) -> list[Samples]:
-        """One clip per clip, (T,) float32 at 16 kHz. Raises `AudioError` for one that cannot be worked on."""
-        return enhance_each(clips, self._enhance, name="the spectral gate", threads=self._threads)
 
     def _enhance(self, clip: Samples) -> NDArray[np.float64]:
         from scipy import ndimage, special
@@ -115,14 +95,14 @@ class SpectralGateFrontEnd:
         return self._spectrum.inverse(spectrum * (floor + (1.0 - floor) * mask), clip.size)
 
 
-class WienerFrontEnd:
+class WienerFrontEnd(SpectrumFrontEnd):
     """The log-MMSE estimator, or the Wiener filter, for clips at 16 kHz.
 
     `rule` "log-mmse" gives the least mean squared error of the logarithm of the amplitude (Ephraim and Malah, IEEE
     Trans. Acoustics, Speech, and Signal Processing 33(2), 1985), "wiener" the gain ξ/(1+ξ). ξ, the a-priori SNR,
     follows the decision-directed rule (the same authors, ibid. 32(6), 1984) with weight `smoothing` for the frame
     before, and is at least `least_snr_db`. No gain is below −`reduction_db`. The noise is estimated as
-    `front_noise.noise_power` says (`noise`, `quantile`). `size` and `shift` of the spectrum are in samples.
+    `noise.noise_power` says (`noise`, `quantile`). `size` and `shift` of the spectrum are in samples.
     """
 
     def __init__(
@@ -134,9 +114,7 @@ class WienerFrontEnd:
         smoothing: float = 0.98,
         least_snr_db: float = -25.0,
         reduction_db: float = 20.0,
-        size: int = 512,
-        shift: int = 128,
-        threads: int = 1,
+        **frames: Any,
     ) -> None:
         if rule not in RULES:
             raise unknown_name("rule of the Wiener front end", rule, RULES)
@@ -147,8 +125,7 @@ class WienerFrontEnd:
         self._rule: Rule = rule
         self._noise, self._quantile = noise, quantile
         self._smoothing, self._least_snr_db, self._reduction_db = smoothing, least_snr_db, reduction_db
-        self._spectrum = ShortTimeSpectrum(size, shift)
-        self._threads = require_threads(threads)
+        super().__init__(**frames)
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -160,26 +137,14 @@ class WienerFrontEnd:
             settings={
                 "least_snr_db": float(self._least_snr_db),
                 "noise": self._noise,
-                "peak_limit": PEAK_LIMIT,
                 "quantile": float(self._quantile),
                 "reduction_db": float(self._reduction_db),
                 "rule": self._rule,
-                "sample_rate": FRONT_END_RATE,
-                "shift": self._spectrum.shift,
-                "size": self._spectrum.size,
+                **self._frame_settings,
                 "smoothing": float(self._smoothing),
                 "version": "1",
             },
         )
-
-    @property
-    def sample_rate(self) -> int:
-        """16 kHz."""
-        return FRONT_END_RATE
-
-    def enhance(self, clips: Sequence[Samples]) -> list[Samples]:
-        """One clip per clip, (T,) float32 at 16 kHz. Raises `AudioError` for one that cannot be worked on."""
-        return enhance_each(clips, self._enhance, name=self.spec.name, threads=self._threads)
 
     def _enhance(self, clip: Samples) -> NDArray[np.float64]:
         spectrum = self._spectrum.forward(clip)

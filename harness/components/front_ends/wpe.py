@@ -7,7 +7,6 @@ Communication 2018). Here for one microphone, on the whole clip at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,18 +18,15 @@ from ....loaders.records import Samples
 from ...protocols import ComponentSpec
 from .common import (
     FRONT_END_RATE,
-    PEAK_LIMIT,
-    ShortTimeSpectrum,
-    enhance_each,
+    SpectrumFrontEnd,
     full_version,
     import_extra,
-    require_threads,
 )
 
 STATISTICS = ("full", "valid")
 
 
-class WPEFrontEnd:
+class WPEFrontEnd(SpectrumFrontEnd):
     """Weighted prediction error for clips at 16 kHz.
 
     `taps` is the length of the prediction filter in frames, `delay` how many frames back it begins (early reflections
@@ -49,10 +45,8 @@ class WPEFrontEnd:
         delay: int = 3,
         iterations: int = 3,
         psd_context: int = 0,
-        size: int = 512,
-        shift: int = 128,
         statistics: str = "full",
-        threads: int = 1,
+        **frames: Any,
     ) -> None:
         for name, value, least in (
             ("taps", taps, 1),
@@ -65,9 +59,8 @@ class WPEFrontEnd:
         if statistics not in STATISTICS:
             raise unknown_name("statistics of WPE", statistics, STATISTICS)
         self._taps, self._delay, self._iterations, self._context = taps, delay, iterations, psd_context
-        self._spectrum = ShortTimeSpectrum(size, shift)
+        super().__init__(**frames)
         self._statistics = statistics
-        self._threads = require_threads(threads)
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -81,28 +74,16 @@ class WPEFrontEnd:
             {
                 "delay": self._delay,
                 "iterations": self._iterations,
-                "peak_limit": PEAK_LIMIT,
                 "psd_context": self._context,
-                "sample_rate": FRONT_END_RATE,
-                "shift": self._spectrum.shift,
-                "size": self._spectrum.size,
+                **self._frame_settings,
                 "statistics": self._statistics,
                 "taps": self._taps,
             },
         )
 
-    @property
-    def sample_rate(self) -> int:
-        """16 kHz."""
-        return FRONT_END_RATE
-
     @cached_property
     def _wpe(self) -> Any:
         return import_extra("nara_wpe.wpe", "wpe").wpe_v8
-
-    def enhance(self, clips: Sequence[Samples]) -> list[Samples]:
-        """One clip per clip, (T,) float32 at 16 kHz. Raises `AudioError` for one that cannot be worked on."""
-        return enhance_each(clips, self._enhance, name="WPE", threads=self._threads)
 
     def _enhance(self, clip: Samples) -> NDArray[np.float64]:
         spectrum = self._spectrum.forward(clip)

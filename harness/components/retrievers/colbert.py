@@ -8,9 +8,7 @@ sentence-transformers' `MultiVectorEncoder` loads models of its own form, of PyL
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +17,11 @@ from numpy.typing import NDArray
 from ....errors import ModelError
 from ....loaders.corpus import Corpus
 from ....loaders.records import Document
-from ...protocols import ComponentSpec
+from ...protocols import Setting
 from ..batches import in_token_batches
-from ..encoders.cache import EmbeddingCache
-from ..encoders.st_model import SentenceTransformersModel
+from ..encoders.prompts import Role
 from .corpus_blocks import Block
-from .encoded_corpus import EncodedCorpusRetriever, Role, query_names
+from .encoded_corpus import EncodedCorpusRetriever, query_names
 from .max_similarity import best_of_block, on_grid
 from .ranking import NOTHING, Best, merged
 
@@ -43,38 +40,15 @@ class ColBERTRetriever(EncodedCorpusRetriever):
     float16; scores are those of the vectors as kept, and exact. A document of which no token is scored is no hit.
     """
 
+    backend = "colbert"
+    model_kind = "MultiVectorEncoder"
     label = "ColBERT"
     kept = "tokens"
     block_documents = 1024
 
-    def __init__(
-        self,
-        model: str | Path,
-        *,
-        query_prompt: str | None = None,
-        document_prompt: str | None = None,
-        languages: Sequence[str] | None = None,
-        cache: EmbeddingCache | None = None,
-        **torch: Any,
-    ) -> None:
-        super().__init__(
-            SentenceTransformersModel(model, "MultiVectorEncoder", **torch),
-            prompts={"query": query_prompt, "document": document_prompt},
-            languages=languages,
-            cache=cache,
-        )
-
-    @cached_property
-    def spec(self) -> ComponentSpec:
-        """What decides the ranking. Raises `ModelError` if the weights are not to be found."""
-        settings = {
-            **self._model.settings,
-            "document_prompt": self._prompts["document"],
-            "query_prompt": self._prompts["query"],
-            "similarity": "maxsim",
-            "storage": "float16",
-        }
-        return self._model.described("retriever", "colbert", settings)
+    @property
+    def _settings(self) -> Mapping[str, Setting]:
+        return {"similarity": "maxsim", "storage": "float16"}
 
     def _best(self, texts: list[str], corpus: Corpus, k: int) -> list[Best]:
         ids = corpus.ids

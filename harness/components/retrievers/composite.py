@@ -9,16 +9,20 @@ from ....errors import UsageError
 from ....loaders.corpus import Corpus, as_corpus
 from ....loaders.records import Document
 from ...protocols import DocumentLookup, Hit, Retriever, Setting
+from ..batches import require_positive
 from .ranking import checked_k
 
 
 class Composite(ABC):
-    """A retriever made of `parts`. A part is a retriever, or the name of one (`bm25`, `dense:all-minilm-l6-v2`).
+    """A retriever made of `parts`, of each of which the best `depth` hits are used.
 
-    Raises `UsageError` for a ready run, which answers ids and not texts.
+    A part is a retriever, or the name of one (`bm25`, `dense:all-minilm-l6-v2`).
+    Raises `UsageError` for a precomputed run, which answers ids and not texts.
     """
 
-    def __init__(self, parts: Sequence[Retriever | str]) -> None:
+    def __init__(self, parts: Sequence[Retriever | str], depth: int) -> None:
+        require_positive(depth=depth)
+        self._depth = depth
         self._parts = [_loaded(part) for part in parts]
         self._corpus: Corpus | None = None
 
@@ -31,9 +35,9 @@ class Composite(ABC):
         """Whether all parts were made for this language."""
         return all(part.supports(language) for part in self._parts)
 
-    @abstractmethod
     def part_depth(self, k: int) -> int:
         """How many hits of every part it needs for `k` of its own."""
+        return max(k, self._depth)
 
     @abstractmethod
     def combine(
@@ -82,7 +86,7 @@ def _loaded(part: Retriever | str) -> Retriever:
     retriever = load_retriever(part) if isinstance(part, str) else part
     if not hasattr(retriever, "search"):
         raise UsageError(
-            f"{part if isinstance(part, str) else type(part).__name__} is a ready run, which cannot be combined.",
+            f"{part if isinstance(part, str) else type(part).__name__} is a precomputed run, which cannot be combined.",
             hint="Give retrievers.",
         )
     return retriever

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from ....errors import UsageError
 from ....loaders.corpus import Corpus, as_corpus
 from ....loaders.records import Document
-from ...protocols import ComponentSpec, Hit
+from ...protocols import ComponentSpec, Hit, Setting
 from ..encoders.cache import EmbeddingCache
 from ..encoders.prompts import Role
-from ..encoders.st_model import GPU_TOKENS, SentenceTransformersModel
+from ..encoders.st_model import GPU_TOKENS, ModelKind, SentenceTransformersModel
 from .corpus_blocks import Block, CorpusBlocks
 from .ranking import Best, checked_k, hits_of
 
@@ -25,6 +26,8 @@ class EncodedCorpusRetriever(ABC):
     batch on a GPU, if `token_budget` is None. `languages` are those that the model was made for (None: any).
     """
 
+    backend: ClassVar[str]
+    model_kind: ClassVar[ModelKind]
     label: ClassVar[str]
     kept: ClassVar[str]
     block_documents: ClassVar[int]
@@ -32,22 +35,29 @@ class EncodedCorpusRetriever(ABC):
 
     def __init__(
         self,
-        model: SentenceTransformersModel,
+        model: str | Path,
         *,
-        prompts: dict[Role, str | None],
-        languages: Sequence[str] | None,
-        cache: EmbeddingCache | None,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
+        languages: Sequence[str] | None = None,
+        cache: EmbeddingCache | None = None,
+        **torch: Any,
     ) -> None:
-        self._model = model
-        self._prompts = prompts
+        self._model = SentenceTransformersModel(model, self.model_kind, **torch)
+        self._prompts: dict[Role, str | None] = {"query": query_prompt, "document": document_prompt}
         self._languages = None if languages is None else frozenset(languages)
         self._cache = cache
         self._corpus: Corpus | None = None
 
+    @cached_property
+    def spec(self) -> ComponentSpec:
+        prompts = {f"{role}_prompt": prompt for role, prompt in self._prompts.items()}
+        return self._model.described("retriever", self.backend, {**self._model.settings, **prompts, **self._settings})
+
     @property
     @abstractmethod
-    def spec(self) -> ComponentSpec:
-        """What decides the ranking. Raises `ModelError` if the weights are not to be found."""
+    def _settings(self) -> Mapping[str, Setting]:
+        """What else decides the ranking."""
 
     @abstractmethod
     def _block(self, documents: Sequence[Document]) -> Block:

@@ -39,14 +39,11 @@ class HybridRetriever(Composite):
             raise unknown_name("normalization", normalization, NORMALISATIONS)
         if not (math.isfinite(constant) and constant > -1):
             raise UsageError(f"reciprocal rank fusion needs a constant above -1, not {constant}.")
-        if depth < 1:
-            raise UsageError(f"depth must be at least 1, not {depth}.")
         self._weights = checked_weights(weights, len(parts))
-        super().__init__(parts)
+        super().__init__(parts, depth)
         self._method: Method = method
         self._constant = float(constant)
         self._normalization: Normalization = normalization
-        self._depth = depth
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -63,10 +60,6 @@ class HybridRetriever(Composite):
             settings["normalization"] = self._normalization
         names = ", ".join(part.spec.name for part in self._parts)
         return ComponentSpec("retriever", "hybrid", f"{self._method}({names})", settings=settings)
-
-    def part_depth(self, k: int) -> int:
-        """How many hits of every part it needs for `k` of its own."""
-        return max(k, self._depth)
 
     def combine(
         self,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ....errors import ModelError
 from ...protocols import ComponentSpec, DocumentLookup, Hit, Retriever, Setting
-from ..batches import in_token_batches, require_positive
+from ..batches import in_token_batches
 from ..encoders.cache import EmbeddingCache
 from ..encoders.st_model import SentenceTransformersModel
 from .composite import Composite, checked_rankings
@@ -45,10 +45,8 @@ class RerankedRetriever(Composite):
         cache: EmbeddingCache | None = None,
         **torch: Any,
     ) -> None:
-        require_positive(depth=depth)
         self._model = SentenceTransformersModel(model, "CrossEncoder", **torch)
-        super().__init__([first])
-        self._depth = depth
+        super().__init__([first], depth)
         self._prompt = prompt
         self._cache = cache
 
@@ -60,10 +58,6 @@ class RerankedRetriever(Composite):
         settings: dict[str, Setting] = {**reranker.settings, "depth": self._depth, "first": first.as_dict()}
         name = f"{first.name} > {reranker.name}"
         return ComponentSpec("retriever", "rerank", name, reranker.model, reranker.revision, settings)
-
-    def part_depth(self, k: int) -> int:
-        """How many hits of the first stage it needs for `k` of its own."""
-        return max(k, self._depth)
 
     def combine(
         self,

@@ -7,7 +7,7 @@ sentence-transformers itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from ....errors import ModelError, UsageError
 from ....loaders.corpus import Corpus
 from ....loaders.records import Document
-from ...protocols import ComponentSpec
+from ...protocols import Setting
 from ..batches import in_token_batches
-from ..encoders.cache import EmbeddingCache
-from ..encoders.st_model import SentenceTransformersModel
+from ..encoders.prompts import Role
 from .corpus_blocks import Block
-from .encoded_corpus import EncodedCorpusRetriever, Role, query_names
+from .encoded_corpus import EncodedCorpusRetriever, query_names
 from .ranking import NOTHING, Best, merged
 from .sparse_search import search_products
 
@@ -44,6 +43,8 @@ class SpladeRetriever(EncodedCorpusRetriever):
     float64. A document whose score is not above 0 is no hit.
     """
 
+    backend = "splade"
+    model_kind = "SparseEncoder"
     label = "SPLADE"
     kept = "sparse"
     block_documents = 4096
@@ -51,40 +52,18 @@ class SpladeRetriever(EncodedCorpusRetriever):
     gpu_tokens = 16_384
 
     def __init__(
-        self,
-        model: str | Path,
-        *,
-        query_prompt: str | None = None,
-        document_prompt: str | None = None,
-        max_active_terms: int | None = None,
-        languages: Sequence[str] | None = None,
-        threads: int | None = None,
-        cache: EmbeddingCache | None = None,
-        **torch: Any,
+        self, model: str | Path, *, max_active_terms: int | None = None, threads: int | None = None, **torch: Any
     ) -> None:
         for name, value in (("max_active_terms", max_active_terms), ("threads", threads)):
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}.")
-        super().__init__(
-            SentenceTransformersModel(model, "SparseEncoder", **torch),
-            prompts={"query": query_prompt, "document": document_prompt},
-            languages=languages,
-            cache=cache,
-        )
+        super().__init__(model, **torch)
         self._max_active_terms = max_active_terms
         self._threads = threads
 
-    @cached_property
-    def spec(self) -> ComponentSpec:
-        """What decides the ranking. Raises `ModelError` if the weights are not to be found."""
-        settings = {
-            **self._model.settings,
-            "document_prompt": self._prompts["document"],
-            "max_active_terms": self._max_active_terms,
-            "query_prompt": self._prompts["query"],
-            "similarity": "dot",
-        }
-        return self._model.described("retriever", "splade", settings)
+    @property
+    def _settings(self) -> Mapping[str, Setting]:
+        return {"max_active_terms": self._max_active_terms, "similarity": "dot"}
 
     def _best(self, texts: list[str], corpus: Corpus, k: int) -> list[Best]:
         from scipy import sparse

@@ -13,17 +13,16 @@ from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Setting, Transcript
 from ..batches import BatchSize
-from ..torch_models import BatchedTorchComponent, imported_torch, imported_transformers
+from ..torch_models import imported_torch, imported_transformers
 from ..weights import FoundWeights
 from .common import (
-    LOOP_SETTINGS,
     Decoded,
-    minor_version,
     primary_code,
     require_language,
     transcribe_batches,
     transcribe_by_kind,
 )
+from .torch_transcriber import TorchTranscriber
 
 MASKED_MODELS = (
     "hubert",
@@ -41,7 +40,7 @@ TARGET_LANGUAGES: Mapping[str, str] = {"en": "eng", "es": "spa", "zh": "cmn-scri
 """Language code to the name that MMS has for it."""
 
 
-class CTCTranscriber(BatchedTorchComponent):
+class CTCTranscriber(TorchTranscriber):
     """A model with a CTC head: the likeliest token of every frame, repeats and blanks removed, no language model.
 
     `model` is a folder or a Hub repository (with `revision`). `batch_size` and the options of torch are those of
@@ -84,31 +83,21 @@ class CTCTranscriber(BatchedTorchComponent):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the transcripts. Raises `ModelError` if the weights are not to be found."""
         settings: dict[str, Setting] = {
-            **self._torch.settings(device=True),
             "batches": "padded to the longest clip, masked" if self._is_masked else "clips of equal length",
             "decoding": "greedy, without special tokens",
             "long_clips": "whole" if self._chunk_s is None else "overlapping pieces",
-            "sample_rate": self.sample_rate,
-            "torch": minor_version("torch", "torch", "torch"),
-            "transformers": minor_version("transformers", "transformers", "torch"),
-            **LOOP_SETTINGS,
         }
         if self._chunk_s is not None:
             settings |= {"chunk_s": self._chunk_s, "overlap_s": self._overlap_s}
         if self._targets:
             settings["target_lang"] = dict(sorted(self._targets.items()))
-        return ComponentSpec("transcriber", "ctc", self._name, self._found.model, self._found.revision, settings)
+        return self._spec("ctc", settings)
 
     @cached_property
     def sample_rate(self) -> int:
         """What the model's feature extractor says, in Hz."""
         return int(self._extractor.sampling_rate)
-
-    def supports(self, language: str) -> bool:
-        """Whether the model knows this language, by its adapters or by the list given."""
-        return primary_code(language) in self._languages
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
         """One transcript per clip ((T,) float32 at `sample_rate`), in order; [] for no clips.

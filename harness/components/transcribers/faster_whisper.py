@@ -174,11 +174,6 @@ class FasterWhisperTranscriber:
         return primary_code(language) in self._languages
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
-        """One transcript per clip ((T,) float32 at 16 kHz), in order; [] for no clips.
-
-        A clip that is empty, not finite or not (T,), and one that the engine fails on, has `error`.
-        Raises `UnknownNameError` for a language that the model does not know, `ModelError` if it cannot be loaded.
-        """
         code = require_language(language, self._languages, self._name)
         fits = [clip.ndim == 1 and clip.size <= WINDOW_S * SAMPLE_RATE for clip in clips]
         short = iter(self._batched([c for c, fit in zip(clips, fits, strict=True) if fit], code, self._batch_size))

@@ -21,10 +21,9 @@ from ....errors import ModelError, UsageError, missing_extra
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Setting, Transcript
 from ..batches import BatchSize, require_positive
-from ..torch_models import AutoBatch, BatchedTorchComponent, imported_torch
+from ..torch_models import AutoBatch, imported_torch
 from ..weights import FoundWeights, local_revision
 from .common import (
-    LOOP_SETTINGS,
     SAMPLE_RATE,
     Decoded,
     minor_version,
@@ -32,6 +31,7 @@ from .common import (
     require_language,
     transcribe_batches,
 )
+from .torch_transcriber import TorchTranscriber
 
 Hub = Literal["hf", "ms"]
 
@@ -92,7 +92,7 @@ def _family(architecture: str, *, itn: bool, max_length: int) -> _Family:
     return _Family({}, {}, alone=True)
 
 
-class FunASRTranscriber(BatchedTorchComponent):
+class FunASRTranscriber(TorchTranscriber):
     """A model of FunASR.
 
     `model` is a name of `KNOWN_MODELS`, a folder, or a repository on `hub`: "hf" (Hugging Face, with a commit as
@@ -147,44 +147,19 @@ class FunASRTranscriber(BatchedTorchComponent):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the transcripts. Raises `ModelError` if the weights are not to be found."""
-        return ComponentSpec(
-            "transcriber",
-            "funasr",
-            self._name,
-            self._found.model,
-            self._found.revision,
-            {
-                **self._torch.settings(device=True),
-                **self._family.options,
-                "architecture": self._architecture,
-                **({"batch_size": self._first_batch} if self._family.alone else {}),
-                "dither": 0.0,
-                "features": _features(),
-                "funasr": minor_version("funasr", "funasr", "funasr"),
-                "forced_languages": sorted(self._family.languages),
-                "sample_rate": SAMPLE_RATE,
-                "text": "without tags and without blanks between Han",
-                "torch": minor_version("torch", "torch", "torch"),
-                **LOOP_SETTINGS,
-            },
-        )
-
-    @property
-    def sample_rate(self) -> int:
-        """16 000 Hz."""
-        return SAMPLE_RATE
-
-    def supports(self, language: str) -> bool:
-        """Whether the model knows this language, by its architecture, by `KNOWN_MODELS` or by `languages`."""
-        return primary_code(language) in self._languages
+        settings: dict[str, Setting] = {
+            **self._family.options,
+            "architecture": self._architecture,
+            **({"batch_size": self._first_batch} if self._family.alone else {}),
+            "dither": 0.0,
+            "features": _features(),
+            "funasr": minor_version("funasr", "funasr", "funasr"),
+            "forced_languages": sorted(self._family.languages),
+            "text": "without tags and without blanks between Han",
+        }
+        return self._spec("funasr", settings, transformers=False)
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
-        """One transcript per clip ((T,) float32 at 16 kHz), in order; [] for no clips.
-
-        A clip that is empty, not finite or not (T,), and one that the engine fails on, has `error`.
-        Raises `UnknownNameError` for a language that the model does not know, `ModelError` if it cannot be loaded.
-        """
         code = require_language(language, self._languages, str(self._requested))
         if not clips:
             return []

@@ -9,24 +9,22 @@ from typing import Any
 
 from ....errors import ModelError
 from ....loaders.records import Samples
-from ...protocols import ComponentSpec, Transcript
+from ...protocols import ComponentSpec, Setting, Transcript
 from ..batches import BatchSize, require_positive
-from ..torch_models import BatchedTorchComponent
 from .chat_requests import RequestModel
 from .common import (
-    LOOP_SETTINGS,
     Decoded,
-    minor_version,
     primary_code,
     require_language,
     transcribe_batches,
 )
+from .torch_transcriber import TorchTranscriber
 
 LANGUAGES = ("zh", "en", "yue")
 """What the model's authors name first; `languages` takes others."""
 
 
-class GLMASRTranscriber(BatchedTorchComponent):
+class GLMASRTranscriber(TorchTranscriber):
     """GLM-ASR.
 
     `model` is a folder or a Hub repository (with `revision`). `batch_size` and the options of torch are those of
@@ -49,39 +47,27 @@ class GLMASRTranscriber(BatchedTorchComponent):
         super().__init__(model, dtype=dtype, **torch)
         self._max_new_tokens = max_new_tokens
         self._prompt = prompt
-        self._languages = tuple(primary_code(language) for language in languages)
+        self._given_languages = tuple(primary_code(language) for language in languages)
+
+    @property
+    def _languages(self) -> Sequence[str]:
+        return self._given_languages
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the transcripts. Raises `ModelError` if the weights are not to be found."""
-        return ComponentSpec(
-            "transcriber",
-            "glm-asr",
-            self._name,
-            self._found.model,
-            self._found.revision,
-            {
-                **self._torch.settings(device=True),
-                "language": "not forced",
-                "max_new_tokens": self._max_new_tokens,
-                "num_beams": 1,
-                "padding": "longest of the batch, left, masked",
-                "prompt": self._prompt or str(self._model.processor.default_transcription_prompt),
-                "sample_rate": self.sample_rate,
-                "torch": minor_version("torch", "torch", "torch"),
-                "transformers": minor_version("transformers", "transformers", "torch"),
-                **LOOP_SETTINGS,
-            },
-        )
+        settings: dict[str, Setting] = {
+            "language": "not forced",
+            "max_new_tokens": self._max_new_tokens,
+            "num_beams": 1,
+            "padding": "longest of the batch, left, masked",
+            "prompt": self._prompt or str(self._model.processor.default_transcription_prompt),
+        }
+        return self._spec("glm-asr", settings)
 
     @cached_property
     def sample_rate(self) -> int:
         """What the model's feature extractor says, in Hz."""
         return self._model.sample_rate
-
-    def supports(self, language: str) -> bool:
-        """Whether it is one of `languages`."""
-        return primary_code(language) in self._languages
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
         """One transcript per clip ((T,) float32 at `sample_rate`), in order; [] for no clips.

@@ -170,11 +170,6 @@ class OpenAIWhisperTranscriber:
         return primary_code(language) in self._languages
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
-        """One transcript per clip ((T,) float32 at 16 kHz), in order; [] for no clips.
-
-        A clip that is empty, not finite or not (T,), and one that the engine fails on, has `error`.
-        Raises `UnknownNameError` for a language that the model does not know, `ModelError` if it cannot be loaded.
-        """
         code = require_language(language, self._languages, str(self._requested))
 
         def decode(batch: list[Samples]) -> list[Decoded]:

@@ -17,18 +17,17 @@ from ....errors import MissingExtraError, ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Setting, Transcript
 from ..batches import BatchSize, require_positive
-from ..torch_models import BatchedTorchComponent, imported_torch, read_config
+from ..torch_models import imported_torch, read_config
 from .chat_requests import RequestModel
 from .common import (
-    LOOP_SETTINGS,
     SAMPLE_RATE,
     Decoded,
     is_loop,
     minor_version,
-    primary_code,
     require_language,
     transcribe_batches,
 )
+from .torch_transcriber import TorchTranscriber
 
 Engine = Literal["auto", "qwen-asr", "transformers"]
 LANGUAGES: Mapping[str, str] = {
@@ -43,7 +42,7 @@ _AUTO_BATCH = 32
 _ASR_TEXT = "<asr_text>"
 
 
-class QwenASRTranscriber(BatchedTorchComponent):
+class QwenASRTranscriber(TorchTranscriber):
     """Qwen3-ASR.
 
     `model` is a folder or a Hub repository (with `revision`). `engine` "auto" takes the one that reads the form of the
@@ -76,44 +75,19 @@ class QwenASRTranscriber(BatchedTorchComponent):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the transcripts. Raises `ModelError` if the weights are not to be found."""
-        return ComponentSpec(
-            "transcriber",
-            "qwen-asr",
-            self._name,
-            self._found.model,
-            self._found.revision,
-            {
-                **self._torch.settings(device=True),
-                **self._versions,
-                "context": self._context,
-                "engine": self._engine,
-                "max_new_tokens": self._max_new_tokens,
-                "num_beams": 1,
-                "padding": "longest of the batch, left, masked",
-                "repetitions": "more than 20 in a row are written once",
-                "sample_rate": SAMPLE_RATE,
-                "torch": minor_version("torch", "torch", "torch"),
-                **LOOP_SETTINGS,
-            },
-        )
-
-    @property
-    def sample_rate(self) -> int:
-        """16 000 Hz."""
-        return SAMPLE_RATE
-
-    def supports(self, language: str) -> bool:
-        """Whether it is one of the model's 30 languages."""
-        return primary_code(language) in LANGUAGES
+        settings: dict[str, Setting] = {
+            **self._versions,
+            "context": self._context,
+            "engine": self._engine,
+            "max_new_tokens": self._max_new_tokens,
+            "num_beams": 1,
+            "padding": "longest of the batch, left, masked",
+            "repetitions": "more than 20 in a row are written once",
+        }
+        return self._spec("qwen-asr", settings, transformers=False)
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
-        """One transcript per clip ((T,) float32 at 16 kHz), in order; [] for no clips.
-
-        A clip that is empty, not finite or not (T,), and one that the engine fails on, has `error`.
-        Raises `UnknownNameError` for a language that the model does not know, `ModelError` if it cannot be loaded.
-        """
-        name = LANGUAGES[require_language(language, tuple(LANGUAGES), str(self._requested))]
+        name = LANGUAGES[require_language(language, self._languages, str(self._requested))]
         if not clips:
             return []
         looped: set[int] = set()
@@ -134,6 +108,8 @@ class QwenASRTranscriber(BatchedTorchComponent):
         with self._torch.running():
             results = transcribe_batches(clips, size=self._batch_size, decode=decode, engine="Qwen3-ASR")
         return [replace(r, loop=True) if id(clip) in looped else r for clip, r in zip(clips, results, strict=True)]
+
+    _languages = tuple(LANGUAGES)
 
     def _requests(self, batch: list[Samples], name: str) -> list[tuple[list[int], bool]]:
         return self._native.write(batch, language=name, prompt=self._context or None)

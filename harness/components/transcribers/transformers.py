@@ -11,21 +11,20 @@ from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Hypothesis, Setting, Transcript
 from ..batches import BatchSize, require_positive
-from ..torch_models import BatchedTorchComponent, imported_transformers, read_config
+from ..torch_models import imported_transformers, read_config
 from ..weights import FoundWeights
 from .common import (
-    LOOP_SETTINGS,
     MAX_TOKENS,
     WINDOW_S,
     Decoded,
     joined_windows,
-    minor_version,
     primary_code,
     require_language,
     require_n_best,
     transcribe_batches,
     transcribe_by_kind,
 )
+from .torch_transcriber import TorchTranscriber
 
 # Kinds of clips for Whisper; for other models the length is the kind.
 _LONG, _ONE_WINDOW = -2, -1
@@ -33,7 +32,7 @@ _LONG, _ONE_WINDOW = -2, -1
 _NO_SCORE = -1e8
 
 
-class TransformersTranscriber(BatchedTorchComponent):
+class TransformersTranscriber(TorchTranscriber):
     """A speech-to-text model of transformers.
 
     `model` is a folder, a Hub repository (with `revision`), or `whisper-…` for `openai/whisper-…`. `batch_size` and the
@@ -74,30 +73,18 @@ class TransformersTranscriber(BatchedTorchComponent):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the transcripts. Raises `ModelError` if the weights are not to be found."""
-        return ComponentSpec(
-            "transcriber",
-            "transformers",
-            self._name,
-            self._found.model,
-            self._found.revision,
-            {
-                **self._torch.settings(device=True),
-                "long_clips": "sequential windows with timestamps" if self._is_whisper else "whole",
-                "max_new_tokens": self._max_new_tokens,
-                "num_beams": self._beam_size,
-                "padding": "silence" if self._is_whisper else "none, clips of equal length share a batch",
-                "sample_rate": self.sample_rate,
-                "task": "transcribe",
-                "temperature": 0.0,
-                "timestamps": False,
-                "torch": minor_version("torch", "torch", "torch"),
-                "transformers": minor_version("transformers", "transformers", "torch"),
-                **({"window_s": WINDOW_S} if self._is_whisper else {}),
-                **self._unusual,
-                **LOOP_SETTINGS,
-            },
-        )
+        settings: dict[str, Setting] = {
+            "long_clips": "sequential windows with timestamps" if self._is_whisper else "whole",
+            "max_new_tokens": self._max_new_tokens,
+            "num_beams": self._beam_size,
+            "padding": "silence" if self._is_whisper else "none, clips of equal length share a batch",
+            "task": "transcribe",
+            "temperature": 0.0,
+            "timestamps": False,
+            **({"window_s": WINDOW_S} if self._is_whisper else {}),
+            **self._unusual,
+        }
+        return self._spec("transformers", settings)
 
     @property
     def _unusual(self) -> dict[str, Setting]:
@@ -114,16 +101,7 @@ class TransformersTranscriber(BatchedTorchComponent):
         """What the model's feature extractor says, in Hz."""
         return int(self._processor.feature_extractor.sampling_rate)
 
-    def supports(self, language: str) -> bool:
-        """Whether the model knows this language, by its own list or by the one given."""
-        return primary_code(language) in self._languages
-
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
-        """One transcript per clip ((T,) float32 at `sample_rate`), in order; [] for no clips.
-
-        A clip that is empty, not finite or not (T,), and one that the engine fails on, has `error`.
-        Raises `UnknownNameError` for a language that the model does not know, `ModelError` if it cannot be loaded.
-        """
         code = require_language(language, self._languages, str(self._requested))
 
         def transcribe(kind: int, alike: list[Samples]) -> list[Transcript]:
