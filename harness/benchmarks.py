@@ -127,7 +127,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
                 clips=2.4,
                 fewest=20,
                 next_steps=(
-                    "squtr evaluate whisper-base --front-ends spectral-gate wpe --data {data} --out {out}",
+                    "squtr evaluate whisper-base --front-end spectral-gate wpe --data {data} --out {out}",
                     "squtr build --benchmark rir_mega --source librispeech:test-clean --out whisper-rir-mega",
                 ),
             ),

@@ -11,7 +11,9 @@ from .benchmarks import BENCHMARKS, Benchmark, benchmark
 from .data import open_data
 from .evaluation.options import Options
 from .evaluation.run import Evaluation, run_evaluation
-from .processes import Processes
+from .evaluation.task import Forecast, Request
+from .evaluation.tools import open_tools
+from .processes import Alone, Processes
 from .progress import Progress
 from .results.envelope import Result
 from .systems import System, load_systems
@@ -43,12 +45,7 @@ def evaluate_records(
     processes: Processes | None = None,
 ) -> Evaluation:
     """Evaluate systems (objects, or as they are written) on opened data, by the task that the data is of."""
-    row = benchmark_of(data)
-    loaded: list[System] = []
-    for are_written, group in groupby(systems, key=lambda one: isinstance(one, str)):
-        # Together: what is written alike is one component, loaded once.
-        members = list(group)
-        loaded += load_systems(cast(list[str], members), cache=cache) if are_written else cast(list[System], members)
+    row, loaded = benchmark_of(data), _loaded(systems, cache)
     return run_evaluation(
         load_task(row.task),
         row,
@@ -62,6 +59,37 @@ def evaluate_records(
         progress=progress,
         processes=processes,
     )
+
+
+def _loaded(systems: Sequence[System | str], cache: Path | None) -> list[System]:
+    """The systems in order. What is written side by side is loaded together: equal components are one object."""
+    loaded: list[System] = []
+    for are_written, group in groupby(systems, key=lambda one: isinstance(one, str)):
+        members = list(group)
+        loaded += load_systems(cast(list[str], members), cache=cache) if are_written else cast(list[System], members)
+    return loaded
+
+
+def forecast(
+    systems: Sequence[System | str],
+    data: Any,
+    *,
+    configs: Sequence[str] | None = None,
+    cache: Path | None = None,
+    options: Options | None = None,
+    judges: Sequence[System] = (),
+) -> list[Forecast]:
+    """What `evaluate_records` would do with the same arguments in one process: a dry run.
+
+    Rates are those of earlier evaluations in this cache; a component that has none is timed now on a few items. Raises
+    as `evaluate_records`, and what a component raises that is timed.
+    """
+    row = benchmark_of(data)
+    task, request = (
+        load_task(row.task),
+        Request(_loaded(systems, cache), data, row, configs, options or Options(), judges),
+    )
+    return list(task.forecast(task.plan(request), open_tools(Alone(), cache, write=False)))
 
 
 def evaluate(

@@ -1,41 +1,53 @@
-"""Evaluate systems on a data set: listen, embed, search, score. The typed queries are evaluated too, as upper bound.
+"""Evaluate systems on a data set. What the data is decides the task: retrieval, speech recognition, or questions.
 
-A SYSTEM is written in short ('whisper-base + bm25') or is a spec file (system.yaml). What was done is kept: a run that
-was stopped continues. Run in several processes with --num-processes, or with `accelerate launch -m squtr.harness
-evaluate …` on several machines.
+A SYSTEM is written in short or is a spec file (system.yaml):
+  retrieval     'whisper-base + bm25', 'class:my_module:Encoder', 'trec:run.trec'
+  recognition   whisper-base, transcripts:mine.jsonl
+  questions     chat:MODEL, 'whisper-base + llm:MODEL', replies:FILE
+
+What was done is kept: a run that was stopped continues. Run in several processes with --num-processes, or with
+`accelerate launch -m squtr.harness evaluate …` on several machines.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .common import Extend, note, say, say_json
 
 if TYPE_CHECKING:
-    from ..evaluation.evaluate import Evaluation, Options
-    from ..evaluation.forecast import Forecast
+    from ..evaluation.options import Options
+    from ..evaluation.run import Evaluation
+    from ..evaluation.task import Forecast
     from ..processes import Processes
     from ..progress import Progress
-    from ..results.old import RunRecord
-    from ..systems import Overrides
+    from ..systems import Overrides, System
 
 EXAMPLE = """example:
   squtr evaluate 'whisper-base + bm25' --data mini --configs 'zh_*' --out run
-  squtr evaluate --system base.yaml robust.yaml --data data --out run --num-processes 2
+  squtr evaluate --system base.yaml robust.yaml --data data --metrics ndcg_at_10 recall_at_100 --out run
+  squtr evaluate whisper-base --front-end wpe spectral-gate --data whisper-rir-mega --out run --num-processes 2
+  squtr evaluate 'whisper-base + llm:MODEL' --data escucha_mini --baselines text-only --out run
   squtr report run
 """
+
+_CHOSEN = (
+    "metrics", "normalizer", "depth", "resamples", "permutations", "seed", "samples", "limit", "fraction", "strict",
+    "latency", "option_orders", "baselines", "spoken",
+)  # fmt: skip
+"""Fields of `Options` that are options here; those that were not given keep their defaults."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument(
-        "systems", nargs="*", metavar="SYSTEM", help="'<transcriber> + <retriever>', for example 'whisper-base + bm25'"
-    )
+    parser.add_argument("systems", nargs="*", metavar="SYSTEM", help="for example 'whisper-base + bm25'")
     parser.add_argument(
         "--system", action=Extend, nargs="+", default=[], metavar="SPEC", help="spec files (.yaml), or short forms"
     )
@@ -43,41 +55,108 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--data",
         required=True,
         metavar="DATA",
-        help="a folder that `squtr build` wrote, mini, ORG/NAME on the Hub, or release:PATH",
+        help="a folder that `squtr build` wrote, mini, ORG/NAME on the Hub, release:PATH, escucha_mini, …",
     )
     parser.add_argument(
         "--configs", action=Extend, nargs="+", metavar="CONFIG", help="for example zh_clean 'zh_*' (all)"
     )
+    parser.add_argument("--split", default="test", metavar="SPLIT", help="the split of the data (test)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the folder for results (needed, except for --dry-run)")
-    parser.add_argument("--depth", type=int, default=100, metavar="K", help="documents retrieved per query (100)")
-    parser.add_argument("--resamples", type=int, default=1000, metavar="N", help="bootstrap resamples (1000)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of bootstrap and drawn queries (0)")
-    parser.add_argument("--samples", type=int, default=2, metavar="N", help="queries per subset to keep clips of (2)")
-    part = parser.add_argument_group("a part of the data (results are marked partial, and lie apart)")
-    part.add_argument("--limit", type=int, default=0, metavar="N", help="queries per subset; 0: all (0)")
-    part.add_argument("--fraction", type=float, default=1.0, metavar="F", help="share of every subset, as 0.05 (1)")
+    _add_scoring(parser.add_argument_group("what is scored (of the benchmark where nothing is given)"))
+    part = parser.add_argument_group("a part of the data (results are marked partial, in a folder of their own)")
+    _add(part, "--limit", int, "N", "items per subset; 0: all (0)")
+    _add(part, "--fraction", float, "F", "share of every subset, as 0.05 (1)")
+    _add_systems(parser.add_argument_group("systems"))
+    _add_questions(parser.add_argument_group("questions"))
     how = parser.add_argument_group("how to run")
     how.add_argument("--dry-run", action="store_true", help="say what would run, what is cached, and how long it takes")
     how.add_argument(
-        "--strict", action="store_true", help="a query that fails fails its config (else: counted, scores 0)"
+        "--strict",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="an item that fails fails its config (else: counted, scores 0)",
     )
-    how.add_argument("--latency", type=int, default=0, metavar="N", help="time N queries per config, one at a time (0)")
-    add_running_options(how)
-    parser.add_argument("--json", action="store_true", help="print the results as one JSON array")
-
-
-def add_running_options(how: argparse._ArgumentGroup) -> None:
-    """The options of any evaluation that say where and how it runs."""
+    _add(how, "--latency", int, "N", "time N items per config, one at a time (0)")
+    _add(how, "--samples", int, "N", "items per subset to keep clips of, for the report (2)")
     how.add_argument(
         "--num-processes", type=int, metavar="N", help="processes on this machine, a GPU each if it has any"
     )
-    how.add_argument("--threads", type=int, default=0, metavar="N", help="recognizer threads; 0: all cores (0)")
-    how.add_argument("--batch-size", type=int, metavar="N", help="clips that a recognizer hears together")
-    how.add_argument("--device", metavar="NAME", help="cpu, cuda, … (the best there is)")
-    how.add_argument("--trust-remote-code", action="store_true", help="let a model's repository run its own code")
     how.add_argument("--cache", type=Path, metavar="DIR", help="where work is kept ($SQUTR_HOME)")
-    how.add_argument("--no-cache", action="store_true", help="do not keep or reuse transcripts, embeddings, rankings")
+    how.add_argument("--no-cache", action="store_true", help="do not keep or reuse transcripts, embeddings, replies, …")
     how.add_argument("--json-log", type=Path, metavar="FILE", help="append progress as JSON lines")
+    parser.add_argument("--json", action="store_true", help="print the results as one JSON array")
+
+
+def _add(group: argparse._ArgumentGroup, flag: str, kind: type, metavar: str, words: str) -> None:
+    """An option that is not there unless it was given."""
+    group.add_argument(flag, type=kind, metavar=metavar, default=argparse.SUPPRESS, help=words)
+
+
+def _add_scoring(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--metrics",
+        action=Extend,
+        nargs="+",
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help="the main one first: ndcg_at_10, recall_at_100, wer, cer, module:ATTRIBUTE, …",
+    )
+    _add(group, "--normalizer", str, "NAME", "text normalizer of error rates: default, whisper, raw, squtr-compat")
+    _add(group, "--depth", int, "K", "documents retrieved per query (100, or what the metrics need)")
+    _add(group, "--resamples", int, "N", "bootstrap resamples (1000)")
+    _add(group, "--permutations", int, "N", "random sign flips of permutation tests where n is large (10000)")
+    _add(group, "--seed", int, "N", "seed of the bootstrap, of tests, and of what is drawn (0)")
+
+
+def _add_systems(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--front-end",
+        action=Extend,
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="evaluate every transcriber behind these too: wpe, spectral-gate, wiener, denoiser:<model>, class:…",
+    )
+    group.add_argument("--preset", default="", metavar="NAME", help="published decode settings of transcribers")
+    group.add_argument(
+        "--option",
+        action=Extend,
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE",
+        help="for every component that has it, as beam_size=5 or url=http://localhost:8000/v1 (values are YAML)",
+    )
+    group.add_argument("--threads", type=int, default=0, metavar="N", help="threads of transcribers; 0: all cores (0)")
+    group.add_argument("--batch-size", type=int, metavar="N", help="clips that a transcriber takes at once")
+    group.add_argument("--device", metavar="NAME", help="cpu, cuda, … (the best there is)")
+    group.add_argument("--trust-remote-code", action="store_true", help="let a model's repository run its own code")
+
+
+def _add_questions(group: argparse._ArgumentGroup) -> None:
+    _add(group, "--option-orders", int, "N", "orders of the options to ask each question in (1)")
+    group.add_argument(
+        "--baselines",
+        action=Extend,
+        nargs="+",
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help="text-only (without audio), shuffled (the options in another order)",
+    )
+    group.add_argument(
+        "--no-spoken",
+        dest="spoken",
+        action="store_false",
+        default=argparse.SUPPRESS,
+        help="leave the spoken versions of questions out",
+    )
+    group.add_argument(
+        "--judge",
+        action=Extend,
+        nargs="+",
+        default=[],
+        metavar="SYSTEM",
+        help="answerers that mark replies to open-ended questions",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -90,21 +169,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is None and not arguments.dry_run:
         raise UsageError("no folder for the results is given.", hint="Add --out DIR.")
     if arguments.num_processes not in {None, 1} and launched_size() == 1 and not arguments.dry_run:
-        return launch(arguments.num_processes, without_launch(sys.argv[1:]))
+        return launch(arguments.num_processes, _without_launch(sys.argv[1:]))
     if arguments.dry_run:
         return _dry_run(arguments)
     processes = current_processes()
     evaluation = _evaluation(arguments, processes)
     # Not after an error: the others may be waiting, and whoever started the processes ends them.
     processes.close()
-    if processes.rank != 0:
-        return 0
-    from ..report import summary_table
-
-    return tell(arguments, evaluation, summary_table)
+    return _report(arguments, evaluation) if processes.rank == 0 else 0
 
 
-def without_launch(arguments: Sequence[str]) -> list[str]:
+def _without_launch(arguments: Sequence[str]) -> list[str]:
     """The command line without `--num-processes N`."""
     kept: list[str] = []
     skip = False
@@ -119,22 +194,12 @@ def without_launch(arguments: Sequence[str]) -> list[str]:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    from ..evaluation.evaluate import Options
+    from ..evaluation.options import Options
 
-    return Options(
-        depth=arguments.depth,
-        resamples=arguments.resamples,
-        seed=arguments.seed,
-        samples=arguments.samples,
-        limit=arguments.limit,
-        fraction=arguments.fraction,
-        strict=arguments.strict,
-        latency=arguments.latency,
-    )
+    return Options.of({name: getattr(arguments, name) for name in _CHOSEN if hasattr(arguments, name)})
 
 
-def cache_folder(arguments: argparse.Namespace) -> Path | None:
-    """Where work is kept, None with --no-cache."""
+def _cache(arguments: argparse.Namespace) -> Path | None:
     from ...loaders.home import squtr_home
 
     if arguments.no_cache:
@@ -146,34 +211,69 @@ def _overrides(arguments: argparse.Namespace) -> Overrides:
     from ..systems import Overrides
 
     transcriber = {"threads": arguments.threads} if arguments.threads else {}
+    every = options_from(arguments.option)
     if arguments.batch_size is not None:
-        transcriber["batch_size"] = arguments.batch_size
-    every = {"device": arguments.device} if arguments.device else {}
+        every["batch_size"] = arguments.batch_size
+    if arguments.device:
+        every["device"] = arguments.device
     return Overrides(options=every, transcriber=transcriber, trust_remote_code=arguments.trust_remote_code)
 
 
-def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation[RunRecord]:
-    from ..data import open_data
-    from ..evaluation.evaluate import run_evaluation
+def options_from(written: Sequence[str]) -> dict[str, Any]:
+    """Options of components from `NAME=VALUE`, the value read as YAML.
+
+    >>> options_from(["beam_size=5", "compute_type=float32", "long_clips=true"])
+    {'beam_size': 5, 'compute_type': 'float32', 'long_clips': True}
+    """
+    from ...errors import UsageError
+    from ..systems.plain_yaml import read_value
+
+    found: dict[str, Any] = {}
+    for text in written:
+        name, separator, value = text.partition("=")
+        if not (name and separator):
+            raise UsageError(f"the option {text!r} is not written as NAME=VALUE.", hint="For example: beam_size=5.")
+        found[name] = read_value(value, name)
+    return found
+
+
+def _systems(arguments: argparse.Namespace, cache: Path | None) -> tuple[list[System], list[System]]:
+    """The systems, and the judges."""
     from ..systems import load_systems
 
-    cache = cache_folder(arguments)
-    systems = load_systems([*arguments.systems, *arguments.system], cache=cache, options=_overrides(arguments))
-    with showing(arguments.json_log if processes.rank == 0 else None) as progress:
-        return run_evaluation(
+    options = _overrides(arguments)
+    systems = load_systems(
+        [*arguments.systems, *arguments.system],
+        front_ends=arguments.front_end,
+        preset=arguments.preset,
+        cache=cache,
+        options=options,
+    )
+    return systems, load_systems(arguments.judge, cache=cache) if arguments.judge else []
+
+
+def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation:
+    from ..data import open_data
+    from ..evaluate import evaluate_records
+
+    cache = _cache(arguments)
+    systems, judges = _systems(arguments, cache)
+    with _progress(arguments.json_log if processes.rank == 0 else None) as progress:
+        return evaluate_records(
             systems,
-            open_data(arguments.data, configs=arguments.configs),
+            open_data(arguments.data, configs=arguments.configs, split=arguments.split),
             configs=arguments.configs,
             out=arguments.out,
             cache=cache,
             options=_options(arguments),
+            judges=judges,
             progress=progress,
             processes=processes,
         )
 
 
 @contextmanager
-def showing(log: Path | None) -> Iterator[Progress]:
+def _progress(log: Path | None) -> Iterator[Progress]:
     """Bars on a terminal, and lines in `log`."""
     from ..progress import JsonLog, bars, tee
 
@@ -185,17 +285,19 @@ def showing(log: Path | None) -> Iterator[Progress]:
             yield tee(shown, lines)
 
 
-def tell(arguments: argparse.Namespace, evaluation: Evaluation[Any], table: Callable[[Sequence[Any]], str]) -> int:
-    """Say what came of an evaluation, with the `table` of its records, and return the exit status."""
+def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
+    """Print the table of the records and what failed; the exit status."""
     from ...errors import EXIT_FAILED
-    from ..evaluation.evaluate import counted
+    from ..evaluation.run import counted
+    from ..report import summary_table
 
     for failure in evaluation.failures:
-        note(f"squtr: {failure.system} on {failure.config} failed: {failure.error}")
+        where = f" on {failure.config}" if failure.config else ""
+        note(f"squtr: {failure.system}{where} failed: {failure.error}")
     if arguments.json:
         say_json([record.result.model_dump(mode="json") for record in evaluation.records])
     elif evaluation.records:
-        say(table(evaluation.records))
+        say(summary_table(evaluation.records))
         out = evaluation.out or arguments.out
         say(f"Results: {out / 'results'}")
         say(f"Report: squtr report {out}")
@@ -209,25 +311,28 @@ def tell(arguments: argparse.Namespace, evaluation: Evaluation[Any], table: Call
 
 def _dry_run(arguments: argparse.Namespace) -> int:
     from ..data import open_data
-    from ..evaluation.forecast import forecast
-    from ..systems import load_systems
+    from ..evaluate import forecast
 
-    cache = cache_folder(arguments)
+    cache = _cache(arguments)
+    systems, judges = _systems(arguments, cache)
     lines = forecast(
-        load_systems([*arguments.systems, *arguments.system], cache=cache, options=_overrides(arguments)),
-        open_data(arguments.data, configs=arguments.configs),
+        systems,
+        open_data(arguments.data, configs=arguments.configs, split=arguments.split),
         configs=arguments.configs,
         cache=cache,
         options=_options(arguments),
+        judges=judges,
     )
     if arguments.json:
-        from dataclasses import asdict
-
-        say_json([asdict(line) for line in lines])
+        known = [asdict(line) for line in lines]
+        say_json([line | {"seconds": line["seconds"] if math.isfinite(line["seconds"]) else None} for line in known])
         return 0
     say(_forecast_table(lines))
     total = sum(line.seconds for line in lines)
-    say(f"About {_duration(total)} in one process, searching and scoring not counted. Nothing was evaluated.")
+    if math.isfinite(total):
+        say(f"About {_duration(total)} in one process, searching and scoring not counted. Nothing was evaluated.")
+    else:
+        say("How long it takes is not known. Nothing was evaluated.")
     return 0
 
 
@@ -246,9 +351,11 @@ def _forecast_table(lines: Sequence[Forecast]) -> str:
 def _duration(seconds: float) -> str:
     """A duration to read.
 
-    >>> _duration(0.4), _duration(75), _duration(9000), _duration(400000)
-    ('1 s', '75 s', '2.5 h', '4.6 days')
+    >>> _duration(0.4), _duration(75), _duration(9000), _duration(400000), _duration(math.nan)
+    ('1 s', '75 s', '2.5 h', '4.6 days', 'unknown')
     """
+    if not math.isfinite(seconds):
+        return "unknown"
     if seconds < 120:
         return f"{max(1, round(seconds))} s"
     if seconds < 2 * 3600:

@@ -76,7 +76,7 @@ def _missing(plan: SpeechPlan, model: AudioModel, cell: Cell, tools: Tools, foun
 
 
 def _speed(plan: SpeechPlan, model: AudioModel, cell: Cell) -> float:
-    """Seconds of work per second of audio, timed on a few clips after as many that warm up; 0 if none can be decoded."""
+    """Seconds of work per second of audio, timed on a few clips after as many to warm up; 0 if none can be decoded."""
     clips: dict[str, Samples] = {}
     for row in plan.data.spoken(*cell, start=0, stop=2 * TIMED_CLIPS):
         try:

@@ -59,7 +59,7 @@ class LoadedShard:
 
 
 class CellData(Protocol):
-    """Sound by cell, as `SpeechData` has it."""
+    """Audio by cell, as `SpeechData` has it."""
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
         """The spoken queries at positions `start` to `stop` (not included) of a cell."""
@@ -69,7 +69,8 @@ class CellData(Protocol):
 def window_of(data: CellData) -> int:
     """How many clips a window of this data has.
 
-    Data that is rendered when it is read says `rows_at_once`: small windows, so that no process renders what another takes.
+    Data that is rendered when it is read says `rows_at_once`: small windows, so that no process renders what another
+    takes.
     """
     rows: int = getattr(data, "rows_at_once", SHARD_CLIPS * WINDOW_SHARDS)
     return max(SHARD_CLIPS, rows // SHARD_CLIPS * SHARD_CLIPS)

@@ -33,15 +33,22 @@ class Tools:
 
 
 def open_tools(
-    processes: Processes, cache: Path | None, keeper: Keeper | None = None, progress: Progress | None = None
+    processes: Processes,
+    cache: Path | None,
+    keeper: Keeper | None = None,
+    progress: Progress | None = None,
+    *,
+    write: bool = True,
 ) -> Tools:
     """The tools of this process; what killed processes left in the store is taken in first.
+
+    Without `write`, a store that is not there is not made.
 
     All processes must call it. Raises `StorageError` in all of them if the disk refuses one.
     """
     failure: StorageError | None = None
     store: Store | None = None
-    if cache is not None:
+    if cache is not None and (write or Store.exists(cache)):
         try:
             store = Store(cache, rank=processes.rank)
             if processes.rank == 0:

@@ -150,6 +150,18 @@ def to_yaml(value: Any) -> str:
         raise UsageError(f"a value cannot be written as YAML: {error}.") from error
 
 
+def read_value(text: str, name: str) -> Any:
+    """The value of an option from the command line. Raises `UsageError` naming it.
+
+    >>> read_value("5", "beam_size"), read_value("float16", "dtype"), read_value("[1, 2]", "sizes")
+    (5, 'float16', [1, 2])
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506  (a safe loader with fewer tags)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UsageError(f"the value {text!r} of {name} cannot be read.", hint="Put a text in quotes.") from error
+
+
 def _from_yaml(text: str, path: Path) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506  (a safe loader with fewer tags)

@@ -39,7 +39,7 @@ def _fits(system: System, condition: str) -> bool:
 
 
 def metrics_of(request: Request) -> list[Metric]:
-    """The metrics, without repetitions. Raises `UsageError` for those that retrieval does not have, or without a ranking."""
+    """The metrics, each once. Raises `UsageError` for what retrieval does not have, or if none is of a ranking."""
     found: dict[str, Metric] = {}
     for name in request.options.metrics or request.benchmark.metrics:
         metric = parse_metric(name)
@@ -59,7 +59,7 @@ def main_metric(metrics: Sequence[Metric]) -> Metric:
 
 
 def depth_for(request: Request, metrics: Sequence[Metric]) -> int:
-    """How many documents are retrieved. Raises `UsageError` if the metrics look deeper than the depth that was given."""
+    """How many documents are retrieved. Raises `UsageError` if the metrics look deeper than the depth given."""
     least, given = depth_of(metrics), request.options.depth
     if not given:
         return max(DEFAULT_DEPTH, least)

@@ -54,7 +54,7 @@ class SubsetScores:
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    """What a row retrieved: all in trec_eval's order, the first of them as given, the rank of the first relevant one."""
+    """What a row retrieved: in trec_eval's order, the first of them as given, the rank of the first relevant one."""
 
     best: list[tuple[str, float]]
     documents: list[str]

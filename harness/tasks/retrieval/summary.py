@@ -1,8 +1,8 @@
 """From the per-item scores of a run to its scores, losses and groups, with intervals.
 
 Over several subsets, ranking metrics are the unweighted mean of the subsets' means (as published). Error rates are
-computed over all utterances: corpus rates from summed counts, macro rates as the mean of the utterances' own rates. In a
-group of a breakdown all items weigh the same.
+computed over all utterances: corpus rates from summed counts, macro rates as the mean of the utterances' own rates. In
+a group of a breakdown all items weigh the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Statistics:
     resamples: int
 
     def scores(self, strata: Mapping[str, Values]) -> dict[str, Score]:
-        """The metrics over subsets, those left out that do not apply (words in Chinese, transcripts where there are none)."""
+        """The metrics over subsets, without those that do not apply (words in Chinese, no transcripts)."""
         found: dict[str, Score] = {}
         for metric in self.metrics:
             score = self._ranking_score(strata, metric) if metric.is_ranking else self._rate(strata, metric)
