@@ -1,10 +1,9 @@
 """Compare two systems on the same items: paired tests, Holm's correction over all metrics, intervals, what n allows.
 
 A and B are per-item files that `squtr score --per-item` wrote (or your own: a field `id` and one number per metric),
-results (.json), or folders of one system's results. A difference is A − B. Results of other data, of another number of
-queries, of a part of the queries against all of them, or with other normalizers are not compared. Of rir_mega, the
-rates in both arms and what the room costs are compared (delta_wer), utterances with all their rooms being drawn
-together.
+results (.json), or folders of one system's results. A difference is A - B. Results of other data, of another number of
+items, of a part of the items against all of them, or with other normalizers are not compared. Of speech recognition,
+what a condition changes against `clean` is compared too (delta_wer); items of one utterance are drawn together.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         if metrics == []:
             continue
         subsets = None if left.subsets is None or right.subsets is None else left.subsets
-        # The utterances of rir_mega, unless labels are given.
+        # The utterances, where several items share one, unless labels are given.
         clusters = left.clusters
         if labels is not None:
             # Of runs, a label may be given for the id alone.

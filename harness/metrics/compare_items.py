@@ -7,6 +7,7 @@ both sides have the same references, its test flips the differences of the utter
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -15,7 +16,6 @@ import numpy as np
 
 from ...errors import DataError, UsageError, unknown_name
 from .comparison import Comparison, compare, detectable_difference, holm, paired_permutation, standard_error
-from .registry import FAMILIES
 from .robustness import pair_ids
 from .statistics import Interval, Method, bootstrap_interval
 from .stratified import compare_strata
@@ -26,16 +26,14 @@ RATE_FIELDS = {
     "wer": ("word_errors", "word_reference_length"),
     "cer": ("char_errors", "char_reference_length"),
     "mixed": ("mixed_errors", "mixed_reference_length"),
-    # Of the same utterances clean and in a room.
-    **{
-        f"{arm}_{rate}": (f"{arm}_{unit}_errors", f"{unit}_reference_length")
-        for rate, unit in (("wer", "word"), ("cer", "char"))
-        for arm in ("delta", "reverb", "clean")
-    },
+    # What a condition changes against `clean`, of the same utterances.
+    "delta_wer": ("delta_word_errors", "word_reference_length"),
+    "delta_cer": ("delta_char_errors", "char_reference_length"),
 }
 _NOT_METRICS = frozenset(
     {"substitutions", "deletions", "insertions", "reference_length", "loop", "hallucination", "empty", "truncated"}
 )
+_CUT_OFF = re.compile(r"_at_[1-9]\d*$")
 On = Literal["all", "intersection"]
 
 
@@ -79,7 +77,7 @@ def metric_names(a: Items, b: Items) -> list[str]:
         if errors in fields and length in fields
         for name in (rate, f"{rate}_macro")
     ]
-    ranking = [f for f in fields if f.rpartition("_at_")[0] in FAMILIES]
+    ranking = [field for field in fields if _CUT_OFF.search(field)]
     counted = {field for pair in RATE_FIELDS.values() for field in pair} | _NOT_METRICS
     return rates + ranking or [field for field in fields if field not in counted]
 

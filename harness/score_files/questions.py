@@ -11,7 +11,15 @@ from ...errors import DataError, SqutrError
 from ..tasks.understanding.answers.accuracy import McqaItem, answer_index
 from ..tasks.understanding.answers.following import AifItem
 from ..tasks.understanding.answers.items import Item, Reply
-from ..tasks.understanding.answers.labels import AETIOLOGY, INTELLIGIBILITY, PERCEPTION, REASONING, SEX, ItemLabels, canonical
+from ..tasks.understanding.answers.labels import (
+    AETIOLOGY,
+    INTELLIGIBILITY,
+    PERCEPTION,
+    REASONING,
+    SEX,
+    ItemLabels,
+    canonical,
+)
 from ..tasks.understanding.answers.option_text import LETTERS
 from ..tasks.understanding.answers.verifiers.registry import load_verifier
 from .lines import Remark, finite, id_field, no_remark, read_rows
