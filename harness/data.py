@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 
 from ..errors import DataError, HubError, UsageError, unknown_name
 from ..loaders.conditions import STANDARD_CONDITIONS, TEXT, parse_condition
-from ..loaders.data import BuiltData, LiveData, SpeechData
+from ..loaders.data import TEST, BuiltData, LiveData, SpeechData, utterances
 from ..loaders.hub.calls import Trouble, with_retries
-from ..loaders.manifest import MANIFEST_NAME, Manifest, Shard
+from ..loaders.manifest import MANIFEST_NAME, Manifest, Shard, kind_of
 from ..loaders.records import Query, SpokenQuery
 from ..loaders.retries import Backoff
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-RELEASE = "release"
+    from ..loaders.questions.data import QuestionData
+
 MINI = "mini"
+QUESTIONS = "questions"
 _FORMS = "a folder that `squtr build` wrote, mini, release:PATH or ORG/NAME[@REVISION] on the Hub"
 _SIDE_FILES = ("README.md", "eval.yaml", MANIFEST_NAME)
 
@@ -28,56 +30,85 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]*/\w[\w.-]*", re.ASCII)
 _REVISION = re.compile(r"\w[\w./-]*", re.ASCII)
 
 
-def is_release(name: str) -> bool:
-    """Whether `name` is written as a release.
+def names_source(name: str, kind: str = "") -> bool:
+    """Whether `name` is written as a source of speech (of one kind, if named).
 
-    >>> is_release("release:SQuTR.zip"), is_release("./release")
-    (True, False)
+    >>> names_source("release:SQuTR.zip", "release"), names_source("./release"), names_source("mini")
+    (True, False, True)
     """
-    return name == RELEASE or name.startswith(f"{RELEASE}:")
+    from ..loaders.sources import SOURCES
+
+    found = name.partition("?")[0].partition(":")[0]
+    return found in SOURCES and kind in {found, ""}
 
 
 def open_data(
-    name: str, *, configs: Sequence[str] | None = None, api: HfApi | None = None, backoff: Backoff | None = None
-) -> SpeechData:
-    """Open data by name: a built folder, `mini`, `release:PATH`, or `ORG/NAME[@REVISION]` on the Hub.
+    name: str,
+    *,
+    configs: Sequence[str] | None = None,
+    split: str = TEST,
+    api: HfApi | None = None,
+    backoff: Backoff | None = None,
+) -> SpeechData | QuestionData:
+    """Open data by name:
 
-    `configs` are the configs that will be evaluated, patterns such as `zh_*` included (None: all). `mini` is rendered
-    on the fly under the standard conditions and any other that `configs` name. Of a data set on the Hub, only the
-    shards that `configs` need are downloaded, into the Hub's own cache. An existing folder goes before `mini` and the
-    Hub; `./x` is always a folder. `api` and `backoff` replace the Hub's client and the waits between attempts.
+    - a folder that `squtr build` wrote, or one with a table of questions;
+    - a source of speech: `mini` and others are rendered on the fly under the standard conditions and any other that
+      `configs` name; a set that was published with its own recordings (`release:PATH`, `whisper_rir_mega`) is read;
+    - questions: `questions` (built into `$SQUTR_HOME`), `questions:mini`, or a published set that was fetched;
+    - `ORG/NAME[@REVISION]` on the Hub.
+
+    `configs` are the configs that will be evaluated, patterns such as `zh_*` included (None: all). Of a data set of
+    speech on the Hub, only the shards that `configs` and `split` need are downloaded, into the Hub's own cache. An
+    existing folder goes before a source's bare name and the Hub; `./x` is always a folder. `api` and `backoff` replace
+    the Hub's client and the waits between attempts.
 
     Raises `DataError` for a folder that is missing, unfinished or damaged, `HubError` that says what was tried,
-    `UnknownNameError` for a config that the data does not have, and what the release's source raises.
+    `UnknownNameError` for a config or split that the data does not have, and what a source raises.
     """
-    if is_release(name):
-        from ..loaders.sources import load_source
-        from ..loaders.sources.release import ReleaseSource
-        from ..loaders.sources.release_data import ReleaseData
+    from ..loaders.questions.data import names_questions, open_questions
 
-        source = load_source(name)
-        if isinstance(source, ReleaseSource):
-            return ReleaseData(source)
     folder = Path(name).expanduser()
-    if folder.is_dir():
-        return _open_folder(folder, name)
-    if name == MINI:
-        return _open_mini(configs)
+    kind, _, place = name.partition(":")
+    if kind == QUESTIONS and not folder.exists():
+        return open_questions(place or None)
+    if folder.is_dir() and not (names_source(name) and place):
+        return open_questions(name) if _holds_questions(folder) else _open_folder(folder, name, split)
+    if names_questions(name):
+        return open_questions(name)
+    if names_source(name):
+        return _open_source(name, configs, split)
     repository, separator, revision = name.partition("@")
     if _REPOSITORY.fullmatch(repository) and not folder.exists():
         if separator and not _REVISION.fullmatch(revision):
             raise UsageError(
                 f"{revision!r} in {name!r} is no revision.", hint="Write ORG/NAME@<branch, tag or commit>."
             )
-        return _open_hub(repository, revision, configs, api, backoff)
+        return _open_hub(repository, revision, configs, split, api, backoff)
     if folder.exists():
         raise DataError(f"{name} is a file.", hint=f"Give {_FORMS}.")
     raise DataError(f"{name} does not exist.", hint=f"Run `squtr build` first, or give {_FORMS}.")
 
 
-def _open_folder(folder: Path, name: str) -> BuiltData:
+def open_speech(name: str, *, configs: Sequence[str] | None = None, split: str = TEST) -> SpeechData:
+    """`open_data` where speech alone will do. Raises `UsageError` for questions."""
+    from ..loaders.questions.data import QuestionData
+
+    data = open_data(name, configs=configs, split=split)
+    if isinstance(data, QuestionData):
+        raise UsageError(f"{name} holds questions.", hint="Give data of speech.")
+    return data
+
+
+def _holds_questions(folder: Path) -> bool:
+    from ..loaders.questions.data import find_set
+
+    return kind_of(folder) == QUESTIONS or (not kind_of(folder) and find_set(folder))
+
+
+def _open_folder(folder: Path, name: str, split: str) -> BuiltData:
     try:
-        return BuiltData(folder)
+        return BuiltData(folder, split)
     except DataError as error:
         if (folder / MANIFEST_NAME).exists() or not (name == MINI or _REPOSITORY.fullmatch(name)):
             raise
@@ -89,9 +120,13 @@ def _open_folder(folder: Path, name: str) -> BuiltData:
         ) from error
 
 
-def _open_mini(configs: Sequence[str] | None) -> LiveData:
+def _open_source(name: str, configs: Sequence[str] | None, split: str) -> SpeechData:
     from ..loaders.recipe import open_recipe
+    from ..loaders.sources import Published, load_source
 
+    source = load_source(name)
+    if isinstance(source, Published):
+        return source.published(split)
     # All standard conditions, whatever is asked for: rendering waits until it is read, and results of several
     # evaluations are about the same data.
     conditions = dict.fromkeys(STANDARD_CONDITIONS)
@@ -99,7 +134,7 @@ def _open_mini(configs: Sequence[str] | None) -> LiveData:
         condition = config.partition("_")[2]
         if condition and condition != TEXT and not _is_pattern(config):
             conditions[parse_condition(condition).name] = None
-    return LiveData(open_recipe(MINI, conditions=list(conditions)))
+    return LiveData(open_recipe(source, conditions=list(conditions)), split)
 
 
 def _is_pattern(config: str) -> bool:
@@ -150,18 +185,24 @@ class HubData(BuiltData):
     `origin` is `ORG/NAME@<commit>`.
     """
 
-    def __init__(self, folder: Path, origin: str, parts: Mapping[str, Sequence[str]]) -> None:
-        super().__init__(folder)
+    def __init__(
+        self, folder: Path, origin: str, parts: Mapping[str, Sequence[str]], split: str = TEST
+    ) -> None:
+        super().__init__(folder, split)
         self.origin = origin
         self._parts = parts
         self.subsets = {subset: language for subset, language in self.manifest.subsets.items() if subset in parts}
         self.conditions = [c for c in self.manifest.conditions if any(c in at_hand for at_hand in parts.values())]
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The typed queries, read from the first condition that was downloaded."""
+        """The utterances, read from the first condition that was downloaded."""
         self._check(subset)
-        rows = self._batches(f"{subset}_{self._parts[subset][0]}", ["id", "language", "text"])
-        return [Query(row["id"], subset, row["language"], row["text"]) for batch in rows for row in batch.to_pylist()]
+        return utterances(self.rows(subset, self._parts[subset][0]))
+
+    def rows(self, subset: str, condition: str) -> Sequence[Query]:
+        """The rows of a condition. Raises `DataError` for what was not downloaded."""
+        self._check(subset, condition)
+        return super().rows(subset, condition)
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
         """Read the spoken queries at positions `start` to `stop`. Raises `DataError` for what was not downloaded."""
@@ -176,8 +217,13 @@ class HubData(BuiltData):
 
 
 def _open_hub(
-    repository: str, revision: str, configs: Sequence[str] | None, api: HfApi | None, backoff: Backoff | None
-) -> HubData:
+    repository: str,
+    revision: str,
+    configs: Sequence[str] | None,
+    split: str,
+    api: HfApi | None,
+    backoff: Backoff | None,
+) -> HubData | QuestionData:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -219,9 +265,18 @@ def _open_hub(
             hint="Publish one with `squtr build` and `squtr push`.",
         )
     folder, commit = path.parent, path.parent.name
-    data = BuiltData(folder)  # checks the manifest
+    if kind_of(folder) == QUESTIONS:
+        from ..loaders.questions.data import open_questions
+
+        with_retries(
+            lambda: client.snapshot_download(repository, repo_type="dataset", revision=commit),
+            doing=f"downloading {repository}@{commit[:8]}",
+            backoff=backoff,
+        )
+        return open_questions(str(folder))
+    data = BuiltData(folder, split)  # checks the manifest
     parts = needed_parts(configs, data.subsets, data.conditions)
-    shards = _needed_shards(data.manifest, parts)
+    shards = _needed_shards(data.manifest, parts, split)
     with_retries(
         lambda: client.snapshot_download(
             repository,
@@ -241,14 +296,15 @@ def _open_hub(
                 f"{shard.path} of {repository}@{commit[:8]} {said}.",
                 hint="Check the network (is HF_HUB_OFFLINE set?) and run the same command again.",
             )
-    return HubData(folder, f"{repository}@{commit}", parts)
+    return HubData(folder, f"{repository}@{commit}", parts, split)
 
 
-def _needed_shards(manifest: Manifest, parts: Mapping[str, Sequence[str]]) -> list[Shard]:
-    subsets = manifest.subsets
-    folders = [f"queries/{subsets[s]}/{s}/{condition}/" for s, conditions in parts.items() for condition in conditions]
-    folders += [f"{table}/{subset}/" for subset in parts for table in ("corpus", "qrels")]
-    return [shard for shard in manifest.shards if shard.path.startswith(tuple(folders))]
+def _needed_shards(manifest: Manifest, parts: Mapping[str, Sequence[str]], split: str) -> list[Shard]:
+    folders = [
+        f"queries/{manifest.subsets[subset]}/{subset}/{condition}" for subset in parts for condition in parts[subset]
+    ]
+    shards = [shard for folder in (*folders, "rirs") for shard in manifest.below(folder, split)]
+    return shards + [s for table in ("corpus", "qrels") for subset in parts for s in manifest.below(f"{table}/{subset}")]
 
 
 def _literal(path: str) -> str:

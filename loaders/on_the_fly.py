@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import datasets
 import pyarrow as pa
@@ -40,7 +40,7 @@ from .rows import (
     query_features,
     query_table,
 )
-from .sources import SOURCES, load_source
+from .sources import SOURCES, Published, load_source
 
 ROWS_PER_BLOCK = ROWS_PER_TABLE
 """What one process takes at a time, and one table."""
@@ -144,7 +144,7 @@ class SqutrConfig(datasets.BuilderConfig):
     def published(self, config: QueryConfig | TableConfig, split: str = TEST) -> SpeechData | None:
         """The published recordings, if the source has some of this condition and nothing asks for another mixture."""
         source = self.opened_source()
-        if not (isinstance(config, QueryConfig) and isinstance(source, _Published)) or self.given(MIXTURE_OPTIONS):
+        if not (isinstance(config, QueryConfig) and isinstance(source, Published)) or self.given(MIXTURE_OPTIONS):
             return None
         if self.source is not None and not source.published_when_named:
             return None
@@ -214,20 +214,6 @@ class SqutrConfig(datasets.BuilderConfig):
             splits=self.splits,
         )
         return opened
-
-
-@runtime_checkable
-class _Published(Protocol):
-    """A source that was published with recordings of its own under several conditions.
-
-    `published_when_named`: whether a user who names it means those, and not its clean speech to be mixed.
-    """
-
-    published_when_named: bool
-
-    def published(
-        self, split: str, *, subsets: Sequence[str] | None = None, limit: int = 0, seed: int = 0
-    ) -> SpeechData: ...
 
 
 def read_complete(folder: Path) -> Manifest:

@@ -16,13 +16,13 @@ import pyarrow as pa
 from ...errors import AudioError, DataError, HubError, unknown_name
 from ...loaders.audio import decode_audio
 from ...loaders.conditions import STANDARD_CONDITIONS, TEXT
-from ...loaders.home import default_dataset_folder
+from ...loaders.data import BuiltData, LiveData, SpeechData
+from ...loaders.home import data_folder
 from ...loaders.manifest import MANIFEST_NAME, Manifest, read_manifest
-from ...loaders.paired import BuiltData, LiveData, PairedData
-from ...loaders.recipe import open_kitchen
+from ...loaders.recipe import open_recipe
 from ...loaders.records import SAMPLE_RATE
 from ...loaders.rows import ROWS_PER_TABLE, batches
-from ..data import is_release, open_data
+from ..data import names_source, open_speech
 from .workspace import Workspace, refused
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class LayoutData:
         self.path = path
         self.revision = commit or manifest.recipe_fingerprint
         recipe = manifest.recipe
-        self.licenses = [str(recipe.get(key) or "") for key in ("license", "noise_license", "rooms_license")]
+        self.licenses = [str(recipe.get(key) or "") for key in ("license", "noise_license", "rirs_license")]
         self.subsets: Mapping[str, str] = manifest.subsets
         self.conditions: Sequence[str] = manifest.conditions
         self._commit = commit or None
@@ -131,13 +131,13 @@ class LayoutData:
 
 
 class PairedTaskData:
-    """Any `PairedData`: a recipe rendered on the fly, or a published release."""
+    """Any `SpeechData`: a recipe rendered on the fly, or a published release."""
 
-    def __init__(self, data: PairedData, path: str) -> None:
+    def __init__(self, data: SpeechData, path: str) -> None:
         self.path = path
         self.revision = data.revision
         recipe = data.recipe
-        self.licenses = [str(recipe.get(key) or "") for key in ("license", "noise_license", "rooms_license")]
+        self.licenses = [str(recipe.get(key) or "") for key in ("license", "noise_license", "rirs_license")]
         self.subsets = data.subsets
         self.conditions = data.conditions
         self._data = data
@@ -183,31 +183,31 @@ class PairedTaskData:
         return datasets.Dataset.from_dict({"id": [q.id for q in queries], "text": [q.text for q in queries]})
 
 
-def open_task_data(data: PairedData | Path | str | None, conditions: Sequence[str] | None) -> TaskData:
+def open_task_data(data: SpeechData | Path | str | None, conditions: Sequence[str] | None) -> TaskData:
     """The data behind `data`.
 
     None is what `squtr build` put into `$SQUTR_HOME`, else the published release. Otherwise a built folder,
     `ORG/NAME` or `ORG/NAME@REVISION` on the Hub (as `squtr push` writes it), `release:PATH`, a source such as `mini`
-    that is rendered on the fly, or any `PairedData`. `conditions` are those that a source is asked for besides the
+    that is rendered on the fly, or any `SpeechData`. `conditions` are those that a source is asked for besides the
     standard ones.
 
     Raises `UsageError` for a wrong name, `DataError` for data that is missing, unfinished or damaged, `HubError`.
     """
     if data is None:
-        folder = default_dataset_folder()
-        return _built(folder) if (folder / MANIFEST_NAME).exists() else PairedTaskData(open_data("release"), "release")
+        folder = data_folder()
+        return _built(folder) if (folder / MANIFEST_NAME).exists() else PairedTaskData(open_speech("release"), "release")
     if not isinstance(data, str | Path):
         return PairedTaskData(data, "squtr")
     folder, name = Path(data).expanduser(), str(data)
     if (folder / MANIFEST_NAME).exists():
         return _built(folder)
-    if isinstance(data, str) and is_release(data):
-        return PairedTaskData(open_data(data), data)
+    if isinstance(data, str) and names_source(data, "release"):
+        return PairedTaskData(open_speech(data), data)
     repository = _HUB.fullmatch(name)
     if isinstance(data, str) and repository is not None and not folder.exists() and not name.startswith("."):
         return _on_the_hub(repository[1], repository[2] or "main")
     wanted = dict.fromkeys((*STANDARD_CONDITIONS, *(c for c in conditions or () if c != TEXT)))
-    return PairedTaskData(LiveData(open_kitchen(name, conditions=list(wanted))), name)
+    return PairedTaskData(LiveData(open_recipe(name, conditions=list(wanted))), name)
 
 
 def _built(folder: Path) -> LayoutData:

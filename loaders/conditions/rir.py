@@ -44,7 +44,7 @@ class RirStep:
     def _prepare(self, rir_id: str, context: StepContext) -> tuple[PreparedRir, MeasuredRir]:
         rir = context.read_rir(rir_id)
         known = context.measured.get(rir_id)
-        measured = known[0] if known else measured_rir(context.rir_bank(), rir_id, context.sample_rate)
+        measured = known[0] if known else measured_rir(context.rir_bank(), rir_id, rir, context.sample_rate)
         part = early_part(rir, self.early_s, context.sample_rate) if self.early_s else rir
         return prepare_rir(part, rir_id), measured
 

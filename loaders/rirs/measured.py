@@ -15,7 +15,7 @@ from ..banks.details import own_values, read_at, room_of
 from ..banks.protocols import RirBank
 from ..home import squtr_home
 from ..in_order import in_order
-from ..records import NAN
+from ..records import NAN, Samples
 from ..rir_measures import decay_curve, measure_rir
 from ..shards import replace_file
 
@@ -55,9 +55,11 @@ class MeasuredRir:
     decay_db: tuple[float, ...] = ()
 
 
-def measured_rir(bank: RirBank, rir_id: str, rate: int, *, decay: bool = False) -> MeasuredRir:
-    """Measure a RIR at `rate` Hz, with its decay curve if asked. Raises `AudioError` naming it if it is unusable."""
-    rir = read_at(bank, rir_id, rate)
+def measured_rir(bank: RirBank, rir_id: str, rir: Samples, rate: int, *, decay: bool = False) -> MeasuredRir:
+    """Measure (L,) `rir`, a RIR of `bank` at `rate` Hz, with its decay curve if asked.
+
+    Raises `AudioError` naming it if it is unusable.
+    """
     measures = measure_rir(rir, rir_id, rate)
     published = own_values(bank, rir_id)
     curve = decay_curve(rir, rir_id, rate, DECAY_STEP_S) if decay else ()
@@ -95,10 +97,11 @@ def measure_rirs(
         report(len(ids), len(ids))
         return kept
     found: list[MeasuredRir] = []
-    work = in_order(
-        lambda rir_id: measured_rir(bank, rir_id, rate, decay=True), ids, workers=workers or os.cpu_count() or 1
-    )
-    for rir in work:
+
+    def measure(rir_id: str) -> MeasuredRir:
+        return measured_rir(bank, rir_id, read_at(bank, rir_id, rate), rate, decay=True)
+
+    for rir in in_order(measure, ids, workers=workers or os.cpu_count() or 1):
         found.append(rir)
         report(len(found), len(ids))
     with contextlib.suppress(OSError):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from ...errors import UsageError, unknown_name
 from ..records import Source
 from .names import SourceName, parse_source_name
+
+if TYPE_CHECKING:
+    from ..data import SpeechData
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,20 @@ class SourceSpec:
     summary: str
     place: str
     options: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Published(Protocol):
+    """A source that was published with recordings of its own under several conditions.
+
+    `published_when_named`: whether a user who names it means those, and not its clean speech to be mixed.
+    """
+
+    published_when_named: bool
+
+    def published(
+        self, split: str, *, subsets: Sequence[str] | None = None, limit: int = 0, seed: int = 0
+    ) -> SpeechData: ...
 
 
 SPEECH_OPTIONS = ("speech", "missing")

@@ -15,7 +15,7 @@ import squtr
 from squtr.errors import DataError, SqutrError, UnknownNameError
 from squtr.harness.data import open_data
 from squtr.loaders import on_the_fly
-from squtr.loaders.banks.simulated import SimulatedRirs
+from squtr.loaders.rirs.simulated import SimulatedRirs
 from squtr.loaders.build import build
 from squtr.loaders.hook import _wrap, install
 from squtr.loaders.recipe import OpenedRecipe, open_recipe
@@ -107,7 +107,7 @@ def test_blocks_follow_each_other() -> None:
     for size in (0, 1, 2, 3, 32, 33, 1000):
         bounds = list(on_the_fly._block_bounds(size))
         assert [n for start, stop in bounds for n in range(start, stop)] == list(range(size))
-        assert all(0 < stop - start <= on_the_fly.QUERIES_PER_BLOCK for start, stop in bounds)
+        assert all(0 < stop - start <= on_the_fly.ROWS_PER_BLOCK for start, stop in bounds)
 
 
 def test_source_mini_streams() -> None:

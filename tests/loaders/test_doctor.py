@@ -253,7 +253,7 @@ def test_the_card_and_the_evaluation_file(built: Path) -> None:
     assert data["language"] == ["en", "zh"]
     assert data["size_categories"] == ["n<1K"]
     patterns = {c["config_name"]: c["data_files"][0]["path"] for c in data["configs"]}
-    assert patterns["zh_high_noise"] == ["queries/zh/tiny-zh/high_noise/*.parquet"]
+    assert patterns["zh_high_noise"] == ["queries/zh/tiny-zh/high_noise/test-*.parquet"]
     evaluation = yaml.safe_load((built / "eval.yaml").read_text(encoding="utf-8"))
     assert evaluation["evaluation_framework"] == "mteb"
     assert set(evaluation) == {"name", "description", "evaluation_framework", "tasks"}
