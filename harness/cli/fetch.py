@@ -185,9 +185,8 @@ def _questions(
             }
         )
         return 0
-    meanings: dict[str, str] = dict(STATUSES.items())
     for status, count in report.counts.items():
-        say(f"{status:<15} {count:>6,}  {meanings[status]}")
+        say(f"{status:<15} {count:>6,}  {STATUSES[status]}")
     say(f"{coverage.covered:,} of {coverage.items:,} questions have their audio; {len(report.new):,} files are new.")
     say(f'Load: squtr.load_dataset("questions", source="{folder if arguments.to or not name else name}")')
     return 0

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from importlib.resources import files
 from string import Template
-from typing import Any
 
 from ..card import size_category
 from ..licenses import OTHER, merge_licenses
@@ -31,6 +30,7 @@ def question_card(manifest: QuestionManifest, coverage: Coverage) -> str:
     balance = manifest.balance
     template = Template((files("squtr") / "dataset_cards" / "questions.md.template").read_text(encoding="utf-8"))
     return template.substitute(
+        language=manifest.language,
         configs="\n".join(_configs(manifest)),
         license="\n".join(_license(manifest.license)),
         pretty_name=json.dumps(manifest.recipe["name"], ensure_ascii=False),
@@ -39,7 +39,7 @@ def question_card(manifest: QuestionManifest, coverage: Coverage) -> str:
         squtr_version=manifest.squtr_version,
         counts="\n".join(f"| {config} | {balance['configs'][config]:,} |" for config in CONFIGS),
         coverage=_coverage(coverage),
-        options=_listed(balance["options"], "options"),
+        options=", ".join(f"{count:,} with {size} options" for size, count in balance["options"].items()),
         chance="–" if balance["chance"] is None else f"{balance['chance']:.2%}",
         positions="\n".join(_positions(balance["positions"])) or "| – | – |",
         perception="\n".join(f"| {PERCEPTION[n]} (`{n}`) | {c:,} |" for n, c in balance["perception"].items()),
@@ -47,7 +47,7 @@ def question_card(manifest: QuestionManifest, coverage: Coverage) -> str:
         rules="\n".join(_rules(balance["rules"])) or "| – | – | – | – |",
         warnings="\n".join(f"- {sentence}" for sentence in balance["warnings"]) or "None.",
         minutes=f"{balance['seconds'] / 60:.1f}",
-        aetiology=_listed(balance["aetiology"], "items") or "none",
+        aetiology=", ".join(f"{name} {count:,}" for name, count in balance["aetiology"].items()) or "none",
         spoken=json.dumps(manifest.recipe["spoken"], ensure_ascii=False) if manifest.recipe["spoken"] else "as given",
         license_text=manifest.license,
         fingerprint=manifest.recipe_fingerprint,
@@ -75,21 +75,9 @@ def _license(statement: str) -> list[str]:
 def _coverage(coverage: Coverage) -> str:
     if coverage.covered == coverage.items:
         return "The audio of every item is there."
-    why = "; ".join(f"{count:,} {STATUSES[name]}" for name, count in _by_status(coverage))
+    why = "; ".join(f"{count:,} {STATUSES[status]}" for status, count in coverage.by_status.items())
     return (
         f"The audio of {coverage.covered:,} of {coverage.items:,} items is there. The others have empty audio: {why}."
-    )
-
-
-def _by_status(coverage: Coverage) -> list[tuple[Any, int]]:
-    return list(coverage.by_status.items())
-
-
-def _listed(counts: Mapping[str, int], what: str) -> str:
-    return (
-        ", ".join(f"{count:,} with {name} {what}" for name, count in counts.items())
-        if what == "options"
-        else ", ".join(f"{name} {count:,}" for name, count in counts.items())
     )
 
 

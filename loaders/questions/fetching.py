@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ from ..sources.published_questions import PublishedQuestions
 from .audio_folder import READABLE
 from .question import Question
 from .reading import find_table
-from .statuses import SETTLED, AudioStatus, read_statuses, write_status
+from .statuses import SETTLED, AudioStatus, Status, read_statuses, write_status
 from .validate import same_length
 from .windows import RATE, facts, windows
 from .yt_dlp import FetchTool, RefusedError, convert_by_ffmpeg
@@ -54,10 +55,9 @@ class FetchReport:
     new: Sequence[str]
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[Status, int]:
         """How many files have each status, the most frequent first."""
-        listed = [status.status for status in self.statuses.values()]
-        return {status: listed.count(status) for status in sorted(set(listed), key=lambda s: (-listed.count(s), s))}
+        return dict(Counter(status.status for status in self.statuses.values()).most_common())
 
 
 def fetch_table(

@@ -86,7 +86,7 @@ class Coverage:
         return self.covered / self.items if self.items else math.nan
 
     @property
-    def by_status(self) -> dict[str, int]:
+    def by_status(self) -> dict[Status, int]:
         """How many items are missing for each reason, in the order of `STATUSES`."""
         counted = [status for _, status in self.missing.values()]
         return {status: counted.count(status) for status in STATUSES if status in counted}
