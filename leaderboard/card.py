@@ -6,53 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import DataError
-from ..harness.results.old import Score
+from ..harness.benchmarks import BENCHMARKS
+from ..harness.metrics.registry import metric_of
+from ..harness.results.envelope import Score
 from .entry import Entry
 from .markdown import plain
+from .published.citations import CITATIONS
 
-_TITLES: Mapping[str, str] = {"squtr": "SQuTR", "rir_mega": "Whisper-RIR-Mega", "escucha": "ESCUCHA"}
-_METRICS: Mapping[str, tuple[str, ...]] = {
-    "squtr": ("ndcg_at_10", "mrr_at_10", "recall_at_10", "wer", "cer"),
-    "rir_mega": ("wer_clean", "wer_reverb", "delta_wer", "cer_clean", "cer_reverb", "delta_cer"),
-    "escucha": ("overall", "mcqa_accuracy", "mcqa_accuracy_corrected", "aif_accuracy"),
-}
-_WORDS: Mapping[str, str] = {
-    "ndcg_at_10": "nDCG@10", "mrr_at_10": "MRR@10", "recall_at_10": "Recall@10", "wer": "WER", "cer": "CER",
-    "wer_clean": "WER clean", "wer_reverb": "WER in the room", "delta_wer": "ΔWER", "cer_clean": "CER clean",
-    "cer_reverb": "CER in the room", "delta_cer": "ΔCER", "overall": "Overall", "mcqa_accuracy": "Multiple choice",
-    "mcqa_accuracy_corrected": "corrected for chance", "aif_accuracy": "Instructions",
-}  # fmt: skip
-_CITATIONS: Mapping[str, str] = {
-    "squtr": """@misc{li2026squtr,
-  title  = {SQuTR: A Robustness Benchmark for Spoken Query to Text Retrieval under Acoustic Noise},
-  author = {Yuejie Li and Ke Yang and Yueying Hua and Berlin Chen and Jianhao Nie and Yueping He and Caixin Kang},
-  year   = {2026},
-  eprint = {2602.12783},
-  archivePrefix = {arXiv},
-  primaryClass  = {cs.IR},
-  url    = {https://arxiv.org/abs/2602.12783}
-}""",
-    "rir_mega": """@misc{whisper_rir_mega,
-  title  = {Whisper-RIR-Mega},
-  year   = {2026},
-  eprint = {2603.02252},
-  archivePrefix = {arXiv},
-  url    = {https://arxiv.org/abs/2603.02252}
-}""",
-    "escucha": """@misc{escucha,
-  title  = {ESCUCHA},
-  year   = {2026},
-  eprint = {2607.17812},
-  archivePrefix = {arXiv},
-  url    = {https://arxiv.org/abs/2607.17812}
-}""",
-}
 _HARDLY_KNOWN = "–"
 _TASKS: Mapping[str, tuple[str, str]] = {
-    "squtr": ("text-retrieval", "Retrieval with spoken queries"),
-    "rir_mega": ("automatic-speech-recognition", "Speech recognition in rooms"),
-    "escucha": ("audio-text-to-text", "Questions about speech"),
+    "retrieval": ("text-retrieval", "Retrieval with spoken queries"),
+    "recognition": ("automatic-speech-recognition", "Speech recognition"),
+    "understanding": ("audio-text-to-text", "Questions about audio"),
 }
+"""The Hub's name of a task, and words for it."""
 
 
 def card_section(entries: Sequence[Entry]) -> str:
@@ -63,13 +30,13 @@ def card_section(entries: Sequence[Entry]) -> str:
     if not entries:
         raise DataError("there is no result to show.", hint="Name a result, or the folder of an evaluation.")
     parts = [_section(entry) for entry in entries]
-    cited = [f"```bibtex\n{_CITATIONS[name]}\n```" for name in dict.fromkeys(e.benchmark for e in entries)
-             if name in _CITATIONS]  # fmt: skip
+    cited = [f"```bibtex\n{CITATIONS[name]}\n```" for name in dict.fromkeys(e.benchmark for e in entries)
+             if name in CITATIONS]  # fmt: skip
     return "\n".join([*parts, "### Citation", "", "\n\n".join(cited), ""])
 
 
 def _section(entry: Entry) -> str:
-    title = _TITLES.get(entry.benchmark, plain(entry.benchmark))
+    title = _title(entry)
     lines = [f"## Results on {title}: {plain(entry.system)}", "", *_table(entry), ""]
     if entry.partial:
         lines += ["These results cover a part of the items only, and are not comparable with whole ones.", ""]
@@ -85,20 +52,36 @@ def _section(entry: Entry) -> str:
     return "\n".join(lines)
 
 
+def _title(entry: Entry) -> str:
+    row = BENCHMARKS.get(entry.benchmark)
+    return plain(row.title.partition(":")[0] if row else entry.benchmark)
+
+
+def _metrics(entry: Entry) -> list[str]:
+    """The benchmark's metrics, the main one first, as far as the entry has them."""
+    row = BENCHMARKS.get(entry.benchmark)
+    known = {name for scores in entry.scores.values() for name in scores}
+    listed = [name for name in dict.fromkeys((entry.main_metric, *(row.metrics if row else ()))) if name in known]
+    kinds = [name for name in sorted(known) if name.endswith(("_accuracy", "_accuracy_corrected", "_prompt_strict"))]
+    return list(dict.fromkeys((*listed, *kinds)))
+
+
 def _table(entry: Entry) -> list[str]:
-    wanted = _METRICS.get(entry.benchmark, ())
-    found = [name for name in wanted if any(name in scores for scores in entry.scores.values())]
-    found = found or sorted({name for scores in entry.scores.values() for name in scores})
-    baselines = [b for b in ("clean", "text") if entry.benchmark == "squtr"
-                 and any(b in losses for losses in entry.losses.values())]  # fmt: skip
-    heads = ["config", *(_WORDS.get(name, plain(name)) for name in found),
-             *(f"lost against {baseline}" for baseline in baselines), "n"]  # fmt: skip
+    found = _metrics(entry)
+    baselines = sorted({baseline for losses in entry.losses.values() for baseline in losses})
+    main = metric_of(entry.main_metric)
+    heads = [
+        "config",
+        *(plain(metric_of(name).label) for name in found),
+        *(f"{plain(main.label)} lost against {plain(baseline)}" for baseline in baselines),
+        "n",
+    ]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for config in entry.configs:
         scores, losses, covered = entry.scores[config], entry.losses.get(config, {}), entry.coverage[config]
         cells = [plain(config), *(_cell(scores.get(name)) for name in found)]
         for baseline in baselines:
-            loss = losses.get(baseline, {}).get("ndcg_at_10")
+            loss = losses.get(baseline, {}).get(entry.main_metric)
             cells.append(_cell(loss.absolute if loss else None))
         cells.append(str(covered.n) if covered.n == covered.n_total else f"{covered.n} of {covered.n_total}")
         lines.append(f"| {' | '.join(cells)} |")
@@ -132,14 +115,13 @@ def _how(entry: Entry) -> list[str]:
     hardware = dict.fromkeys(entry.hardware.values())
     speeds = [times["rtfx"] for times in entry.timing.values() if times.get("rtfx")]
     if hardware:
-        fast = f", {min(filter(None, speeds)):.3g} s of sound per second at least" if speeds else ""
+        fast = f", {min(filter(None, speeds)):.3g} s of audio per second at least" if speeds else ""
         lines.append(f"- hardware: {', '.join(map(plain, hardware))}{fast}")
-    names = {"squtr": "", "rir_mega": " rir_mega", "escucha": " escucha"}
     lines += [
         "",
         "```console",
         f"pip install squtr=={_safe_version(entry.squtr_version)}",
-        f"squtr evaluate{names.get(entry.benchmark, '')} SYSTEM --data DATA --out run   # with the settings above",
+        "squtr evaluate SYSTEM --data DATA --out run   # with the settings above",
         "squtr validate run",
         "```",
     ]
@@ -172,17 +154,16 @@ def model_index(entries: Sequence[Entry], *, data_set: str = "") -> str:
         raise DataError("there is no result to show.", hint="Name a result, or the folder of an evaluation.")
     models = []
     for entry in entries:
-        kind, words = _TASKS.get(entry.benchmark, ("other", entry.benchmark))
+        kind, words = _TASKS.get(entry.task, ("other", entry.task))
         results = []
         for config in entry.configs:
-            wanted = _METRICS.get(entry.benchmark, tuple(entry.scores[config]))
             metrics = [
-                {"type": name, "value": score.value, "name": _WORDS.get(name, name)}
-                for name in wanted
+                {"type": name, "value": score.value, "name": metric_of(name).label}
+                for name in _metrics(entry)
                 if (score := entry.scores[config].get(name)) is not None and score.value is not None
             ]
             if metrics:
-                title = _TITLES.get(entry.benchmark, entry.benchmark)
+                title = _title(entry)
                 about = {
                     "type": data_set or entry.benchmark,
                     "name": f"{title} ({config})",

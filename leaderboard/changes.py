@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import DataError
-from ..harness.results.old import ITEM_SCHEMA
 from ..harness.results.old_comparable import aspects
 from ..loaders.hub.repository import MAIN, Repository, Request
 from .findings import Findings
-from .records import file_sha256, read_items
+from .records import file_sha256
 from .stored import FOLDER, StoredResult, parse_path, read_stored
 from .strict_json import shown
-from .validate import Validation, cross_check, validate_file
+from .validate import Validation, cross_check, records_of, validate_file
 
 MOST_FILES = 400
 _LARGEST = 256 * 2**20
@@ -206,7 +205,7 @@ def _check_ids(validation: Validation, there: Sequence[Validation], findings: Fi
         return
     try:
         # One is enough: what is stored was compared with the others when it came.
-        ours, theirs = _ids(validation.items), _ids(same[0].items) if same[0].items else set()
+        ours, theirs = _ids(validation), _ids(same[0])
     except DataError as error:
         findings.warn("items.id", str(error))
         return
@@ -214,11 +213,13 @@ def _check_ids(validation: Validation, there: Sequence[Validation], findings: Fi
         odd = sorted(ours ^ theirs)[0]
         findings.error(
             "items.id",
-            f"its {len(ours)} queries are not the {len(theirs)} of {same[0].path.name}: {shown(' '.join(odd))} is in "
+            f"its {len(ours)} items are not the {len(theirs)} of {same[0].path.name}: {shown(' '.join(odd))} is in "
             "one of them only",
         )
 
 
-def _ids(path: Path) -> set[tuple[str, str]]:
-    table = read_items(path, ITEM_SCHEMA, columns=["subset", "id"])
+def _ids(validation: Validation) -> set[tuple[str, str]]:
+    if validation.items is None:
+        return set()
+    table = records_of(validation, validation.items, columns=["subset", "id"])
     return set(zip(table["subset"].to_pylist(), table["id"].to_pylist(), strict=True))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,14 +20,15 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import DataError
+from ..harness.results.old import Loss, Result, Score
 from ..harness.results.old_comparable import aspects as aspects_of
 from ..harness.results.old_comparable import has_words
-from ..harness.results.old import Loss, Result, Score
 
 Who = Literal["self-reported", "re-scored", "published"]
 """Who vouches for the numbers: the submitter; the submitter's own per-item records, scored again; a paper."""
 
 ROLES = ("front_end", "transcriber", "encoder", "retriever", "answerer")
+_AUDIO_ROLES = ("transcriber", "encoder", "answerer")
 HUB = "https://huggingface.co"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
@@ -73,11 +73,13 @@ class Entry:
     """
 
     id: str
+    task: str
     benchmark: str
     benchmark_version: str
     system: str
     kind: str
     who: Who
+    main_metric: str
     scores: Mapping[str, Mapping[str, Score]]
     coverage: Mapping[str, Coverage]
     aspects: Mapping[str, str] = field(default_factory=dict)
@@ -156,44 +158,49 @@ def from_result(
     content: str = "",
     about: Iterable[Model] = (),
 ) -> Entry:
-    """The entry of one result of the benchmark `squtr`.
+    """The entry of one result, of any task.
 
     `date` (ISO 8601) is when it was submitted, `path` where the file is stored, `content` the sha256 of what it holds,
     `about` what the submitter says about the system's models.
     """
-    data, system, config = result.data, result.system, result.data.config
+    data, system = result.data, result.system
+    config = result.key[1]
     # Data that was built with a part of the queries is as partial as an evaluation of a part.
     partial = data.partial or limit_of(data.recipe) > 0
-    components = {role: dict(spec) for role in ROLES if (spec := getattr(system, role, None)) is not None}
-    timing: dict[str, float | None] = {
-        name: value for name, value in result.timing.model_dump().items() if value is None or isinstance(value, float)
-    }
+    components = {role: dict(system.components[role]) for role in ROLES if role in system.components}
+    models = _models(components, about)
+    if system.parameters is not None:
+        models = tuple(
+            replace(model, parameters=system.parameters) if model.role in _AUDIO_ROLES and model.parameters is None
+            else model
+            for model in models
+        )  # fmt: skip
+    timing: dict[str, float | None] = {f"{stage}_s": seconds for stage, seconds in result.timing.stages.items()}
+    plain = result.timing.model_dump(exclude={"stages", "latency", "isolated", "processes"})
+    timing |= {name: value for name, value in plain.items() if value is not None}
     timing["processes"] = float(result.timing.processes)
-    if result.timing.latency is not None:
-        timing |= {f"latency_{name}": float(value) for name, value in result.timing.latency.model_dump().items()}
+    for prefix, block in (("latency", result.timing.latency), ("isolated", result.timing.isolated)):
+        if block is not None:
+            numbers = block.model_dump(exclude={"device"})
+            timing |= {f"{prefix}_{name}": float(value) for name, value in numbers.items() if value is not None}
     return _entry(
+        task=result.task,
         benchmark=result.benchmark,
         benchmark_version=result.benchmark_version,
         system=system.name,
         kind=system.kind,
         who=who,
+        main_metric=result.main_metric,
         scores={config: result.scores},
         coverage={config: Coverage(data.n, data.n_total, partial, data.language, data.condition, tuple(data.subsets))},
         aspects=aspects_of(result, words=False),
-        by_subset={config: result.by_subset},
+        by_subset={config: {group.label: group.scores for group in result.by_group.get("subset", [])}},
         losses={config: result.losses},
-        failures={config: result.failures.model_dump()},
+        failures={config: result.failures},
         timing={config: timing},
         components=components,
-        models=_models(components, about),
-        settings={
-            "n_best": system.n_best,
-            "n_best_fusion": system.n_best_fusion,
-            "normalizer": system.normalizer,
-            "script_folding": system.script_folding,
-            "depth": system.depth,
-            "seed": result.seed,
-        },
+        models=models,
+        settings={**system.settings, "normalizer": system.normalizer, "seed": result.seed},
         normalizers={config: f"{system.normalizer} {system.normalizer_version}" if has_words(result) else ""},
         hardware={config: result.environment.hardware},
         source=data.source,
@@ -205,6 +212,9 @@ def from_result(
         sources={config: path} if path else {},
         hashes={config: content or content_sha256(result.model_dump(mode="json"))},
         who_by_config={config: who},
+        # A text-only baseline is a reference, and no competitor.
+        ranked=not system.reference,
+        notes=("A text-only baseline: a reference, not ranked.",) if system.reference else (),
     )
 
 
@@ -212,89 +222,6 @@ def limit_of(recipe: Mapping[str, object]) -> int:
     """How many queries of each subset a recipe takes, 0 for all."""
     limit = recipe.get("limit", 0)
     return limit if isinstance(limit, int) and limit > 0 else 0
-
-
-def from_document(
-    document: Mapping[str, Any],
-    *,
-    who: Who = "self-reported",
-    date: str = "",
-    path: str = "",
-    content: str = "",
-    about: Iterable[Model] = (),
-) -> Entry:
-    """The entry of a result of any benchmark, from the blocks that all results have.
-
-    They are `benchmark`, `benchmark_version`, `data` (`config`, `language`, `n`, `n_total`, `partial`), `system`
-    (`name` and its parts) or `answerer` (`name`, `role`, `spec`), `failures`, `timing`, `environment`; and `scores`
-    (name to value or to value with interval), or `rates` of two arms (`clean`, `reverb`, `delta`), or the scores of
-    kinds of questions (`overall`, `mcqa`, `aif`), which become `overall`, `mcqa_accuracy`, … Raises `DataError`
-    naming the block that is missing or of another form.
-    """
-    if document.get("benchmark") == "squtr":
-        try:
-            result = Result.model_validate(document)
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise DataError(
-                f"{path or 'the result'}: {'.'.join(map(str, first['loc']))}: {first['msg']}.",
-                hint="Run the evaluation again.",
-            ) from error
-        return from_result(result, who=who, date=date, path=path, content=content, about=about)
-    read = _Blocks(document, path or "the result")
-    data, config = read.block("data"), read.text(read.block("data"), "data", "config")
-    whose = "answerer" if "answerer" in document else "system"
-    system = read.block(whose)
-    parts = {**system, "answerer": system.get("spec")}
-    components = {role: dict(spec) for role in ROLES if isinstance(spec := parts.get(role), Mapping) and spec}
-    scores, losses = read.scores()
-    known = Model("transcriber", "", parameters=system["parameters"]) if _whole(system.get("parameters")) else None
-    n = read.count(data, "data", "n")
-    aspects = {
-        name: str(data[name]) for name in ("name", "source", "source_version", "speech", "speech_version", "rooms",
-                                           "rooms_version", "split", "revision") if name in data
-    }  # fmt: skip
-    words = system.get("normalizer")
-    timing = document.get("timing")
-    environment = document.get("environment")
-    return _entry(
-        benchmark=read.text(document, "the result", "benchmark"),
-        benchmark_version=read.text(document, "the result", "benchmark_version"),
-        system=read.text(system, whose, "name"),
-        kind=str(system.get("kind") or system.get("role") or "recognizer"),
-        who=who,
-        scores={config: scores},
-        coverage={
-            config: Coverage(
-                n,
-                read.count(data, "data", "n_total") if "n_total" in data else n,
-                data.get("partial") is True or limit_of(_mapping(data.get("recipe"))) > 0,
-                str(data.get("language", "")),
-                str(data.get("condition", "")),
-                tuple(map(str, data["subsets"])) if isinstance(data.get("subsets"), list) else (),
-            )
-        },
-        aspects={name.replace("_", " "): value for name, value in aspects.items()},
-        losses={config: losses} if losses else {},
-        failures={config: _counts(document.get("failures"))},
-        timing={config: _times(timing)},
-        components=components,
-        models=_models(components, [*([known] if known else []), *about]),
-        settings={name: value for name, value in system.items() if name not in (*ROLES, "spec", "name", "parameters")},
-        normalizers={config: f"{words} {system.get('normalizer_version', '')}".strip() if words else ""},
-        hardware={config: str(environment["hardware"])}
-        if isinstance(environment, Mapping) and "hardware" in environment
-        else {},
-        source=str(data.get("source", data.get("speech", data.get("name", "")))),
-        source_version=str(data.get("source_version", data.get("speech_version", ""))),
-        revision=str(data.get("revision", "")),
-        manifest_sha256=str(data.get("manifest_sha256", "")),
-        squtr_version=str(document.get("squtr_version", "")),
-        date=date,
-        sources={config: path} if path else {},
-        hashes={config: content or content_sha256(document)},
-        who_by_config={config: who},
-    )
 
 
 def merge(entries: Iterable[Entry]) -> list[Entry]:
@@ -364,13 +291,18 @@ def _identity(entry: Entry) -> str:
 
 def _base_key(entry: Entry) -> str:
     # Under `text` there are no n best transcripts, nor a script to fold: these settings follow the transcriber.
-    settings = {name: entry.settings.get(name) for name in ("normalizer", "depth")}
+    settings = {
+        name: value
+        for name, value in entry.settings.items()
+        if name not in {"n_best", "n_best_fusion", "script_folding", "preset", "seed", "normalizer"}
+    }
     return content_sha256(
         [
             entry.benchmark,
             entry.benchmark_version,
             entry.system,
             entry.kind,
+            entry.ranked,
             entry.who == "published",
             dict(entry.aspects),
             settings,
@@ -462,115 +394,3 @@ def _completed(own: Model, said: Model) -> Model:
         parameters=said.parameters if said.parameters is not None else own.parameters,
         open_weights=said.open_weights if said.open_weights is not None else own.open_weights,
     )
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _counts(value: object) -> dict[str, int]:
-    """Counts by name; those of several arms as `arm_name`."""
-    if not isinstance(value, Mapping):
-        return {}
-    found: dict[str, int] = {}
-    for name, count in value.items():
-        if _whole(count):
-            found[str(name)] = int(count)
-        elif isinstance(count, Mapping):
-            found |= {f"{name}_{inner}": int(number) for inner, number in count.items() if _whole(number)}
-    return found
-
-
-def _times(value: object) -> dict[str, float | None]:
-    if not isinstance(value, Mapping):
-        return {}
-    return {
-        str(name): float(number)
-        for name, number in value.items()
-        if isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class _Blocks:
-    """Reads the common blocks of a document that comes from anyone."""
-
-    document: Mapping[str, Any]
-    name: str
-
-    def block(self, key: str) -> Mapping[str, Any]:
-        value = self.document.get(key)
-        if not isinstance(value, Mapping):
-            raise self._wrong(key, value, "an object")
-        return value
-
-    def text(self, block: Mapping[str, Any], where: str, key: str) -> str:
-        value = block.get(key)
-        if not isinstance(value, str) or not value.strip():
-            raise self._wrong(f"{where}.{key}", value, "a text")
-        return value
-
-    def count(self, block: Mapping[str, Any], where: str, key: str) -> int:
-        value = block.get(key)
-        if not _whole(value):
-            raise self._wrong(f"{where}.{key}", value, "a whole number from 0")
-        return int(value)  # type: ignore[arg-type]
-
-    def scores(self) -> tuple[dict[str, Score], dict[str, dict[str, Loss]]]:
-        rates = self.document.get("rates")
-        if isinstance(rates, Mapping):
-            return self._two_arms(rates)
-        if "overall" in self.document:
-            return self._kinds(), {}
-        found = self.block("scores")
-        return {str(name): self._score(f"scores.{name}", value) for name, value in found.items()}, {}
-
-    def _kinds(self) -> dict[str, Score]:
-        """The scores of kinds of questions under the kind's name."""
-        scores = {"overall": self._score("overall", self.document["overall"])}
-        for kind in ("mcqa", "aif"):
-            block = self.document.get(kind)
-            if block is None:
-                continue
-            own = block.get("scores") if isinstance(block, Mapping) else None
-            if not isinstance(own, Mapping):
-                raise self._wrong(f"{kind}.scores", own, "an object")
-            scores |= {f"{kind}_{name}": self._score(f"{kind}.scores.{name}", value) for name, value in own.items()}
-        return scores
-
-    def _two_arms(self, rates: Mapping[str, Any]) -> tuple[dict[str, Score], dict[str, dict[str, Loss]]]:
-        """Rates clean and in the room as scores of their own, and their difference as the loss against `clean`."""
-        scores: dict[str, Score] = {}
-        lost: dict[str, Loss] = {}
-        for metric, arms in rates.items():
-            if not isinstance(arms, Mapping) or not {"clean", "reverb", "delta"} <= set(arms):
-                raise self._wrong(f"rates.{metric}", arms, "an object with clean, reverb and delta")
-            delta = arms["delta"]
-            if not isinstance(delta, Mapping):
-                raise self._wrong(f"rates.{metric}.delta", delta, "an object")
-            absolute = self._score(f"rates.{metric}.delta.absolute", delta.get("absolute"))
-            relative = self._score(f"rates.{metric}.delta.relative", delta.get("relative"))
-            scores |= {
-                f"{metric}_clean": self._score(f"rates.{metric}.clean", arms["clean"]),
-                f"{metric}_reverb": self._score(f"rates.{metric}.reverb", arms["reverb"]),
-                f"delta_{metric}": absolute,
-            }
-            lost[str(metric)] = Loss(absolute=absolute, relative=relative)
-        return scores, {"clean": lost}
-
-    def _score(self, where: str, value: object) -> Score:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            value = {"value": value, "n": self.count(self.block("data"), "data", "n")}
-        try:
-            return Score.model_validate(value)
-        except ValidationError as error:
-            raise self._wrong(where, value, "a score") from error
-
-    def _wrong(self, where: str, value: object, wanted: str) -> DataError:
-        shown = repr(value)
-        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-        return DataError(f"{self.name}: {where} is {shown}, not {wanted}.", hint="Run the evaluation again.")

@@ -2,7 +2,7 @@
 
 Each entry names a data set whose `eval.yaml` makes it a benchmark, one of its tasks, and a value; the Hub shows it on
 the model's page and in the data set's ranking (https://huggingface.co/docs/hub/eval-results). It is about one model, so
-only systems with one are taken: an encoder of sound and text, or a recognizer with a lexical retriever.
+only systems with one are taken: an encoder of sound and text, or a transcriber with a lexical retriever.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, UsageError
-from ..harness.results.old import MAIN_METRIC, TEXT_CONDITION, Result, Score
+from ..harness.results.envelope import TEXT_CONDITION, Result, Score
 from ..loaders.hub.repository import HUB_ADDRESS, Repository, Sent, is_repository
 from .entry import from_result, hub_link
 from .findings import number
@@ -69,7 +69,7 @@ def one_model(result: Result) -> str:
         model.name
         for model in from_result(result).models
         # A component without weights (BM25) names no model.
-        if result.system.model_dump()[model.role].get("model")
+        if result.system.components[model.role].get("model")
     }
     if len(named) != 1:
         shown = ", ".join(sorted(named)) or "none"
@@ -95,15 +95,14 @@ def prepare_eval_results(stored: Sequence[StoredResult], *, data_set: str, resul
         raise UsageError(f"{data_set!r} is no data set on the Hub.", hint="Name it: --data-set ORG/NAME.")
     by_model: dict[str, list[EvalResultEntry]] = {}
     for one in stored:
-        if one.benchmark != "squtr":
-            continue
         result = Result.model_validate(one.result)
-        if result.data.condition == TEXT_CONDITION or result.data.partial:
+        # Tasks of an eval.yaml are subsets under a condition, which retrieval has.
+        if result.task != "retrieval" or result.data.condition == TEXT_CONDITION or result.data.partial:
             continue
         entries = by_model.setdefault(one_model(result), [])
         done = {(entry.task_id, entry.notes) for entry in entries}
-        for subset, scores in result.by_subset.items():
-            score = scores.get(MAIN_METRIC)
+        for group in result.by_group.get("subset", []):
+            subset, score = group.label, group.scores.get(result.main_metric)
             if score is None or score.value is None:
                 continue
             entry = _entry(result, subset, score, data_set=data_set, results=results, date=one.submitted)
@@ -129,7 +128,7 @@ def _entry(result: Result, subset: str, score: Score, *, data_set: str, results:
         date=date,
         source_url=source or None,
         source_name="squtr results" if source else None,
-        notes=f"{MAIN_METRIC} of {result.system.name}, n = {score.n}{interval}",
+        notes=f"{result.main_metric} of {result.system.name}, n = {score.n}{interval}",
     )
 
 
@@ -141,7 +140,7 @@ def send_eval_results(found: EvalResults, repository: Repository | None = None) 
     return target.replace(
         PATH,
         content,
-        title=f"Add {count} result{'s' if count != 1 else ''} on SQuTR",
+        title=f"Add {count} result{'s' if count != 1 else ''} of squtr",
         description="Retrieval with spoken queries, in noise and in rooms, measured with squtr. Values are nDCG@10.",
     )
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..harness.metrics.registry import metric_of
 from .entry import Entry, difference
 
 RESAMPLES = 1000
 LEVEL = 0.95
 _CHUNK = 50
-_LOWER_IS_BETTER = ("wer", "cer", "delta_", "unparsed")
 
 Items = Mapping[str, Mapping[str, Mapping[str, float]]]
 """Values by entry id, subset and query id, of one config and metric."""
@@ -60,12 +60,12 @@ class Table:
 
 
 def lower_is_better(metric: str) -> bool:
-    """Whether a smaller value is the better one: error rates and what a room adds to them.
+    """Whether a smaller value is the better one, by the registry.
 
-    >>> lower_is_better("wer"), lower_is_better("delta_wer"), lower_is_better("ndcg_at_10")
+    >>> lower_is_better("wer"), lower_is_better("mcqa_unparsed"), lower_is_better("ndcg_at_10")
     (True, True, False)
     """
-    return metric.startswith(_LOWER_IS_BETTER)
+    return metric_of(metric).better == "lower"
 
 
 def comparable_groups(entries: Sequence[Entry]) -> list[list[Entry]]:

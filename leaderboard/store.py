@@ -8,41 +8,45 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from ..errors import DataError, StorageError
+from ..harness.tasks.verification import load_verifier
 from ..loaders.hub.repository import Repository, is_repository
-from .entry import Entry, from_document, merge
-from .records import read_items
-from .stored import BENCHMARKS, FOLDER, inside, items_path, parse_path, read_stored
-from .validate import BENCHMARK_CHECKS, validate_file
+from .entry import Entry, from_result, merge
+from .stored import FOLDER, inside, items_path, parse_path, read_stored
+from .validate import Validation, records_of, validate_file
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
     """What a store holds: one entry per system (see `entry.merge`), and where the records of its configs lie.
 
-    `items` maps an entry's id and a config to the table, `problems` are sentences about files that were left out.
+    `tables` maps an entry's id and a config to the validation that found the table, `problems` are sentences about
+    files that were left out.
     """
 
     folder: Path
     entries: tuple[Entry, ...]
-    items: Mapping[tuple[str, str], Path]
+    tables: Mapping[tuple[str, str], Validation]
     problems: tuple[str, ...]
 
-    def read_items(self, entry: Entry, config: str, columns: Iterable[str] | None = None) -> pa.Table | None:
-        """The records of an entry's config (or some columns), None if it has none. Texts come as dictionaries."""
-        path = self.items.get((entry.id, config))
-        if path is None:
+    def numbers(self, entry: Entry, config: str) -> pa.Table | None:
+        """The records of an entry's config that ranks and tests need, None if it has none; texts as dictionaries."""
+        found = self.tables.get((entry.id, config))
+        if found is None or found.items is None or found.result is None:
             return None
-        check = BENCHMARK_CHECKS[entry.benchmark]
-        return read_items(
-            path, check.schema, columns=None if columns is None else list(columns), nullable=check.nullable
-        )
+        schema = load_verifier(found.result.task).schema(found.result)
+        numeric = [field.name for field in schema if not pa.types.is_string(field.type)]
+        plain = [name for name in numeric if not pa.types.is_list(schema.field(name).type)]
+        keys = [
+            name for name in ("id", "subset", "cluster", "order", "kind", "text", "question") if name in schema.names
+        ]
+        return records_of(found, found.items, columns=[*keys, *plain])
 
 
 def is_folder(place: str) -> bool:
@@ -76,41 +80,38 @@ def read_store(
             raise DataError(f"{folder} does not exist.", hint="Name a folder, or a data set on the Hub as ORG/NAME.")
     problems: list[str] = []
     singles: list[Entry] = []
-    tables: dict[str, Path] = {}
+    tables: dict[str, Validation] = {}
     for path in sorted((folder / FOLDER).glob("*/*/*.json")):
         name = path.relative_to(folder).as_posix()
         if parse_path(name) is None:
             problems.append(f"{name} is no place for a result.")
             continue
         validation = validate_file(path, records=rescore)
-        if not validation.ok or validation.stored is None:
+        if not validation.ok or validation.stored is None or validation.result is None:
             first = next(iter(validation.errors), None)
             problems.append(f"{name}: {first.message if first else 'it is not a stored result.'}")
             continue
         stored = validation.stored
-        try:
-            entry = from_document(
-                stored.result,
+        singles.append(
+            from_result(
+                validation.result,
                 who=validation.who,
                 date=stored.submitted,
                 path=name,
                 content=stored.measured_sha256,
                 about=[about.as_model() for about in stored.about],
             )
-        except DataError as error:
-            problems.append(str(error))
-            continue
-        singles.append(entry)
+        )
         if validation.items is not None:
-            tables[name] = validation.items
+            tables[name] = validation
     entries = merge(singles)
-    items = {
+    found = {
         (entry.id, config): tables[source]
         for entry in entries
         for config, source in entry.sources.items()
         if source in tables
     }
-    return Store(folder, tuple(entries), items, tuple(problems))
+    return Store(folder, tuple(entries), found, tuple(problems))
 
 
 def stored_hashes(folder: Path) -> dict[str, str]:
@@ -182,4 +183,4 @@ def _create(path: Path, temporary: Path, content: bytes) -> None:
             file.write(content)
 
 
-__all__ = ["BENCHMARKS", "Store", "add_files", "is_folder", "items_path", "read_store", "read_stored", "stored_hashes"]
+__all__ = ["Store", "add_files", "is_folder", "items_path", "read_store", "read_stored", "stored_hashes"]

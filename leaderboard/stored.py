@@ -28,8 +28,6 @@ from .strict_json import is_hidden, read_object, shown, wrong_name
 
 STORE_VERSION: Final = "1"
 FOLDER = "results"
-BENCHMARKS: Mapping[str, str] = {"squtr": "queries", "rir_mega": "pairs", "escucha": "asks"}
-"""The benchmarks of this store, and what the table beside a result is called where the evaluation writes it."""
 
 _HASH_LENGTH = 16
 _MOST_FOLDER = 80
@@ -88,7 +86,7 @@ class StoredResult(_Strict):
     @property
     def system(self) -> str:
         """The system's name, "" if the result does not say."""
-        block = self.result.get("system", self.result.get("answerer"))
+        block = self.result.get("system")
         found = block.get("name") if isinstance(block, dict) else None
         return found if isinstance(found, str) else ""
 
@@ -171,9 +169,9 @@ def items_path(path: Path) -> Path:
     return path.with_suffix(".parquet")
 
 
-def written_items(path: Path, benchmark: str) -> Path:
+def written_items(path: Path) -> Path:
     """The table that an evaluation wrote beside its result."""
-    return path.with_suffix(f".{BENCHMARKS.get(benchmark, 'queries')}.parquet")
+    return path.with_suffix(".items.parquet")
 
 
 def make_stored(

@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from ..errors import DataError, UsageError
+from ..harness.metrics.registry import metric_of
+from ..harness.results.envelope import Result
 from ..loaders.hub.repository import Repository, Sent
 from .findings import Finding, number
 from .markdown import plain
-from .records import LIMITS, read_items
+from .records import LIMITS
 from .store import add_files, is_folder, stored_hashes
 from .stored import FOLDER, About, StoredResult, make_stored, parse_path
-from .validate import BENCHMARK_CHECKS, Validation, validate_files
+from .validate import Validation, records_of, validate_files
 
 _MOST_NAMED = 3
 _MOST_ROWS = 60
-MAIN_SCORES = ("ndcg_at_10", "delta_wer", "overall")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Submission:
         for parcel in self.parcels[:_MOST_ROWS]:
             stored = parcel.stored
             items = "re-scored" if parcel.validation.who == "re-scored" else "none"
-            name, value, n = main_score(stored.result)
+            name, value, n = main_score(parcel.validation.result)
             lines.append(f"| {plain(stored.system)} | {plain(stored.config)} | {name} {value} | {n} | {items} |")
         if len(self.parcels) > _MOST_ROWS:
             lines.append(f"| and {len(self.parcels) - _MOST_ROWS} more | | | | |")
@@ -172,9 +172,7 @@ def _pack(validation: Validation, table: Path | None, about: Sequence[About], no
         if table.stat().st_size > LIMITS.file_bytes:
             raise DataError(f"{table} is too large to submit.", hint="Submit without it: --no-records.")
         content = table.read_bytes()
-        check = BENCHMARK_CHECKS[str(result["benchmark"])]
-        first = check.schema.names[0]
-        rows = read_items(table, check.schema, columns=[first], nullable=check.nullable).num_rows
+        rows = records_of(validation, table, columns=["id"]).num_rows
     stored = make_stored(result, content, rows, about=about, note=note, now=moment)
     return Parcel(stored, content, validation)
 
@@ -222,17 +220,12 @@ def _lacking(submission: Submission, known: Mapping[str, str]) -> tuple[dict[str
     return files, tuple(known[parcel.hash] for parcel in submission.parcels if parcel.hash in known)
 
 
-def main_score(result: Mapping[str, Any]) -> tuple[str, str, int]:
+def main_score(result: Result | None) -> tuple[str, str, int]:
     """Name, value with interval, and n of a result's main score."""
-    from .entry import from_document
-
-    entry = from_document(result)
-    scores = next(iter(entry.scores.values()))
-    name = next((name for name in MAIN_SCORES if name in scores), next(iter(scores), ""))
-    if not name:
+    if result is None or result.main_metric not in result.scores:
         return "", "", 0
-    score = scores[name]
+    score = result.main
     interval = (
         f" [{number(score.low)}, {number(score.high)}]" if score.low is not None and score.high is not None else ""
     )
-    return name, f"{number(score.value)}{interval}", score.n
+    return metric_of(result.main_metric).label, f"{number(score.value)}{interval}", score.n

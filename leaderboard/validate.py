@@ -6,29 +6,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from ..errors import DataError
-from ..harness.escucha.results import ASK_SCHEMA
-from ..harness.escucha.results import Result as EscuchaResult
-from ..harness.results.old_comparable import aspects
-from ..harness.results.old import ITEM_SCHEMA, TEXT_CONDITION, Result
-from ..harness.rir_mega.results import PAIR_SCHEMA
-from ..harness.rir_mega.results import Result as RirMegaResult
+from ..harness.metrics.registry import metric_of
+from ..harness.results.columns import Columns
+from ..harness.results.comparable import aspects
+from ..harness.results.envelope import TEXT_CONDITION, Result
+from ..harness.tasks import TASKS
+from ..harness.tasks.verification import load_verifier
 from .entry import Who, content_sha256
 from .findings import Finding, Findings, close, number
 from .invariants import check_result
-from .other_benchmarks import check_escucha, check_rir_mega, rescore_escucha, rescore_rir_mega
 from .records import file_sha256, read_items
-from .rescore import Items, check_items, compare_failures, compare_scores
+from .rescore import compare_with_records
 from .stored import (
-    BENCHMARKS,
     FOLDER,
     StoredResult,
     check_note,
@@ -83,22 +81,6 @@ class Validation:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Benchmark:
-    """How results of a benchmark are checked: `read` notes what is of another form and returns the model or None.
-
-    `check` looks at the numbers, `rescore` at the numbers and the records. `rows` says how many records there
-    must be (None: it depends on how was asked), `nullable` which columns may hold nulls.
-    """
-
-    schema: pa.Schema
-    read: Callable[[Mapping[str, Any], Findings], Any]
-    check: Callable[[Any, Findings], None]
-    rescore: Callable[[Any, Items, Findings], None]
-    rows: Callable[[Any], int | None]
-    nullable: frozenset[str] = frozenset()
-
-
 def validate_file(path: Path, *, records: bool = True) -> Validation:
     """Look at one result: a stored one, or one as an evaluation wrote it, with its table beside it.
 
@@ -125,7 +107,7 @@ def _validate_stored(path: Path, stored: StoredResult, findings: Findings, *, re
         findings.error("note", error.message)
     place = "/".join(path.parts[-_DEPTH:])
     try:
-        own = stored.path if stored.benchmark in BENCHMARKS and stored.system else ""
+        own = stored.path if stored.benchmark and stored.system else ""
     except (ValueError, OverflowError):
         findings.error("submitted", f"{shown(stored.submitted)} is no date")
         own = ""
@@ -159,39 +141,51 @@ def _validate(
     path: Path, document: Mapping[str, Any], findings: Findings, *, records: bool, table: Path | None = None
 ) -> Validation:
     """Look at what was measured. `table` is where the records are; by default where an evaluation writes them."""
-    name = document.get("benchmark")
-    benchmark = BENCHMARK_CHECKS.get(name) if isinstance(name, str) else None
-    if benchmark is None:
-        findings.error("benchmark", f"{shown(name)} is not one of {', '.join(BENCHMARK_CHECKS)}")
-        return Validation(path, tuple(findings.found), "self-reported", document)
+
+    def found(result: Result | None = None, who: Who = "self-reported", items: Path | None = None) -> Validation:
+        return Validation(path, tuple(findings.found), who, document, result, items=items)
+
+    task = document.get("task")
+    if not isinstance(task, str) or task not in TASKS:
+        findings.error("task", f"{shown(task)} is not one of {', '.join(TASKS)}")
+        return found()
     _check_names(document, findings)
-    found = benchmark.read(document, findings)
-    result = found if isinstance(found, Result) else None
-    if found is None:
-        return Validation(path, tuple(findings.found), "self-reported", document)
-    benchmark.check(found, findings)
-    if table is None and not is_stored_place(path):
-        written = written_items(path, str(name))
-        table = written if written.is_file() else None
-    imported = result is not None and result.origin == "imported"
-    if table is None or imported:
-        findings.warn("items", "there are no records, so the numbers stand as reported")
-        return Validation(path, tuple(findings.found), "self-reported", document, result)
-    if not records:
-        return Validation(path, tuple(findings.found), "self-reported", document, result, items=table)
     try:
-        items = Items(read_items(table, benchmark.schema, nullable=benchmark.nullable))
-        rows = items.table.num_rows
-        wanted = benchmark.rows(found)
-        if wanted is not None and rows != wanted:
-            findings.error("items", f"{table.name} has {rows} rows, the result covers {wanted}")
+        # Strictly: a number in quotes is no number.
+        result = Result.model_validate_json(json.dumps(document), strict=True)
+    except ValidationError as error:
+        findings.error("", f"this is no result: {first_problem(error)}")
+        return found()
+    check_result(result, findings)
+    if table is None and not is_stored_place(path):
+        written = written_items(path)
+        table = written if written.is_file() else None
+    if table is None or result.origin == "imported":
+        findings.warn("items", "there are no records, so the numbers stand as reported")
+        return found(result)
+    if not records:
+        return found(result, items=table)
+    verifier = load_verifier(task)
+    try:
+        columns = Columns(read_items(table, verifier.schema(result), nullable=verifier.NULLABLE))
+        wanted = verifier.rows(result)
+        if wanted is not None and len(columns) != wanted:
+            findings.error("items", f"{table.name} has {len(columns)} rows, the result covers {wanted}")
         else:
-            benchmark.rescore(found, items, findings)
+            compare_with_records(result, verifier.recompute(result, columns), findings)
             if not findings.errors:
-                return Validation(path, tuple(findings.found), "re-scored", document, result, items=table)
+                return found(result, "re-scored", table)
     except DataError as error:
         findings.error("items", str(error))
-    return Validation(path, tuple(findings.found), "self-reported", document, result, items=table)
+    return found(result, items=table)
+
+
+def records_of(validation: Validation, table: Path, *, columns: Sequence[str]) -> pa.Table:
+    """Some columns of the records of a result. Raises `DataError` as `read_items` does."""
+    if validation.result is None:
+        raise DataError(f"{validation.path} could not be read.", hint="Validate it first.")
+    verifier = load_verifier(validation.result.task)
+    return read_items(table, verifier.schema(validation.result), columns=columns, nullable=verifier.NULLABLE)
 
 
 def is_stored_place(path: Path) -> bool:
@@ -201,11 +195,12 @@ def is_stored_place(path: Path) -> bool:
 
 def _check_names(document: Mapping[str, Any], findings: Findings) -> None:
     """Names that people will read and click on."""
-    block = document.get("answerer", document.get("system"))
+    block = document.get("system")
     if not isinstance(block, Mapping):
         return
     places: list[tuple[str, object]] = [("system.name", block.get("name"))]
-    for role, spec in block.items():
+    components = block.get("components")
+    for role, spec in components.items() if isinstance(components, Mapping) else ():
         if isinstance(spec, Mapping):
             places += [(f"system.{role}.{key}", spec[key]) for key in ("name", "model", "revision") if spec.get(key)]
     for where, name in places:
@@ -215,48 +210,6 @@ def _check_names(document: Mapping[str, Any], findings: Findings) -> None:
             findings.error(where, f"{shown(name)} {problem}")
         elif name.startswith(("/", "~", "file:")) or name[1:3] == ":\\":
             findings.warn(where, f"{shown(name)} is a path of the submitter's machine, and tells others nothing")
-
-
-def _reader(model: type[BaseModel], name: str) -> Callable[[Mapping[str, Any], Findings], Any]:
-    """What reads a result with the model that wrote it, strictly: a number in quotes is no number."""
-
-    def read(document: Mapping[str, Any], findings: Findings) -> Any:
-        try:
-            return model.model_validate_json(json.dumps(document), strict=True)
-        except ValidationError as error:
-            findings.error("", f"this is no result of {name}: {first_problem(error)}")
-            return None
-
-    return read
-
-
-def _rescore_squtr(result: Result, items: Items, findings: Findings) -> None:
-    check_items(result, items, findings)
-    compare_scores(result, items, findings)
-    compare_failures(result, items, findings)
-
-
-BENCHMARK_CHECKS: dict[str, Benchmark] = {
-    "squtr": Benchmark(
-        ITEM_SCHEMA, _reader(Result, "squtr"), check_result, _rescore_squtr, lambda result: int(result.data.n)
-    ),
-    "rir_mega": Benchmark(
-        PAIR_SCHEMA,
-        _reader(RirMegaResult, "rir_mega"),
-        check_rir_mega,
-        rescore_rir_mega,
-        lambda result: int(result.data.n),
-    ),
-    "escucha": Benchmark(
-        ASK_SCHEMA,
-        _reader(EscuchaResult, "escucha"),
-        check_escucha,
-        rescore_escucha,
-        lambda _: None,
-        nullable=frozenset(ASK_SCHEMA.names),
-    ),
-}
-"""What can be validated."""
 
 
 def validate_files(paths: Iterable[Path], *, records: bool = True) -> list[Validation]:
@@ -288,27 +241,31 @@ def cross_check(found: Sequence[Validation], others: Sequence[Validation] = ()) 
 
 
 def _system_key(result: Result) -> str:
-    """One system on one data set. The recognizer is not part of it: a typed query has none."""
+    """One system on one data set. The transcriber is not part of it: a typed query has none."""
     system = result.system
-    return content_sha256(
-        [aspects(result, words=False), system.name, system.kind, system.retriever, system.encoder, system.depth]
-    )
+    later = {role: spec for role, spec in system.components.items() if role not in ("front_end", "transcriber")}
+    return content_sha256([aspects(result, words=False), system.name, system.kind, later, system.settings.get("depth")])
 
 
 def _check_baselines(result: Result, siblings: Mapping[str, Sequence[Result]], findings: Findings) -> None:
+    """Note losses against other conditions that are not the differences of the scores on the same items."""
     condition, config = result.data.condition, result.data.config
+    transcriber = result.system.components.get("transcriber")
     for baseline, by_metric in result.losses.items():
         others = [
             other
             for other in siblings.get(f"{config.removesuffix(f'_{condition}')}_{baseline}", ())
-            if baseline == TEXT_CONDITION or other.system.transcriber == result.system.transcriber
+            if baseline == TEXT_CONDITION or other.system.components.get("transcriber") == transcriber
         ]
         for metric, loss in by_metric.items():
-            here = result.scores.get(metric)
-            values = [other.scores[metric].value for other in others if metric in other.scores]
-            if here is None or here.value is None or loss.absolute.value is None or not values:
+            here, n = result.scores.get(metric), loss.absolute.n
+            # Where an utterance has several rows, or items failed on one side, means are over other items.
+            values = [
+                other.scores[metric].value for other in others if metric in other.scores and other.scores[metric].n == n
+            ]
+            if here is None or here.value is None or loss.absolute.value is None or not values or here.n != n:
                 continue
-            lost = [value - here.value for value in values if value is not None]
+            lost = [metric_of(metric).loss(here.value, value) for value in values if value is not None]
             if not any(close(one, loss.absolute.value) for one in lost):
                 shown_lost = number(lost[0]) if lost else "nothing"
                 findings.error(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...errors import DataError
 from ..card import card_section, model_index
-from ..entry import from_document, merge
+from ..entry import from_result, merge
 from ..submit import find_results
 from ..validate import validate_file
 from .common import say
@@ -38,7 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{path} does not hold: {found.errors[0].message}{more}.",
                 hint=f"Look at it with `squtr validate {path}`.",
             )
-        entries.append(from_document(found.document, who=found.who, path=str(path)))
+        if found.result is not None:
+            entries.append(from_result(found.result, who=found.who, path=str(path)))
     merged = merge(entries)
     text = model_index(merged, data_set=arguments.data_set) if arguments.model_index else card_section(merged)
     say(text.rstrip("\n"))

@@ -101,7 +101,7 @@ def _about(path: Path | None) -> list[About]:
 
 def _show(submission: Submission, place: str, native: Sequence[EvalResults]) -> None:
     for parcel in submission.parcels[:_MOST_SHOWN]:
-        name, value, n = main_score(parcel.stored.result)
+        name, value, n = main_score(parcel.validation.result)
         records = f"{parcel.stored.items.rows} records" if parcel.stored.items else "no records"
         say(f"{parcel.stored.system}, {parcel.stored.config}: {name} {value}, n = {n}, {records}")
     if len(submission.parcels) > _MOST_SHOWN:

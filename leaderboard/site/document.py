@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...harness.results.old import Score
+from ...harness.benchmarks import BENCHMARKS
+from ...harness.metrics.registry import metric_of
+from ...harness.results.envelope import Score
 from ..entry import ROLES, Entry, content_sha256
 from ..ranking import lower_is_better
 from .order import Ranker, RecordRanker, Standing
@@ -139,6 +141,8 @@ def _group(group: Group) -> dict[str, Any]:
         "source": plain(group.source),
         "aspects": {plain(name): plain(value, _LONGEST_VALUE) for name, value in sorted(group.aspects.items())},
         "metrics": [plain(name) for name in group.metrics],
+        "title": plain(BENCHMARKS[group.benchmark].title if group.benchmark in BENCHMARKS else group.benchmark),
+        "labels": {plain(name): plain(metric_of(name).label) for name in group.metrics},
     }
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from ...harness.results.old import Score
+from ...harness.results.envelope import Score
+from ...harness.tasks.verification import load_verifier
 from ..entry import Coverage, Entry
 from ..ranking import lower_is_better, rank
 from .tables import Row, Table
@@ -20,19 +20,6 @@ Values = dict[str, dict[str, float]]
 """By stratum and item."""
 
 _MOST_KEPT = 1600
-_RATES = {
-    "wer": ("word_errors", ""), "cer": ("char_errors", ""),
-    "wer_macro": ("word_errors", "word_reference_length"), "cer_macro": ("char_errors", "char_reference_length"),
-    "wer_clean": ("clean_word_errors", ""), "wer_reverb": ("reverb_word_errors", ""),
-    "delta_wer": ("delta_word_errors", ""), "cer_clean": ("clean_char_errors", ""),
-    "cer_reverb": ("reverb_char_errors", ""), "delta_cer": ("delta_char_errors", ""),
-}  # fmt: skip
-"""Errors of an item, and what they are divided by. A corpus rate needs no divisor: all systems have the same words."""
-_MEANS = ("ndcg_at_10", "mrr_at_10", "recall_at_10")
-COLUMNS = (
-    "id", "subset", *_MEANS, *dict.fromkeys(name for pair in _RATES.values() for name in pair if name),
-)  # fmt: skip
-"""What is read of records."""
 _CONFIG = "place"
 
 
@@ -85,13 +72,15 @@ class RecordRanker:
     def _values(self, row: Row, table: Table, by: str) -> Values:
         """Of the score, or what it is above the baseline's: that orders systems by their loss."""
         subset = table.place.subset
-        own = item_values(self._table(row.entry, row.config), table.metric, subset)
+        own = item_values(self._table(row.entry, row.config), row.entry.task, table.metric, subset)
         if not by or not own:
             return own
         if row.losses[by].absolute.low is None:
             # The loss of a part of a config is stored without interval, and shown by position.
             return {}
-        base = item_values(self._table(row.entry, _baseline_config(row, table, by)), table.metric, subset)
+        base = item_values(
+            self._table(row.entry, _baseline_config(row, table, by)), row.entry.task, table.metric, subset
+        )
         return {
             stratum: {id_: value - base[stratum][id_] for id_, value in values.items() if id_ in base.get(stratum, {})}
             for stratum, values in own.items()
@@ -105,8 +94,6 @@ class RecordRanker:
             self._tables.move_to_end(key)
         else:
             found = self.records(entry, config)
-            if found is not None:
-                found = found.select([name for name in COLUMNS if name in found.column_names])
             self._tables[key] = found
             if len(self._tables) > _MOST_KEPT:
                 self._tables.popitem(last=False)
@@ -120,29 +107,11 @@ def measure(row: Row, by: str) -> Score | None:
     return row.losses[by].absolute if by in row.losses else None
 
 
-def item_values(table: pa.Table | None, metric: str, subset: str = "") -> Values:
-    """The metric of each item by stratum, empty where the records do not have it.
-
-    Ranking metrics are means over subsets, so these are the strata; a corpus rate has one.
-    """
-    if table is None or not table.num_rows or not {"id", "subset"} <= set(table.column_names):
+def item_values(table: pa.Table | None, task: str, metric: str, subset: str = "") -> Values:
+    """The metric of each item by stratum, as the task tells; empty where the records do not have it."""
+    if table is None or not table.num_rows:
         return {}
-    names, divisor = ((metric,), "") if metric in _MEANS else ((_RATES.get(metric, ("", ""))[0],), "")
-    if metric in _RATES:
-        divisor = _RATES[metric][1]
-    if names[0] not in table.column_names or (divisor and divisor not in table.column_names):
-        return {}
-    values = table[names[0]].to_pylist()
-    if divisor:
-        lengths = table[divisor].to_pylist()
-        values = [a / b if b and a is not None else math.nan for a, b in zip(values, lengths, strict=True)]
-    found: Values = {}
-    for id_, own, value in zip(table["id"].to_pylist(), table["subset"].to_pylist(), values, strict=True):
-        if value is None or not math.isfinite(value) or (subset and own != subset):
-            continue
-        # An id is unique within its subset.
-        found.setdefault(own if metric in _MEANS else "", {})[f"{own}/{id_}"] = value
-    return found
+    return load_verifier(task).item_values(table, metric, subset)
 
 
 def _proxy(row: Row, table: Table, by: str) -> Entry:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import SqutrError
 from ...harness.metrics.compare_items import MetricComparison, compare_items, metric_names
-from ...harness.results.old import ITEM_SCHEMA
+from ...harness.metrics.registry import metric_of
+from ...harness.results.item_numbers import ItemNumbers, item_numbers
 from .order import Ranker, RecordRanker, Records
 from .tables import Place, Row, Table
 
@@ -24,19 +24,6 @@ FIRST = 6
 """Systems of a place that are compared with each other: 15 pairs."""
 RESAMPLES = 1000
 PERMUTATIONS = 10_000
-
-_FIELDS = (
-    "word_errors", "word_reference_length", "char_errors", "char_reference_length",
-    "ndcg_at_10", "mrr_at_10", "recall_at_10",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """A system's numbers by item, and the subset of each."""
-
-    items: dict[str, dict[str, float]]
-    subsets: dict[str, str]
 
 
 def paired_tests(
@@ -92,7 +79,7 @@ def _tests(
     ranks = ranker(table, "")
     own = [row for row in table.rows if row.entry.id in ranks and row.entry.who != "published"]
     own.sort(key=lambda row: (ranks[row.entry.id].position, row.entry.id))
-    sides: list[tuple[Row, _Side]] = []
+    sides: list[tuple[Row, ItemNumbers]] = []
     for row in own:
         if len(sides) == first:
             break
@@ -108,30 +95,21 @@ def _tests(
     return found
 
 
-def _side(table: pa.Table | None, subset: str) -> _Side | None:
-    if table is None or not {"id", "subset"} <= set(table.column_names) or not table.num_rows:
+def _side(table: pa.Table | None, subset: str) -> ItemNumbers | None:
+    if table is None or not {"id", "subset", "cluster"} <= set(table.column_names) or not table.num_rows:
         return None
-    columns: Mapping[str, list[Any]] = {
-        name: table[name].to_pylist() for name in ("id", "subset", *_FIELDS) if name in ITEM_SCHEMA.names
-    }
-    items: dict[str, dict[str, float]] = {}
-    subsets: dict[str, str] = {}
-    for at, (id_, own) in enumerate(zip(columns["id"], columns["subset"], strict=True)):
-        if subset and own != subset:
-            continue
-        # An id is unique within its subset.
-        key = f"{own}/{id_}"
-        items[key] = {name: float(math.nan if (v := columns[name][at]) is None else v) for name in _FIELDS}
-        subsets[key] = own
-    return _Side(items, subsets) if items else None
+    if subset:
+        table = table.filter(pc.equal(pc.cast(table["subset"], pa.string()), subset))
+    found = item_numbers(table)
+    return found if found.items else None
 
 
-def _compared(left: _Side, right: _Side, seed: int, *, words: bool) -> list[MetricComparison]:
+def _compared(left: ItemNumbers, right: ItemNumbers, seed: int, *, words: bool) -> list[MetricComparison]:
     if left.items.keys() != right.items.keys():
         return []
     names = metric_names(left.items, right.items)
     if not words:
-        names = [name for name in names if name in _FIELDS]
+        names = [name for name in names if metric_of(name).better != "lower"]
     if not names:
         return []
     try:
@@ -140,6 +118,7 @@ def _compared(left: _Side, right: _Side, seed: int, *, words: bool) -> list[Metr
             right.items,
             names,
             subsets=left.subsets,
+            clusters=left.clusters,
             seed=seed,
             resamples=RESAMPLES,
             permutations=PERMUTATIONS,

@@ -15,12 +15,11 @@ from ... import __version__
 from ...errors import DataError, SqutrError, UsageError
 from ...harness.results.files import write_atomically
 from ...loaders.hub.repository import HUB_ADDRESS, Repository
-from ..published import rir_mega_entries, squtr_entries
+from ..published import published_entries
 from ..store import is_folder, read_store
 from ..stored import FOLDER
 from .build import FILES, PAGE, Site, build_site
 from .document import Origin
-from .order import COLUMNS
 from .page import DEFAULT_TITLE
 from .pairs import FIRST
 
@@ -72,11 +71,11 @@ def build_from(results: str, out: Path, options: Options | None = None) -> Built
     else:
         store = read_store(results, revision=state, repository=_repository(results, "dataset", chosen))
         origin = Origin(results, f"{(chosen.endpoint or HUB_ADDRESS).rstrip('/')}/datasets/{results}")
-    entries = [*store.entries, *([*squtr_entries(), *rir_mega_entries()] if chosen.published else [])]
+    entries = [*store.entries, *(published_entries() if chosen.published else [])]
     site = build_site(
         entries,
         out,
-        records=lambda entry, config: store.read_items(entry, config, _columns(entry.benchmark)),
+        records=store.numbers,
         first=chosen.first,
         origin=origin,
         title=chosen.title,
@@ -84,13 +83,6 @@ def build_from(results: str, out: Path, options: Options | None = None) -> Built
     )
     write_atomically(out / STATE, _state_bytes(results, state, chosen))
     return Built(site, state, store.problems)
-
-
-def _columns(benchmark: str) -> list[str]:
-    """The columns that ranks and tests need, of those that the benchmark's records have."""
-    from ..validate import BENCHMARK_CHECKS
-
-    return [name for name in COLUMNS if name in BENCHMARK_CHECKS[benchmark].schema.names]
 
 
 def state_of(results: str, options: Options | None = None) -> str:

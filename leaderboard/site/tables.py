@@ -13,17 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ...harness.results.old import Loss, Score
+from ...harness.benchmarks import BENCHMARKS
+from ...harness.metrics.registry import metric_of
+from ...harness.results.envelope import Loss, Score
 from ..entry import Coverage, Entry
 from ..ranking import lower_is_better
 
-_MAIN = ("ndcg_at_10", "delta_wer", "accuracy_corrected", "accuracy", "wer")
 _CONDITIONS = (
     "text", "clean", "low_noise", "medium_noise", "high_noise",
     "reverb", "reverb_low_noise", "reverb_medium_noise", "reverb_high_noise",
 )  # fmt: skip
-_NO_MERIT = ("chance", "accuracy_wilson", "prompt_strict_wilson")
-"""What is no merit of a system, or the same value again with another interval."""
 _LONGEST = 300
 
 
@@ -41,7 +40,7 @@ def plain(text: str, longest: int = _LONGEST) -> str:
 
 
 def condition_order(condition: str) -> tuple[int, float, str]:
-    """The key that sorts conditions from the typed query to the worst air.
+    """The key that sorts conditions from the typed query to the hardest.
 
     >>> sorted(["reverb", "snr_-5", "text", "high_noise", "clean"], key=condition_order)
     ['text', 'clean', 'high_noise', 'snr_-5', 'reverb']
@@ -120,18 +119,19 @@ class Group:
 
 
 def groups(entries: Iterable[Entry]) -> list[Group]:
-    """The groups, those with most entries first within a version; `squtr` before others, published numbers last."""
+    """The groups in the order of the benchmarks, those with most entries first; published numbers last."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         apart = entry.who == "published"
         key = json.dumps([entry.benchmark, entry.benchmark_version, apart, sorted(entry.aspects.items())])
         found.setdefault(key, []).append(entry)
     made = [_group(sorted(own, key=lambda entry: entry.id)) for own in found.values()]
+    order = list(BENCHMARKS)
     return sorted(
         made,
         key=lambda g: (
             g.published,
-            g.benchmark != "squtr",
+            order.index(g.benchmark) if g.benchmark in order else len(order),
             g.benchmark,
             _descending(g.version),
             -sum(entry.ranked and not entry.partial for entry in g.entries),
@@ -146,8 +146,17 @@ def _descending(version: str) -> tuple[int, ...]:
 
 def _group(entries: Sequence[Entry]) -> Group:
     first = entries[0]
-    known = {metric for entry in entries for scores in entry.scores.values() for metric in scores} - set(_NO_MERIT)
-    metrics = sorted(known, key=lambda name: (_MAIN.index(name) if name in _MAIN else len(_MAIN), name))
+    row = BENCHMARKS.get(first.benchmark)
+    main = list(dict.fromkeys((first.main_metric, *(row.metrics if row else ()))))
+    # What has no direction is no merit of a system, and a Wilson interval is the same value again.
+    known = {
+        metric
+        for entry in entries
+        for scores in entry.scores.values()
+        for metric in scores
+        if metric_of(metric).better and not metric.endswith("_wilson")
+    }
+    metrics = sorted(known, key=lambda name: (main.index(name) if name in main else len(main), name))
     # The version of published numbers names the paper, and so does their source.
     parts = () if first.who == "published" else (first.source, first.source_version)
     source = " ".join(part for part in parts if part)
