@@ -16,11 +16,11 @@ import pytest
 import squtr
 from squtr.harness.cli import main
 from squtr.harness.data import open_data
-from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.systems.system import System
 from squtr.loaders.data import LiveData
 from squtr.loaders.partial import PartialData
 
+from .evaluate_runs_for_tests import evaluate_runs
 from .fakes import WordRetriever
 from .mteb_for_tests import Garbler, SpyEncoder
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ import squtr
 from squtr.errors import DataError, UnknownNameError
 from squtr.harness.cli import export as export_command
 from squtr.harness.cli import import_ as import_command
-from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb.exchange import export_mteb, import_mteb
 from squtr.harness.mteb.versions import installed_version
-from squtr.harness.results.old import ITEM_SCHEMA, RunRecord, items_table, read_runs, write_run
+from squtr.harness.results.envelope import Result, RunRecord, Score, item_schema, items_table, read_runs, write_run
 from squtr.harness.systems.system import System
 from squtr.loaders.data import LiveData
 
+from .evaluate_runs_for_tests import evaluate_runs
 from .fakes import WordRetriever
 from .mteb_for_tests import Garbler, SoundEncoder, SpyEncoder
 
@@ -64,7 +65,7 @@ def test_mteb_reads_what_was_exported(run: Path, exported: Path, tiny: LiveData)
             for scores in task.scores["test"]:
                 subset, _, condition = scores["hf_subset"].partition("_")
                 result = ours[system, f"{tiny.subsets[subset]}_{condition}"]
-                assert scores["main_score"] == result.by_subset[subset]["ndcg_at_10"].value
+                assert scores["main_score"] == scores_of(result, subset)["ndcg_at_10"].value
                 assert scores["n_queries"] == 5
                 assert scores["languages"] == [{"en": "eng-Latn", "zh": "cmn-Hans"}[tiny.subsets[subset]]]
     table = mteb.ResultCache(exported).load_results(tasks=squtr.mteb_benchmark(data=tiny)).get_benchmark_result()
@@ -93,6 +94,11 @@ def test_the_model_is_the_one_that_mteb_evaluates(exported: Path, tiny: LiveData
                     assert mine[entry["hf_subset"]][metric] == pytest.approx(entry[metric], abs=1e-5)
 
 
+def scores_of(result: Result, subset: str) -> Mapping[str, Score]:
+    group = result.group("subset", subset)
+    return result.scores if group is None else group.scores
+
+
 def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -106,17 +112,16 @@ def test_there_and_back(run: Path, exported: Path, tmp_path: Path) -> None:
     for record in imported:
         result = record.result
         assert result.origin == "imported"
-        assert record.items.schema.names == ITEM_SCHEMA.names
+        assert record.items.schema.names == item_schema().names
         assert record.items.num_rows == 0
         (subset,) = result.data.subsets
         original = before[result.system.name, f"{result.data.language}_{result.data.condition}"]
         assert result.system.kind == original.system.kind
-        assert result.system.retriever == original.system.retriever
-        assert result.system.encoder == original.system.encoder
+        assert result.system.components == original.system.components
         assert result.data.revision == original.data.revision
         for name in METRICS:
             score = result.scores[name]
-            assert score.value == original.by_subset[subset][name].value
+            assert score.value == scores_of(original, subset)[name].value
             assert (score.low, score.high, score.n) == (None, None, 5)
         if result.data.condition == "high_noise":
             loss = result.losses["clean"]["ndcg_at_10"].absolute
@@ -157,21 +162,21 @@ def test_what_cannot_be_exported(run: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="of 5 of 99 queries"):
         export_mteb(tmp_path / "part", tmp_path)
     clean = next(r for r in read_runs(run) if r.result.data.config == "en_clean")
+    group = clean.result.group("subset", "tiny-en")
+    assert group is not None
+    changed = group.scores | {"ndcg_at_10": group.scores["ndcg_at_10"].model_copy(update={"value": 0.123})}
     other = clean.result.model_copy(
         update={
             "data": clean.result.data.model_copy(update={"config": "tiny-en_clean"}),
-            "by_subset": {
-                "tiny-en": clean.result.by_subset["tiny-en"]
-                | {"ndcg_at_10": clean.result.by_subset["tiny-en"]["ndcg_at_10"].model_copy(update={"value": 0.123})}
-            },
+            "by_group": {"subset": [group.model_copy(update={"scores": changed})]},
         }
     )
-    for result, items in ((clean.result, clean.items), (other, items_table([]))):
+    for result, items in ((clean.result, clean.items), (other, items_table([], item_schema()))):
         write_run(tmp_path / "two", RunRecord(result, items))
     with pytest.raises(DataError, match="two different results on tiny-en_clean"):
         export_mteb(tmp_path / "two", tmp_path)
     imported = clean.result.model_copy(update={"origin": "imported"})
-    write_run(tmp_path / "theirs", RunRecord(imported, items_table([])))
+    write_run(tmp_path / "theirs", RunRecord(imported, items_table([], item_schema())))
     with pytest.raises(DataError, match="was imported: it is another tool's result"):
         export_mteb(tmp_path / "theirs", tmp_path)
     with pytest.raises(UnknownNameError, match=r"Did you mean 'garbler \+ words'"):
@@ -186,7 +191,7 @@ def test_a_part_is_marked(run: Path, tmp_path: Path) -> None:
     (entry,) = read(path)["scores"]["test"]
     assert entry["partial"] is True
     failures = record.result.failures
-    assert (entry["undecodable_queries"], entry["queries_without_hits"]) == (failures.undecodable, failures.missing)
+    assert (entry["undecodable_queries"], entry["queries_without_hits"]) == (failures["failed"], failures["missing"])
     (back,) = import_mteb(tmp_path / "out", tmp_path / "back").paths
     assert read(back)["data"]["partial"] is True
 

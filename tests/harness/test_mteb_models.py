@@ -14,7 +14,6 @@ from squtr.errors import MissingExtraError, ModelError, UsageError
 from squtr.harness.components import load_audio_text_encoder, load_retriever, load_text_encoder
 from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
 from squtr.harness.data import open_data
-from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb import versions
 from squtr.harness.mteb.models import AudioTextModel, CascadeModel, RetrieverModel, TextModel
 from squtr.harness.mteb.reverse import MtebAudioTextEncoder, MtebTextEncoder
@@ -26,6 +25,7 @@ from squtr.loaders.partial import PartialData
 
 from ..loaders.collections_for_tests import speech_like
 from .encoders_for_tests import HashedWordsEncoder
+from .evaluate_runs_for_tests import evaluate_runs
 from .fakes import WordRetriever
 from .mteb_for_tests import Garbler, SoundEncoder, SpyEncoder
 
@@ -142,7 +142,7 @@ class Ready:
 
 
 def test_what_cannot_be_run(tiny: LiveData) -> None:
-    with pytest.raises(UsageError, match=r"looks up what was made elsewhere.*squtr export"):
+    with pytest.raises(UsageError, match=r"is precomputed by query and condition.*squtr export"):
         squtr.mteb_model(System(transcriber=Ready(), retriever=WordRetriever()))
     with pytest.raises(UsageError, match="neither searches nor encodes"):
         squtr.mteb_model(3)
@@ -325,7 +325,7 @@ def test_the_same_numbers_both_ways_on_mini(tmp_path: Path) -> None:
         supported = [task for task in tasks if system.supports(task.info.language)]
         model = squtr.mteb_model(system)
         theirs = evaluate(model, supported)
-        assert isinstance(model, AudioTextModel) == system.kind == "end-to-end"
+        assert isinstance(model, AudioTextModel) == (system.kind == "end-to-end")
         ours = [r.result for r in records if r.result.system.name == system.name]
         assert {result.data.config for result in ours} == set(theirs)
         # Some queries find nothing, and count.

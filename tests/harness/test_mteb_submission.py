@@ -16,17 +16,17 @@ import pytest
 import squtr
 from squtr.errors import DataError, StorageError, UnknownNameError, UsageError
 from squtr.harness.cli import main
-from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb import submission as submission_module
 from squtr.harness.mteb import submission_checks
 from squtr.harness.mteb.exchange import export_mteb, import_mteb
 from squtr.harness.mteb.models import mteb_model
 from squtr.harness.mteb.submission import prepare_mteb_submission
 from squtr.harness.mteb.versions import installed_version
-from squtr.harness.results.old import RunRecord, read_runs, write_run
+from squtr.harness.results.envelope import RunRecord, read_runs, write_run
 from squtr.harness.systems.system import System
 from squtr.loaders.data import LiveData
 
+from .evaluate_runs_for_tests import evaluate_runs
 from .fakes import WordRetriever
 from .mteb_for_tests import Garbler, SpyEncoder
 

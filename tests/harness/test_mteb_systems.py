@@ -12,14 +12,14 @@ import squtr
 from squtr.errors import ModelError, UsageError
 from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.harness.components.retrievers.hybrid import HybridRetriever
-from squtr.harness.evaluation.evaluate import evaluate_runs
 from squtr.harness.mteb.exchange import export_mteb
 from squtr.harness.mteb.models import AudioTextModel, CascadeModel, RetrieverModel, TextModel
-from squtr.harness.results.old import read_runs
+from squtr.harness.results.envelope import read_runs
 from squtr.harness.systems.system import System
 from squtr.loaders.data import LiveData
 
 from .encoders_for_tests import HashedWordsEncoder
+from .evaluate_runs_for_tests import evaluate_runs
 from .fakes import WordRetriever
 from .mteb_for_tests import Fused, Garbler, Halved, SeveralGarbler, SoundEncoder
 
