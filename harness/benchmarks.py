@@ -107,7 +107,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             source="published",
             metrics=_RECOGNITION,
             normalizer={"en": "whisper", "": "default"},
-            groups=("rt60_s", "drr_db"),
+            groups=("rt60_s", "drr_db", "rt60_s|drr_db"),
             conditions=("clean", "reverb"),
             build={
                 "source": "librispeech:test-clean",
@@ -153,7 +153,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         Benchmark("retrieval", "1", "retrieval", "Retrieval from spoken queries", metrics=_RETRIEVAL,
                   groups=("subset", *_ACOUSTIC_GROUPS)),
         Benchmark("recognition", "1", "recognition", "Speech recognition", metrics=_RECOGNITION,
-                  groups=("subset", *_ACOUSTIC_GROUPS)),
+                  groups=("subset", *_ACOUSTIC_GROUPS, "rt60_s|drr_db")),
         Benchmark("understanding", "1", "understanding", "Audio understanding", metrics=_UNDERSTANDING, normalizer="",
                   groups=("perception", "reasoning", "duration_s")),
     )

@@ -124,7 +124,7 @@ def run_evaluation(
             evaluation.records.append(record)
         if target is not None:
             try:
-                task.write_samples(plan, target)
+                task.write_samples(plan, inferred, target)
             except StorageError:
                 raise
             except SqutrError as error:

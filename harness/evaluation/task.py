@@ -174,6 +174,6 @@ class Task(Protocol[P, I, S]):
         """Times drawn items one at a time, nothing cached; None for what cannot be timed."""
         ...
 
-    def write_samples(self, plan: P, target: Path) -> None:
+    def write_samples(self, plan: P, inferred: I, target: Path) -> None:
         """Keep some clips below `target`/samples for the report's players, as far as `infer` did not."""
         ...
