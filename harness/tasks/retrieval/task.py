@@ -140,7 +140,7 @@ class RetrievalTask:
     ) -> tuple[Latency | None, Isolated | None]:
         return run_latency(plan, inferred, run), None
 
-    def write_samples(self, plan: SpeechPlan, target: Any) -> None:
+    def write_samples(self, plan: SpeechPlan, inferred: Stages, target: Any) -> None:
         """They were kept while the clips were read."""
 
 

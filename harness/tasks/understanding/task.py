@@ -436,7 +436,7 @@ class UnderstandingTask:
             for config in plan.questions
         ]
 
-    def write_samples(self, plan: UnderstandingPlan, target: Path) -> None:
+    def write_samples(self, plan: UnderstandingPlan, inferred: Inferred, target: Path) -> None:
         """The beginning of the audio of some questions."""
         if plan.options.samples:
             every = [one.question for one in plan.prompts]
