@@ -1,7 +1,7 @@
-"""How recognition errors become retrieval loss, and whose fault what is lost is.
+"""How recognition errors become retrieval loss, and which part of the system causes it.
 
 The shortfall of a spoken query from a perfect ranking splits exactly in two: what the typed query already fails to find
-(the retriever's part, 1 − score with text) and what is lost on the way from text to transcript (the recognizer's part,
+(the retriever's part, 1 − score with text) and what is lost on the way from text to transcript (the ASR's part,
 score with text − score with transcript; negative where an error happens to help).
 """
 
@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import DataError
-from .error_counts import ErrorCounts
-from .robustness import pair_ids
+from .comparison import pair_ids
 from .statistics import UNDEFINED, Floats, Interval, bootstrap_interval, mean_interval
 from .stratified import unweighted_mean, unweighted_mean_interval
 
@@ -35,20 +34,20 @@ class Estimate:
 class Attribution:
     """From recognition errors to retrieval loss, for one system and condition.
 
-    `shortfall` = 1 − mean score with transcripts = `retriever` (1 − mean score with text) + `recognizer` (mean loss).
-    `recognizer_share` = recognizer / shortfall, NaN without shortfall.
+    `shortfall` = 1 − mean score with transcripts = `retriever` (1 − mean score with text) + `asr` (mean loss).
+    `asr_share` = asr / shortfall, NaN without shortfall.
 
     Over queries with a reference: `slope` is the retrieval loss per unit of error rate (least squares with intercept),
     `rank_correlation` Spearman's rho of error rate and loss (ties averaged). `perfect` and `imperfect` are the mean
     scores of queries whose transcript is free of errors, or not; `perfect_fails` is the share of the former that find
-    nothing (score 0: the retriever's fault), `imperfect_succeeds` the share of the latter that lose nothing.
+    nothing (score 0), `imperfect_succeeds` the share of the latter that lose nothing.
     """
 
     n: int
     shortfall: Estimate
     retriever: Estimate
-    recognizer: Estimate
-    recognizer_share: float
+    asr: Estimate
+    asr_share: float
     slope: Estimate
     rank_correlation: float
     perfect: Estimate
@@ -114,34 +113,6 @@ def _average_ranks(values: Floats) -> Floats:
 
 
 def attribute(
-    counts: Mapping[str, ErrorCounts],
-    score_with_transcript: Mapping[str, float],
-    score_with_text: Mapping[str, float],
-    *,
-    subsets: Mapping[str, str] | None = None,
-    seed: int = 0,
-    resamples: int = 1000,
-) -> Attribution:
-    """Attribute the shortfall of one system under one condition, from per-query counts and scores in [0, 1].
-
-    All three are joined by id; different ids raise `DataError`. To leave out queries without a transcript, leave
-    their ids out everywhere. `subsets` maps ids to subsets: the shortfall and its parts are then unweighted means over
-    them, as scores are.
-
-    >>> found = attribute(
-    ...     {"a": ErrorCounts(0, 0, 0, 4), "b": ErrorCounts(2, 0, 0, 4)}, {"a": 0.5, "b": 0.1}, {"a": 0.5, "b": 0.9})
-    >>> round(found.retriever.value, 4), round(found.recognizer.value, 4), round(found.recognizer_share, 4)
-    (0.3, 0.4, 0.5714)
-    >>> round(found.slope.value, 4)
-    1.6
-    """
-    rates = {id_: own.rate for id_, own in counts.items()}
-    return attribute_rates(
-        rates, score_with_transcript, score_with_text, subsets=subsets, seed=seed, resamples=resamples
-    )
-
-
-def attribute_rates(
     error_rates: Mapping[str, float],
     score_with_transcript: Mapping[str, float],
     score_with_text: Mapping[str, float],
@@ -150,7 +121,20 @@ def attribute_rates(
     seed: int = 0,
     resamples: int = 1000,
 ) -> Attribution:
-    """`attribute` from the queries' own error rates, NaN where there is none (not decoded, or an empty reference)."""
+    """Attribute the shortfall of one system under one condition, from per-query error rates and scores in [0, 1].
+
+    Error rates are NaN where there is none (not decoded, or an empty reference). All three are joined by id; different
+    ids raise `DataError`. To leave out queries without a transcript, leave
+    their ids out everywhere. `subsets` maps ids to subsets: the shortfall and its parts are then unweighted means over
+    them, as scores are.
+
+    >>> found = attribute(
+    ...     {"a": 0.0, "b": 0.5}, {"a": 0.5, "b": 0.1}, {"a": 0.5, "b": 0.9})
+    >>> round(found.retriever.value, 4), round(found.asr.value, 4), round(found.asr_share, 4)
+    (0.3, 0.4, 0.5714)
+    >>> round(found.slope.value, 4)
+    1.6
+    """
     ids = pair_ids(score_with_transcript, score_with_text)
     pair_ids(score_with_transcript, error_rates)
     spoken = np.array([score_with_transcript[i] for i in ids], dtype=np.float64)
@@ -167,13 +151,13 @@ def attribute_rates(
     right = scored & (rates == 0)
     wrong = scored & (rates > 0)
     shortfall = _mean_of_means(ids, 1 - spoken, subsets, seed, resamples)
-    recognizer = _mean_of_means(ids, lost, subsets, seed, resamples)
+    asr = _mean_of_means(ids, lost, subsets, seed, resamples)
     return Attribution(
         n=len(ids),
         shortfall=shortfall,
         retriever=_mean_of_means(ids, 1 - typed, subsets, seed, resamples),
-        recognizer=recognizer,
-        recognizer_share=recognizer.value / shortfall.value if shortfall.value else math.nan,
+        asr=asr,
+        asr_share=asr.value / shortfall.value if shortfall.value else math.nan,
         slope=_slope_estimate(rates[scored], lost[scored], seed, resamples),
         rank_correlation=rank_correlation(rates[scored], lost[scored]),
         perfect=_mean(spoken[right], seed, resamples),
@@ -185,7 +169,7 @@ def attribute_rates(
 
 @dataclass(frozen=True, slots=True)
 class TokenClassLoss:
-    """Mean retrieval loss by which reference tokens were misrecognized.
+    """Mean retrieval loss by which reference tokens were transcribed wrongly.
 
     `key`: at least one key token (a number, a name) is wrong; `other`: errors in other tokens only; `none`: no error.
     """

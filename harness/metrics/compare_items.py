@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ...errors import DataError, UsageError, unknown_name
-from .comparison import Comparison, compare, detectable_difference, holm, paired_permutation, standard_error
-from .robustness import pair_ids
+from .comparison import Comparison, compare, detectable_difference, holm, pair_ids, paired_permutation, standard_error
 from .statistics import Interval, Method, bootstrap_interval
 from .stratified import compare_strata
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import DataError, UsageError
-from .robustness import pair_ids
 from .statistics import Floats, Interval, Method, difference_interval
 
 EXACT_LIMIT = 16
@@ -160,6 +159,24 @@ def _sum_by_label(values: Floats, labels: Sequence[Hashable]) -> Floats:
     codes: dict[Hashable, int] = {}
     index = [codes.setdefault(label, len(codes)) for label in labels]
     return np.bincount(index, weights=values).astype(np.float64)
+
+
+def pair_ids(a: Mapping[str, object], b: Mapping[str, object], on: Literal["all", "intersection"] = "all") -> list[str]:
+    """The ids that both have, in the order of `a`.
+
+    With `on="all"` different id sets raise `DataError` naming one; `on="intersection"` keeps what both have, and raises
+    only if that is nothing.
+    """
+    common = [id_ for id_ in a if id_ in b]
+    if on == "all" and (len(common) != len(a) or len(common) != len(b)):
+        odd = next((i for i in a if i not in b), None) or next(i for i in b if i not in a)
+        raise DataError(
+            f"the two sets of items differ ({len(a)} and {len(b)}, {len(common)} in common); {odd!r} is in one only.",
+            hint='Score the same items, or compare on="intersection".',
+        )
+    if not common:
+        raise DataError("the two sets have no item in common.", hint="Check that the ids are of the same data set.")
+    return common
 
 
 @dataclass(frozen=True, slots=True)

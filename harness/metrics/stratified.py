@@ -8,19 +8,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from ...errors import DataError
-from .comparison import Comparison, detectable_difference, paired_permutation, standard_error
-from .robustness import Loss, pair_ids
+from .comparison import Comparison, detectable_difference, pair_ids, paired_permutation, standard_error
 from .statistics import Floats, Interval, Method, stratified_interval
 
 Strata = Mapping[str, Mapping[str, float]]
 """Scores by subset and query id."""
 Labels = Mapping[str, Mapping[str, Hashable]]
 """By subset and query id, what is drawn together (a speaker)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What is lost against a baseline: positive is a loss, negative a gain.
+
+    `absolute` = mean(baseline) − mean(condition), `relative` = absolute / mean(baseline) (NaN if the baseline's mean is
+    0), each with its paired bootstrap interval; `n` queries.
+    """
+
+    absolute: float
+    relative: float
+    interval_absolute: Interval
+    interval_relative: Interval
+    n: int
 
 
 def unweighted_mean(strata: Strata) -> float:
@@ -93,7 +108,7 @@ def unweighted_loss(
     confidence: float = 0.95,
     method: Method = "percentile",
 ) -> Loss:
-    """The loss between two `unweighted_mean`s, paired by query within each subset; see `robustness.loss`.
+    """The loss between two `unweighted_mean`s, of scores where more is better, paired by query within each subset.
 
     Raises `DataError` if subsets or queries differ.
 

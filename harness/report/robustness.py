@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..metrics.attribution import Estimate
-from ..metrics.curves import SnrAtLoss, snr_at_loss
 from ..metrics.registry import metric_of
-from ..metrics.stability import Item, Stability, stability
+from ..metrics.robustness import Item, SnrAtLoss, Stability, snr_at_loss, stability
 from ..results.envelope import Group
 from .formats import group_words, in_room, interval, language_name, measure_of, number, percent, snr_of
 from .sections import Run, Section, System
@@ -86,36 +85,37 @@ def robustness(sections: Sequence[Section]) -> dict[str, Robustness]:
 
 
 def _items(section: Section, run: Run) -> dict[str, dict[str, Item]]:
-    """By subset and id; of a corpus rate errors and reference length, all subsets together."""
-    if section.metric in ("wer", "cer"):
-        errors, lengths = run.error_counts("word" if section.metric == "wer" else "char")
-        pairs = {f"{s}/{i}": (float(errors[row]), float(lengths[row])) for (s, i), row in run.rows.items()}
-        return {"": {id_: pair for id_, pair in pairs.items() if math.isfinite(sum(pair))}}
+    """By subset and utterance, all its RIRs together; of a corpus rate errors and reference length, in one subset."""
+    unit = {"wer": "word", "cer": "char"}.get(section.metric)
     found: dict[str, dict[str, Item]] = {}
-    scores = run.numbers(section.metric)
-    for (subset, id_), row in run.rows.items():
-        if math.isfinite(scores[row]):
-            found.setdefault(subset, {})[id_] = (float(scores[row]), 1.0)
+    for key, row in run.items.items.items():
+        value = row.get(f"{unit}_errors" if unit else section.metric, math.nan)
+        weight = row.get(f"{unit}_reference_length", math.nan) if unit else 1.0
+        if math.isfinite(value + weight):
+            subset = run.items.subsets[key]
+            own = found.setdefault("" if unit else subset, {})
+            cluster = f"{subset}/{run.items.clusters[key]}"
+            before = own.get(cluster, (0.0, 0.0))
+            own[cluster] = (before[0] + value, before[1] + weight)
     return found
 
 
 def _snr_at_loss(section: Section, system: System, share: float) -> SnrAtLoss | None:
-    """None without `clean` and two levels of noise alone, and for what is better when lower."""
+    """None without `clean` and two levels of noise alone. Of rates, `share` is in points, not by the clean rate."""
     clean = system.run("clean")
     noisy = {snr: run for run in system.runs if not in_room(run.condition) and (snr := snr_of(run.condition)) is not None}
-    if clean is None or len(noisy) < 2 or metric_of(section.metric).better == "lower":
+    if clean is None or len(noisy) < 2:
         return None
-    values = {level: _values(section, run) for level, run in {math.inf: clean, **noisy}.items()}
-    common = [key for key in values[math.inf] if all(key in own for own in values.values())]
-    if not common:
-        return None
-    kept = {level: {key: own[key] for key in common} for level, own in values.items()}
-    return snr_at_loss({x: kept[x] for x in noisy}, kept[math.inf], share=share, seed=section.first.seed)
-
-
-def _values(section: Section, run: Run) -> dict[str, float]:
-    scores = run.numbers(section.metric)
-    return {f"{s}/{i}": float(scores[row]) for (s, i), row in run.rows.items() if math.isfinite(scores[row])}
+    better = metric_of(section.metric).better
+    found = snr_at_loss(
+        {snr: _items(section, run) for snr, run in noisy.items()},
+        _items(section, clean),
+        loss=share,
+        relative=better != "lower",
+        better=better,
+        seed=section.first.seed,
+    )
+    return found if found.n else None
 
 
 def robustness_table(section: Section, found: Mapping[str, Robustness]) -> Table:
@@ -126,7 +126,7 @@ def robustness_table(section: Section, found: Mapping[str, Robustness]) -> Table
     shares = [share for share in SHARES if any((section.anchor, share) in one.snr for _, one in own)]
     columns = [(f"σ, {language_name(section.language)}", "over conditions")]
     columns += [("σ pooled", "over languages and conditions")] if several else []
-    columns += [(f"SNR at {percent(share, 0)} loss", "dB, against clean") for share in shares]
+    columns += [(f"SNR at {f'+{100 * share:g} points' if rates else f'{percent(share, 0)} loss'}", "dB, against clean") for share in shares]
     rows = [
         Row(
             named(system),
@@ -216,6 +216,9 @@ def group_table(section: Section, breakdown: str, baseline: str) -> Table:
     title = f"By {_lower(measure_of(breakdown)[0])}"
     unit = "percentage points" if rates else "absolute, relative"
     note = f"Loss against {baseline} over the same items, with its 95 % interval; below it the score."
+    if any(g.losses.get(baseline, {}).get(section.metric) and g.losses[baseline][section.metric].p_holm is not None
+           for run in section.runs for g in run.result.by_group.get(breakdown, ())):  # fmt: skip
+        note += " p is corrected over the groups (Holm); bold: below 0.05."
     columns = [(condition, unit) for condition in conditions]
     return Table(f"{title}, {section.title}", "Group", columns, groups, caption=title, note=note)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .envelope import ACOUSTIC_COLUMNS, TRANSCRIPT_COLUMNS
 
@@ -36,6 +37,9 @@ class ItemNumbers:
 
 def item_numbers(table: pa.Table) -> ItemNumbers:
     """Of the records of any task: metrics are the float columns that describe neither the audio nor the transcript."""
+    if "spoken" in table.column_names:
+        # The spoken version of a question has the id of the written one.
+        table = table.filter(pc.invert(table.column("spoken")))
     names = [field.name for field in table.schema if field.name not in _OTHER and pa.types.is_floating(field.type)]
     numbers = {_METRIC_OF.get(name, name): _floats(table, name) for name in names}
     for unit in ("word", "char"):

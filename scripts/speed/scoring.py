@@ -6,9 +6,10 @@
   normalizers: 37,317 English utterances, word and character counts, nDCG, MRR, Recall, and their intervals;
 - published normalizer: the same strings under four conditions, once per distinct string and once per utterance (needs
   `pip install 'squtr[compat]'`);
-- ranking: 22,812 queries × 1,000 documents from arrays of scores and documents and dictionaries of judgments to means
-  and per-query values, beside pytrec_eval, ranx and mteb, each from the same arrays with the dictionaries that it
-  needs. The peers get a share of the queries, and their time is scaled up; peak memory is that of a process of its own;
+- ranking: 22,812 queries with 10 and 1,000 documents each, from the same dictionaries in memory to means and values of
+  every query: `score_ranking` beside pytrec_eval alone, and beside pytrec_eval behind what `score_ranking` guarantees
+  (ids of any type, finite scores, grades below 0, queries missing from the run, unjudged hits, a cut-off of MRR). Of
+  1,000 documents the peers get a share of the queries; peak memory is that of tracemalloc for the share;
 - bootstrap: the paired interval of a difference, 1,000 resamples × 37,317.
 
 Contenders run in turns; medians of the rounds count.
@@ -20,12 +21,12 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import statistics
-import subprocess
-import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 
 import jiwer
@@ -33,15 +34,17 @@ import numpy as np
 import pytrec_eval
 
 from squtr.harness.metrics.error_counts import ErrorCounts, count_texts
-from squtr.harness.metrics.ranking_arrays import ArrayJudgements, order_by_score, score_arrays
+from squtr.harness.metrics.ranking import DEFAULT_METRICS, order_hits, parse_grade, score_ranking, string_keys
 from squtr.harness.metrics.statistics import difference_interval
 from squtr.harness.metrics.summaries import summarize_ranking, summarize_recognition
 from squtr.harness.text.normalizers import load_normalizer
 
 ENGLISH, CHINESE = 37_317, 25_812
-QUERIES, DEPTH, CORPUS, JUDGED = 22_812, 1_000, 118_605, 118_932
+QUERIES, CORPUS, JUDGED = 22_812, 118_605, 118_932
 WRONG = 1 / 12
 Pairs = tuple[list[str], list[str]]
+Qrels = dict[str, dict[str, int]]
+Run = dict[str, dict[str, float]]
 
 
 def medians(rounds: int, *work: Callable[[], object]) -> list[float]:
@@ -62,9 +65,9 @@ def line(name: str, seconds: float, beside: str = "") -> None:
 
 
 def pairs(rng: np.random.Generator, n: int, mean: float, vocabulary: Sequence[str], blank: str) -> Pairs:
-    """References with Zipf's frequencies, and what a recognizer with `WRONG` errors per token makes of them."""
+    """References with Zipf's frequencies, and hypotheses with `WRONG` errors per token."""
     last = len(vocabulary) - 1
-    said, heard = [], []
+    references, hypotheses = [], []
     for length in np.maximum(1, rng.poisson(mean, n)).tolist():
         reference = [vocabulary[i] for i in np.minimum(rng.zipf(1.3, length) - 1, last).tolist()]
         hypothesis = []
@@ -74,9 +77,9 @@ def pairs(rng: np.random.Generator, n: int, mean: float, vocabulary: Sequence[st
                 hypothesis.append(other)
             elif chance >= WRONG * 0.8:
                 hypothesis += [token, other] if chance < WRONG else [token]
-        said.append(blank.join(reference))
-        heard.append(blank.join(hypothesis))
-    return said, heard
+        references.append(blank.join(reference))
+        hypotheses.append(blank.join(hypothesis))
+    return references, hypotheses
 
 
 def count_errors_beside_jiwer(rng: np.random.Generator, rounds: int) -> Pairs:
@@ -86,21 +89,21 @@ def count_errors_beside_jiwer(rng: np.random.Generator, rounds: int) -> Pairs:
     english = pairs(rng, ENGLISH, 14.7, words, " ")
     chinese = pairs(rng, CHINESE, 11.3, [chr(0x4E00 + i) for i in range(5_000)], "")
     print("Error counting, S/D/I per utterance:")
-    for name, (said, heard), unit, language, peer in (
+    for name, (references, hypotheses), unit, language, peer in (
         (f"{ENGLISH} English pairs, words", english, "word", "en", jiwer.process_words),
         (f"{CHINESE} Chinese pairs, characters", chinese, "char", "zh", jiwer.process_characters),
     ):
         ours, theirs = medians(
             rounds,
-            lambda a=said, b=heard, u=unit, k=language: count_texts(a, b, unit=u, language=k),
-            lambda a=said, b=heard, p=peer: p(a, b),
+            lambda a=references, b=hypotheses, u=unit, k=language: count_texts(a, b, unit=u, language=k),
+            lambda a=references, b=hypotheses, p=peer: p(a, b),
         )
-        total = sum(count_texts(said, heard, unit=unit, language=language), ErrorCounts.zero())
-        found = peer(said, heard)
+        total = sum(count_texts(references, hypotheses, unit=unit, language=language), ErrorCounts.zero())
+        found = peer(references, hypotheses)
         if total.as_tuple()[:3] != (found.substitutions, found.deletions, found.insertions):
             raise SystemExit(f"{name}: squtr counts {total}, jiwer {found.substitutions} {found.deletions}.")
         print(
-            f" {name} (rate {total.rate:.3f}, {np.mean([a == b for a, b in zip(said, heard, strict=True)]):.0%} right)"
+            f" {name} (rate {total.rate:.3f}, {np.mean([a == b for a, b in zip(references, hypotheses, strict=True)]):.0%} right)"
         )
         line("squtr", ours, f"{theirs / ours:.1f} times as fast")
         line("jiwer", theirs)
@@ -111,7 +114,7 @@ def score_one_condition(rng: np.random.Generator, english: Pairs, rounds: int) -
     """Everything that one system under one condition is scored by."""
     normalizer = load_normalizer("default", "en")
     ids = [str(i) for i in range(ENGLISH)]
-    said, heard = (dict(zip(ids, side, strict=True)) for side in english)
+    references, hypotheses = (dict(zip(ids, side, strict=True)) for side in english)
     for text in (*english[0], *english[1]):
         normalizer(text)
     qrels = {i: {str(int(rng.integers(CORPUS))): 1} for i in ids}
@@ -121,7 +124,7 @@ def score_one_condition(rng: np.random.Generator, english: Pairs, rounds: int) -
     }
 
     def recognize() -> None:
-        summarize_recognition(said, heard, language="en", normalizer=normalizer)
+        summarize_recognition(references, hypotheses, language="en", normalizer=normalizer)
 
     def rank() -> None:
         summarize_ranking(qrels, hits)
@@ -141,9 +144,19 @@ def published_normalizer(english: Pairs, rounds: int) -> None:
         return
     normalizer = load_normalizer("squtr-compat", "en")
     plain = normalizer._apply.__wrapped__  # type: ignore[attr-defined]
-    said, heard = english[0][:20], english[1][:20]
+    references, hypotheses = english[0][:20], english[1][:20]
     # Under four conditions each reference is scored four times; at 20 dB most transcripts are those of clean speech.
-    grid = [*said, *heard, *said, *heard, *said, *heard[:10], *said[10:], *said, *heard]
+    grid = [
+        *references,
+        *hypotheses,
+        *references,
+        *hypotheses,
+        *references,
+        *hypotheses[:10],
+        *references[10:],
+        *references,
+        *hypotheses,
+    ]
 
     def memoized() -> None:
         normalizer._apply.cache_clear()  # type: ignore[attr-defined]
@@ -159,101 +172,72 @@ def published_normalizer(english: Pairs, rounds: int) -> None:
     line("per utterance", theirs)
 
 
-def ranking_arrays(seed: int) -> tuple[dict[str, dict[str, int]], np.ndarray, np.ndarray, list[str]]:
-    """Judgments, (Q, k) document indices and scores as a dense retriever returns them, and document ids."""
-    rng = np.random.default_rng(seed)
-    documents = np.empty((QUERIES, DEPTH), dtype=np.int32)
-    for row in documents:
-        row[:] = _distinct(rng)
-    scores = np.sort(rng.random((QUERIES, DEPTH), dtype=np.float32), axis=1)[:, ::-1].copy()
-    ids = [f"d{i}" for i in range(CORPUS)]
-    owners = np.sort(np.concatenate([np.arange(QUERIES), rng.integers(0, QUERIES, JUDGED - QUERIES)]))
-    qrels: dict[str, dict[str, int]] = {}
-    for owner in owners.tolist():
-        # Half of what is judged was retrieved.
-        found = documents[owner, int(rng.integers(30))] if rng.random() < 0.5 else int(rng.integers(CORPUS))
-        qrels.setdefault(f"q{owner}", {})[ids[int(found)]] = int(rng.integers(1, 4))
-    return qrels, documents, scores, ids
-
-
-def _distinct(rng: np.random.Generator) -> np.ndarray:
-    """`DEPTH` distinct documents: an arithmetic progression modulo the corpus, from a random start."""
+def ranking_input(rng: np.random.Generator, queries: int, depth: int) -> tuple[Qrels, Run]:
+    """Judgments, and hits as a retriever returns them: best first, half of what is judged among the first 30."""
+    qrels: Qrels = {}
+    run: Run = {}
     step = 7919
-    return (int(rng.integers(CORPUS)) + step * rng.permutation(DEPTH)) % CORPUS
+    for place in range(queries):
+        documents = (int(rng.integers(CORPUS)) + step * np.arange(depth)) % CORPUS
+        scores = np.sort(rng.random(depth, dtype=np.float32))[::-1]
+        run[f"q{place}"] = {f"d{d}": s for d, s in zip(documents.tolist(), scores.tolist(), strict=True)}
+        judged = rng.integers(CORPUS, size=1 + rng.poisson(JUDGED / QUERIES - 1))
+        found = documents[rng.integers(min(30, depth), size=len(judged))]
+        chosen = np.where(rng.random(len(judged)) < 0.5, found, judged)
+        qrels[f"q{place}"] = {f"d{d}": int(rng.integers(1, 4)) for d in chosen.tolist()}
+    return qrels, run
 
 
-def score_with_squtr(
-    qrels: dict[str, dict[str, int]], documents: np.ndarray, scores: np.ndarray, ids: list[str]
-) -> dict[str, float]:
-    """From arrays and judgments to means and per-query values."""
-    index = {document_id: place for place, document_id in enumerate(ids)}
-    judgments = ArrayJudgements.from_qrels(qrels, index)
-    return score_arrays(judgments, order_by_score(scores, documents, ids, depth=10)).mean
+def score_with_pytrec_eval(qrels: Qrels, run: Run) -> dict[str, float]:
+    """pytrec_eval alone: MRR without a cut-off, missing queries left out."""
+    found = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10", "recip_rank", "recall.10"}).evaluate(run)
+    return {name: sum(row[name] for row in found.values()) / len(found) for name in next(iter(found.values()))}
 
 
-def as_dictionaries(
-    qrels: dict[str, dict[str, int]], documents: np.ndarray, scores: np.ndarray, ids: list[str]
-) -> dict[str, dict[str, float]]:
-    """What the peers read."""
-    rows = zip(qrels, documents.tolist(), scores.tolist(), strict=True)
-    return {query: dict(zip([ids[d] for d in own], values, strict=True)) for query, own, values in rows}
+def score_behind_guards(qrels: Qrels, run: Run) -> dict[str, float]:
+    """pytrec_eval with all that `score_ranking` guarantees."""
+    judgments = {
+        query: {doc: max(0, parse_grade(query, doc, grade)) for doc, grade in string_keys("judgments", own).items()}
+        for query, own in string_keys("judgments", qrels).items()
+    }
+    judgments = {query: own for query, own in judgments.items() if any(own.values())}
+    # Its scores are float32: ranks stand for them, so that only equal scores are ties. The cut-off is that of MRR.
+    ranked = {query: order_hits(query, run.get(query, {}))[:10] for query in judgments}
+    ordered = {query: {doc: float(-rank) for rank, doc in enumerate(docs)} for query, docs in ranked.items() if docs}
+    found = pytrec_eval.RelevanceEvaluator(judgments, {"ndcg_cut.10", "recip_rank", "recall.10"}).evaluate(ordered)
+    unjudged = sum(doc not in qrels[query] for query, docs in ranked.items() for doc in docs)
+    names = ("ndcg_cut_10", "recip_rank", "recall_10")
+    per_query = {name: {q: found[q][name] if q in found else 0.0 for q in judgments} for name in names}
+    means = {name: math.fsum(values.values()) / len(judgments) for name, values in per_query.items()}
+    return {**means, "unjudged": float(unjudged)}
 
 
-def rank_beside_peers(seed: int, rounds: int, share: float) -> None:
-    """pytrec_eval, ranx, mteb: each with the dictionaries that it needs."""
-    everything = ranking_arrays(seed)
-    qrels, documents, scores, ids = everything
-    few = max(50, int(QUERIES * share))
-    part = {query: qrels[query] for query in list(qrels)[:few]}
-
-    def pytrec() -> dict[str, dict[str, float]]:
-        run = as_dictionaries(part, documents[:few], scores[:few], ids)
-        return pytrec_eval.RelevanceEvaluator(part, {"ndcg_cut.10", "recip_rank", "recall.10"}).evaluate(run)
-
-    peers: dict[str, Callable[[], object]] = {"pytrec_eval": pytrec}
-    if find_spec("ranx") is not None:
-        from ranx import Qrels, Run, evaluate
-
-        def with_ranx() -> object:
-            run = Run(as_dictionaries(part, documents[:few], scores[:few], ids))
-            return evaluate(Qrels(part), run, ["ndcg@10", "mrr@10", "recall@10"])
-
-        with_ranx()  # compiles
-        peers["ranx"] = with_ranx
-    if find_spec("mteb") is not None:
-        from mteb._evaluators.retrieval_metrics import calculate_retrieval_scores
-
-        peers["mteb"] = lambda: calculate_retrieval_scores(
-            as_dictionaries(part, documents[:few], scores[:few], ids), part, [10]
-        )
-    ours, *theirs = medians(rounds, lambda: score_with_squtr(*everything), *peers.values())
-    values = pytrec()
-    for metric, name in (("ndcg_at_10", "ndcg_cut_10"), ("recall_at_10", "recall_10")):
-        mine = score_with_squtr(part, documents[:few], scores[:few], ids)[metric]
-        other = sum(v[name] for v in values.values()) / len(values)
-        if abs(mine - other) > 1e-9:
-            raise SystemExit(f"{metric}: squtr {mine}, pytrec_eval {other}.")
-    print(f"Ranking, {QUERIES} queries x {DEPTH} documents, {JUDGED} judgments, dictionaries included:")
-    line("squtr", ours)
-    for name, seconds in zip(peers, theirs, strict=True):
-        scaled = seconds * QUERIES / few
-        line(f"{name} ({few} queries, scaled)", scaled, f"squtr is {scaled / ours:.0f} times as fast")
-    for name in ("ranx", "mteb"):
-        if name not in peers:
-            print(f"  {name}: not measured, it is not installed")
-    command = [sys.executable, __file__, "--memory-of-ranking", "--seed", str(seed)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    print(f"  {'squtr, peak memory':<44} {done.stdout.strip()}")
+def score_with_squtr(qrels: Qrels, run: Run) -> dict[str, float]:
+    """As the product does."""
+    found = score_ranking(qrels, run)
+    return {**found.mean, "unjudged": float(found.unjudged)}
 
 
-def print_memory_of_ranking(seed: int) -> None:
-    """What scoring allocates at its peak, as tracemalloc sees Python's and numpy's memory, and the input beside it."""
-    everything = ranking_arrays(seed)
-    tracemalloc.start()
-    score_with_squtr(*everything)
-    peak = tracemalloc.get_traced_memory()[1] / 1e6
-    inputs = (everything[1].nbytes + everything[2].nbytes) / 1e6
-    print(f"{peak:>10.0f} MB, and {inputs:.0f} MB of input")
+def rank_beside_pytrec_eval(rng: np.random.Generator, rounds: int, share: float) -> None:
+    """Time and memory from the same input, and the same values."""
+    for depth, queries in ((10, QUERIES), (1_000, max(50, int(QUERIES * share)))):
+        qrels, run = ranking_input(rng, queries, depth)
+        contenders = {
+            "squtr": score_with_squtr,
+            "pytrec_eval": score_with_pytrec_eval,
+            "pytrec_eval, with the same guarantees": score_behind_guards,
+        }
+        values = {name: list(score(qrels, run).values()) for name, score in contenders.items()}
+        if not np.allclose(values["squtr"], values["pytrec_eval, with the same guarantees"], atol=1e-9):
+            raise SystemExit(f"{depth} documents: the values are {values}.")
+        times = medians(rounds, *(partial(score, qrels, run) for score in contenders.values()))
+        print(f"Ranking, {queries} queries x {depth} documents, {', '.join(DEFAULT_METRICS)}:")
+        for (name, score), seconds in zip(contenders.items(), times, strict=True):
+            tracemalloc.start()
+            score(qrels, run)
+            peak = tracemalloc.get_traced_memory()[1] / 1e6
+            tracemalloc.stop()
+            line(name, seconds, f"{seconds / times[0]:.2f} x the time of squtr, peak {peak:.0f} MB")
 
 
 def bootstrap(rng: np.random.Generator, rounds: int) -> None:
@@ -273,18 +257,14 @@ def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--share", type=float, default=0.04, help="share of the queries that the peers rank")
+    parser.add_argument("--share", type=float, default=0.04, help="share of the queries that get 1,000 documents")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--memory-of-ranking", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.memory_of_ranking:
-        print_memory_of_ranking(arguments.seed)
-        return
     rng = np.random.default_rng(arguments.seed)
     english = count_errors_beside_jiwer(rng, arguments.rounds)
     score_one_condition(rng, english, arguments.rounds)
     published_normalizer(english, arguments.rounds)
-    rank_beside_peers(arguments.seed, arguments.rounds, arguments.share)
+    rank_beside_pytrec_eval(rng, arguments.rounds, arguments.share)
     bootstrap(rng, arguments.rounds)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from squtr.harness.metrics.error_counts import ErrorCounts, count_errors
-from squtr.harness.metrics.robustness import loss
 from squtr.harness.metrics.statistics import Interval, corpus_rate_interval, mean_interval
+from squtr.harness.metrics.stratified import unweighted_loss
 from squtr.harness.results.envelope import (
     ACOUSTIC_COLUMNS,
     SECONDS_SCHEMA,
@@ -326,7 +326,7 @@ def _record(
         by_group=_groups(own, rows.get(baseline, []), baseline, example.seed) if spoken else {},
         losses=losses,
         failures={
-            "loops": 1 if condition == "snr_-5" and system.transcriber else 0,
+            "loop": 1 if condition == "snr_-5" and system.transcriber else 0,
             "empty": sum("empty" in row["flags"] for row in own),
         },
         timing=_timing(system, own, seconds),
@@ -493,7 +493,7 @@ def imported_records(example: Example | None = None) -> list[RunRecord]:
 
 
 def _loss(own: Sequence[dict[str, Any]], base: Sequence[dict[str, Any]], metric: str, seed: int) -> Loss:
-    lost = loss({r["id"]: r[metric] for r in own}, {r["id"]: r[metric] for r in base}, seed=seed)
+    lost = unweighted_loss({"": {r["id"]: r[metric] for r in own}}, {"": {r["id"]: r[metric] for r in base}}, seed=seed)
     return Loss(
         absolute=_score(lost.absolute, lost.interval_absolute, lost.n),
         relative=_score(lost.relative, lost.interval_relative, lost.n),

@@ -1,4 +1,4 @@
-"""Whose loss it is, in the page and as JSON: the parts make the whole, and errors are told apart."""
+"""Loss attribution, in the page and as JSON: the parts make the whole, and errors are told apart."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 
 from squtr.errors import UnknownNameError
 from squtr.harness.cli import main
-from squtr.harness.report import attribution_json, make_report
-from squtr.harness.report.attribution import attribution_tables, attributions
-from squtr.harness.report.data import sections
-from squtr.harness.results.old import RunRecord, items_table
+from squtr.harness.report import make_report
+from squtr.harness.report.sections import sections
+from squtr.harness.results.envelope import RunRecord, items_table
+from squtr.harness.tasks.retrieval.report.attribution import TITLE, attributions, classes_table, parts_table
 from squtr.harness.text.normalizers import recorded_normalizer
 
-from .report_runs_for_tests import Example, example_records, write_example
+from .report_runs_for_tests import SCHEMA, Example, example_records, write_example
 
 ONE = (("whisper-base", "BM25"),)
 SMALL = Example(languages=("en",), systems=ONE, conditions=("text", "clean", "high_noise"), n=6)
@@ -28,13 +28,13 @@ def with_columns(record: RunRecord, **columns: list[Any]) -> RunRecord:
         row | {name: values[place] for name, values in columns.items()}
         for place, row in enumerate(record.items.to_pylist())
     ]
-    return RunRecord(record.result, items_table(rows))
+    return RunRecord(record.result, items_table(rows, SCHEMA))
 
 
 def known() -> list[RunRecord]:
-    """Six queries: a name, a number and another word misheard, nothing misheard twice, one not decoded."""
+    """Six queries: a name, a number and another word wrong, nothing wrong twice, one not decoded."""
     texts = ["Is Marie Curie here?", "pay 15 euros", "the red cat", "the old dog", "the new car", "lost words"]
-    heard = ["is marie query here", "pay fifty euros", "the read cat", "the old dog", "the new car", ""]
+    transcripts = ["is marie query here", "pay fifty euros", "the read cat", "the old dog", "the new car", ""]
     typed = [1.0, 1.0, 0.8, 0.0, 0.6, 1.0]
     spoken = [0.0, 0.5, 0.8, 0.0, 0.6, 0.0]
     errors, lengths = [1.0, 1.0, 1.0, 0.0, 0.0, math.nan], [4.0, 3.0, 3.0, 3.0, 3.0, math.nan]
@@ -44,9 +44,11 @@ def known() -> list[RunRecord]:
         with_columns(
             clean,
             text=texts,
-            transcript=heard,
+            transcript=transcripts,
             ndcg_at_10=spoken,
-            word_errors=errors,
+            word_substitutions=errors,
+            word_deletions=[0.0] * 6,
+            word_insertions=[0.0] * 6,
             word_reference_length=lengths,
             error=[""] * 5 + ["cannot be read"],
         ),
@@ -60,8 +62,8 @@ def test_known_queries() -> None:
     assert found.n == 6
     assert found.shortfall.value == pytest.approx(1 - 1.9 / 6)
     assert found.retriever.value == pytest.approx(1 - 4.4 / 6)
-    assert found.recognizer.value == pytest.approx(2.5 / 6)
-    assert found.recognizer_share == pytest.approx(2.5 / 4.1)
+    assert found.asr.value == pytest.approx(2.5 / 6)
+    assert found.asr_share == pytest.approx(2.5 / 4.1)
     # A perfect transcript still fails (the dog), a bad one still succeeds (the cat); the undecoded one is neither.
     assert (found.perfect.n, found.perfect_fails) == (2, 0.5)
     assert (found.imperfect.n, found.imperfect_succeeds) == (3, pytest.approx(1 / 3))
@@ -75,14 +77,14 @@ def test_the_parts_make_the_loss_of_the_table(tmp_path: Path) -> None:
     records = write_example(tmp_path)
     report = make_report(tmp_path, tmp_path / "report.html")
     losses = {r.result.key: r.result.losses.get("text", {}).get("ndcg_at_10") for r in records}
-    objects = attribution_json(report.attributions)
+    objects = report.facts["attribution"]
     assert len(objects) == sum(r.result.data.condition != "text" for r in records)
     for entry in objects:
-        assert entry["shortfall"]["value"] == pytest.approx(entry["retriever"]["value"] + entry["recognizer"]["value"])
+        assert entry["shortfall"]["value"] == pytest.approx(entry["retriever"]["value"] + entry["asr"]["value"])
         lost = losses[entry["system"], entry["config"]]
         assert lost is not None
-        assert entry["recognizer"]["value"] == pytest.approx(lost.absolute.value)
-        assert entry["recognizer"]["interval"]["low"] <= entry["recognizer"]["value"]
+        assert entry["asr"]["value"] == pytest.approx(lost.absolute.value)
+        assert entry["asr"]["interval"]["low"] <= entry["asr"]["value"]
         assert sum(entry["loss_by_error"][kind]["n"] for kind in ("key", "other", "none")) <= entry["n"]
 
 
@@ -93,7 +95,7 @@ def test_several_subsets_weigh_as_in_the_scores() -> None:
     ]
     (section,) = sections(records)
     clean, noisy = attributions(section)
-    assert clean.found.recognizer.value == pytest.approx((0.2 + 0.1) / 2)
+    assert clean.found.asr.value == pytest.approx((0.2 + 0.1) / 2)
     assert noisy.found.shortfall.value == pytest.approx((0.6 + 0.8) / 2)
 
 
@@ -103,18 +105,18 @@ def test_command_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     told = json.loads(capsys.readouterr().out)
     assert [entry["config"] for entry in told["attribution"]] == ["en_clean", "en_high_noise"]
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Whose loss it is" in page
+    assert TITLE in page
     assert "Errors in names and numbers" in page
 
 
 def test_without_a_typed_run_there_is_none() -> None:
     (section,) = sections(example_records(Example(languages=("en",), systems=ONE, conditions=("clean",), n=6)))
     assert attributions(section) == []
-    assert "No typed run" in attribution_tables(section, [])
+    assert not parts_table(section, [])
 
 
 def test_an_absent_normalizer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    import squtr.harness.report.attribution as module
+    import squtr.harness.tasks.retrieval.report.attribution as module
     from squtr.errors import missing_extra
 
     def absent(name: str, language: str) -> None:
@@ -124,8 +126,9 @@ def test_an_absent_normalizer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     (section,) = sections(known())
     found = attributions(section)
     assert found[0].classes is None
-    assert "normalizer is not installed" in attribution_tables(section, found)
-    assert attribution_json(found)[0]["loss_by_error"] is None
+    assert parts_table(section, found)
+    assert not classes_table(section, found)
+    assert found[0].as_json()["loss_by_error"] is None
 
 
 def test_recorded_names_give_their_normalizer() -> None:

@@ -20,13 +20,17 @@ SHARE = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 ROWS = st.lists(st.tuples(st.integers(0, 4), SHARE, SHARE), min_size=2, max_size=20)
 
 
+def rates_of(counts: dict[str, ErrorCounts]) -> dict[str, float]:
+    return {id_: own.rate for id_, own in counts.items()}
+
+
 @given(ROWS)
 def test_the_two_parts_make_the_whole(rows: list[tuple[int, float, float]]) -> None:
     counts = {str(i): ErrorCounts(errors, 0, 0, 4) for i, (errors, _, _) in enumerate(rows)}
     spoken = {str(i): score for i, (_, score, _) in enumerate(rows)}
     typed = {str(i): score for i, (_, _, score) in enumerate(rows)}
-    found = attribute(counts, spoken, typed, resamples=50)
-    assert found.retriever.value + found.recognizer.value == pytest.approx(found.shortfall.value)
+    found = attribute(rates_of(counts), spoken, typed, resamples=50)
+    assert found.retriever.value + found.asr.value == pytest.approx(found.shortfall.value)
     assert found.perfect.n + found.imperfect.n == found.n == len(rows)
     rates = np.array([errors / 4 for errors, _, _ in rows])
     lost = np.array([text - score for _, score, text in rows])
@@ -37,12 +41,12 @@ def test_the_two_parts_make_the_whole(rows: list[tuple[int, float, float]]) -> N
         assert math.isnan(found.slope.value)
 
 
-def test_a_recognizer_without_errors_loses_nothing() -> None:
+def test_asr_without_errors_loses_nothing() -> None:
     counts = {i: ErrorCounts(0, 0, 0, 3) for i in "abc"}
     scores = {"a": 1.0, "b": 0.0, "c": 0.5}
-    found = attribute(counts, scores, scores)
-    assert found.recognizer.value == 0.0
-    assert found.recognizer_share == 0.0
+    found = attribute(rates_of(counts), scores, scores)
+    assert found.asr.value == 0.0
+    assert found.asr_share == 0.0
     assert found.perfect_fails == pytest.approx(1 / 3)
     assert found.imperfect.n == 0
     assert math.isnan(found.imperfect_succeeds)
@@ -50,7 +54,7 @@ def test_a_recognizer_without_errors_loses_nothing() -> None:
 
 def test_bad_transcripts_that_still_succeed() -> None:
     counts = {"a": ErrorCounts(1, 0, 0, 3), "b": ErrorCounts(3, 0, 0, 3), "c": ErrorCounts(0, 0, 2, 0)}
-    found = attribute(counts, {"a": 0.8, "b": 0.0, "c": 0.1}, {"a": 0.8, "b": 0.6, "c": 0.1})
+    found = attribute(rates_of(counts), {"a": 0.8, "b": 0.0, "c": 0.1}, {"a": 0.8, "b": 0.6, "c": 0.1})
     assert found.imperfect_succeeds == 0.5
     # The query with an empty reference has no rate, but its score counts.
     assert (found.slope.n, found.n) == (2, 3)
@@ -59,9 +63,9 @@ def test_bad_transcripts_that_still_succeed() -> None:
 def test_ids_and_ranges_are_checked() -> None:
     counts = {"a": ErrorCounts(0, 0, 0, 1)}
     with pytest.raises(DataError, match="'b' is in one only"):
-        attribute(counts, {"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 1.0})
+        attribute(rates_of(counts), {"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 1.0})
     with pytest.raises(DataError, match=r"score of 'a' with text is 1\.5"):
-        attribute(counts, {"a": 1.0}, {"a": 1.5})
+        attribute(rates_of(counts), {"a": 1.0}, {"a": 1.5})
 
 
 def test_rank_correlation_is_undefined_for_constants() -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from .....errors import MissingExtraError
 from ....metrics.alignment import align
-from ....metrics.attribution import Attribution, Estimate, TokenClassLoss, attribute_rates, loss_by_token_class
+from ....metrics.attribution import Attribution, Estimate, TokenClassLoss, attribute, loss_by_token_class
 from ....metrics.error_counts import default_unit, tokens
 from ....metrics.key_tokens import capitalized_words, key_token_errors
 from ....report.formats import interval, metric_name, number, percent
-from ....report.sections import Key, Run, Section, System
+from ....report.sections import Run, Section, System
 from ....report.tables import NONE, Cell, Row, Table, by_system, conditioned, score_cell
 from ....results.envelope import Score
 from ....text.normalizers import recorded_normalizer
@@ -64,30 +64,24 @@ def attributions(section: Section) -> list[RunAttribution]:
 def _attribute(section: Section, system: System, run: Run) -> RunAttribution | None:
     if system.text is None:
         return None
-    typed, spoken = system.text.numbers(section.metric), run.numbers(section.metric)
-    keys = [
-        key
-        for key, row in run.rows.items()
-        if key in system.text.rows and math.isfinite(spoken[row] + typed[system.text.rows[key]])
-    ]
-    if not keys:
+    typed, spoken = system.text.items.items, run.items.items
+    scores = {name: (row[section.metric], typed[name][section.metric]) for name, row in spoken.items() if name in typed}
+    scores = {name: pair for name, pair in scores.items() if math.isfinite(sum(pair))}
+    if not scores:
         return None
-    names = {key: f"{key[0]}/{key[1]}" for key in keys}
-    errors, lengths = run.error_counts("char" if section.by_character else "word")
-    with_transcript = {names[key]: float(spoken[run.rows[key]]) for key in keys}
-    with_text = {names[key]: float(typed[system.text.rows[key]]) for key in keys}
-    rates = {names[key]: _ratio(errors[run.rows[key]], lengths[run.rows[key]]) for key in keys}
-    subsets, seed = {names[key]: key[0] for key in keys}, run.result.seed
-    found = attribute_rates(rates, with_transcript, with_text, subsets=subsets, seed=seed)
+    unit, seed = "char" if section.by_character else "word", run.result.seed
+    with_transcript = {name: pair[0] for name, pair in scores.items()}
+    with_text = {name: pair[1] for name, pair in scores.items()}
+    rates = {name: _ratio(spoken[name][f"{unit}_errors"], spoken[name][f"{unit}_reference_length"]) for name in scores}
+    found = attribute(rates, with_transcript, with_text, subsets=run.items.subsets, seed=seed)
     try:
-        wrong = _wrong_tokens(section, run, [key for key in keys if math.isfinite(rates[names[key]])])
+        wrong = _wrong_tokens(section, run, {name for name in scores if math.isfinite(rates[name])})
     except MissingExtraError:
         return RunAttribution(system, run, found, None)
     classes = None
     if wrong:
-        counted = {names[key]: value for key, value in wrong.items()}
-        spoken_, typed_ = ({name: side[name] for name in counted} for side in (with_transcript, with_text))
-        classes = loss_by_token_class(counted, spoken_, typed_, seed=seed)
+        sides = ({name: side[name] for name in wrong} for side in (with_transcript, with_text))
+        classes = loss_by_token_class(wrong, *sides, seed=seed)
     return RunAttribution(system, run, found, classes)
 
 
@@ -95,21 +89,22 @@ def _ratio(errors: float, length: float) -> float:
     return float(errors) / float(length) if length else math.nan
 
 
-def _wrong_tokens(section: Section, run: Run, keys: Sequence[Key]) -> dict[Key, tuple[int, int]]:
-    """Errors in names and numbers, and elsewhere, of every query with a transcript."""
+def _wrong_tokens(section: Section, run: Run, names: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Errors in names and numbers, and elsewhere, of the queries of these names."""
     normalize = recorded_normalizer(run.result.system.normalizer, section.language)
     unit = default_unit(section.language)
-    texts, transcripts = (run.record.items.column(name).to_pylist() for name in ("text", "transcript"))
     found = {}
-    for key in keys:
-        row = run.rows[key]
-        reference, hypothesis = normalize(texts[row] or ""), normalize(transcripts[row] or "")
-        if reference == hypothesis:
-            found[key] = (0, 0)
+    for row in run.record.items.select(["subset", "id", "text", "transcript"]).to_pylist():
+        name = f"{row['subset']}/{row['id']}"
+        if name not in names:
             continue
-        names = {part for name in capitalized_words(texts[row]) for part in normalize(name).split()}
+        reference, hypothesis = normalize(row["text"] or ""), normalize(row["transcript"] or "")
+        if reference == hypothesis:
+            found[name] = (0, 0)
+            continue
+        capitals = {part for word in capitalized_words(row["text"]) for part in normalize(word).split()}
         steps = align(tokens(reference, unit, section.language), tokens(hypothesis, unit, section.language))
-        found[key] = key_token_errors(steps, names)
+        found[name] = key_token_errors(steps, capitals)
     return found
 
 
@@ -145,8 +140,8 @@ def _parts(found: Attribution) -> list[Cell]:
         Cell(str(found.n)),
         score_cell(_score(found.shortfall)),
         score_cell(_score(found.retriever)),
-        score_cell(_score(found.recognizer), "main"),
-        Cell(percent(found.recognizer_share)),
+        score_cell(_score(found.asr), "main"),
+        Cell(percent(found.asr_share)),
         _of(found.perfect, found.perfect_fails),
         _of(found.imperfect, found.imperfect_succeeds),
         score_cell(_score(found.slope)),

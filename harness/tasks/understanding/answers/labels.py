@@ -7,12 +7,12 @@ edges: `DURATION_EDGES_S` is our choice.
 
 from __future__ import annotations
 
+import bisect
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ....metrics.robustness import bin_label
 from .reply_text import plain_characters, skeleton
 
 DURATION_EDGES_S = (30.0, 60.0, 300.0, 1200.0)
@@ -169,3 +169,20 @@ def _in_order(slices: dict[str, list[int]], known: Iterable[str]) -> dict[str, l
     first = [name for name in known if name in slices]
     rest = sorted(name for name in slices if name not in first and name != MISSING)
     return {name: slices[name] for name in [*first, *rest, *([MISSING] if MISSING in slices else [])]}
+
+
+def bin_label(value: float, edges: Sequence[float], unit: str = "") -> str:
+    """The bin [low, high) of `edges` (ascending) that holds `value`, as a label; "" for NaN.
+
+    >>> bin_label(0.42, (0.2, 0.4, 0.8), "s"), bin_label(0.1, (0.2, 0.4)), bin_label(9, (0.2, 0.4))
+    ('0.4-0.8 s', '<0.2', '>=0.4')
+    """
+    if math.isnan(value):
+        return ""
+    suffix = f" {unit}" if unit else ""
+    place = bisect.bisect_right(edges, value)
+    if place == 0:
+        return f"<{edges[0]:g}{suffix}"
+    if place == len(edges):
+        return f">={edges[-1]:g}{suffix}"
+    return f"{edges[place - 1]:g}-{edges[place]:g}{suffix}"
