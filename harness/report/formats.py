@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ...loaders.conditions import parse_condition
+from ...errors import UnknownNameError, UsageError
+from ...loaders.conditions import known_part, parse_condition
 from ..metrics.registry import metric_of
 from ..results.envelope import TEXT_CONDITION, Group, Loss, Score
 
@@ -161,12 +162,26 @@ def language_name(code: str) -> str:
 
 def in_room(condition: str) -> bool:
     """Whether a condition is reverberant."""
-    return condition != TEXT_CONDITION and parse_condition(condition).reverb
+    return condition != TEXT_CONDITION and known_part(condition).reverb
 
 
 def snr_of(condition: str) -> float | None:
     """The SNR of a condition in dB, None without added noise."""
-    return None if condition == TEXT_CONDITION else parse_condition(condition).snr_db
+    return None if condition == TEXT_CONDITION else known_part(condition).snr_db
+
+
+def is_known(condition: str) -> bool:
+    """Whether all steps of a condition are this package's; another one is shown by its name."""
+    try:
+        return condition == TEXT_CONDITION or bool(parse_condition(condition).name)
+    except (UnknownNameError, UsageError):
+        return False
+
+
+def _reverb_words(condition: str) -> str:
+    if not in_room(condition):
+        return ""
+    return "early reflections" if condition.startswith("early_") else "reverberation"
 
 
 def condition_words(condition: str) -> str:
@@ -174,13 +189,17 @@ def condition_words(condition: str) -> str:
 
     >>> condition_words("reverb_snr_-5").replace(chr(0x202f), " ")
     'reverberation, noise at −5 dB'
+    >>> condition_words("clipped_6")
+    'clipped_6'
     """
     if condition == TEXT_CONDITION:
         return "typed query"
-    snr = snr_of(condition)
+    if not is_known(condition):
+        return condition
+    snr, reverb = snr_of(condition), _reverb_words(condition)
     if snr is None:
-        return "reverberation, no noise" if in_room(condition) else "no noise, no reverberation"
-    return f"{'reverberation, noise' if in_room(condition) else 'noise'} at {level(snr)}"
+        return f"{reverb}, no noise" if reverb else "no noise, no reverberation"
+    return f"{f'{reverb}, ' if reverb else ''}noise at {level(snr)}"
 
 
 def where_words(condition: str) -> str:
@@ -189,10 +208,12 @@ def where_words(condition: str) -> str:
     >>> where_words("reverb"), where_words("snr_5").replace(chr(0x202f), " ")
     ('with reverberation', 'at 5 dB SNR')
     """
-    snr = snr_of(condition)
+    if not is_known(condition):
+        return f"under {condition}"
+    snr, reverb = snr_of(condition), _reverb_words(condition)
     if snr is None:
-        return "with reverberation" if in_room(condition) else "without noise"
-    return f"at {level(snr)} SNR{' with reverberation' if in_room(condition) else ''}"
+        return f"with {reverb}" if reverb else "without noise"
+    return f"at {level(snr)} SNR{f' with {reverb}' if reverb else ''}"
 
 
 def condition_mark(condition: str) -> str:
@@ -203,6 +224,8 @@ def condition_mark(condition: str) -> str:
     """
     if condition == TEXT_CONDITION:
         return "typed"
+    if not is_known(condition):
+        return condition
     snr = snr_of(condition)
     if snr is None:
         return "R" if in_room(condition) else "clean"

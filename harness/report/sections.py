@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ..results.comparable import aspects, coverage_words, has_words, refuse_mixture
 from ..results.envelope import TEXT_CONDITION, Loss, Result, RunRecord, Score, SystemInfo
+from ..results.item_numbers import ItemNumbers, item_numbers
 from ..text.languages import is_written_without_spaces
 from .formats import language_name, severity
 
@@ -56,10 +57,10 @@ class Run:
         values = self.record.items.column(column).to_pylist()
         return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
 
-    def error_counts(self, unit: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Errors and reference lengths of every item in `unit` "word" or "char", NaN without a transcript."""
-        kinds = [self.numbers(f"{unit}_{kind}") for kind in ("substitutions", "deletions", "insertions")]
-        return np.sum(kinds, axis=0), self.numbers(f"{unit}_reference_length")
+    @cached_property
+    def items(self) -> ItemNumbers:
+        """The numbers of every item, by "subset/id"."""
+        return item_numbers(self.record.items)
 
     def score(self, metric: str = "") -> Score | None:
         """A score, by default of the main metric; None if it does not apply."""

@@ -14,9 +14,9 @@ import pytest
 from squtr.errors import DataError, UsageError
 from squtr.harness.report import write_report
 from squtr.harness.report.formats import interval, number
-from squtr.harness.results.old import RunRecord, items_table, read_runs, write_run
+from squtr.harness.results.envelope import RunRecord, items_table, read_runs, write_run
 
-from .report_runs_for_tests import Example, edit_json, example_records, tiny_clip, write_example
+from .report_runs_for_tests import SCHEMA, Example, edit_json, example_records, tiny_clip, write_example
 
 VOID = {"meta", "br", "wbr", "img", "input", "hr", "link"}
 EVIL = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -77,7 +77,7 @@ def build(folder: Path, records: list[RunRecord], **options: int) -> str:
 
 
 def with_rows(record: RunRecord, **columns: object) -> RunRecord:
-    return RunRecord(record.result, items_table({**row, **columns} for row in record.items.to_pylist()))
+    return RunRecord(record.result, items_table(({**row, **columns} for row in record.items.to_pylist()), SCHEMA))
 
 
 def test_needs_nothing_outside_itself(page: Page, content: str) -> None:
@@ -213,7 +213,7 @@ def test_players_hold_the_clips_themselves(folder: Path, page: Page) -> None:
     assert all(attributes["preload"] == "none" for attributes in page.all("audio"))
 
 
-def test_sound_over_the_limit_is_left_out_whole_and_named(folder: Path, tmp_path: Path) -> None:
+def test_audio_over_the_limit_is_left_out_whole_and_named(folder: Path, tmp_path: Path) -> None:
     one = sum(4 * -(-p.stat().st_size // 3) for p in (folder / "samples/mini-en/en-q00").iterdir())
     out = write_report(folder, tmp_path / "r.html", max_audio_bytes=one)
     page = Page(out.read_text(encoding="utf-8"))
@@ -285,7 +285,7 @@ def test_max_worst_counts_what_is_shown_without_scripts(folder: Path, tmp_path: 
 def _style() -> str:
     import squtr.harness.report.page as module
 
-    return (Path(module.__file__).parent / "assets" / "style.css").read_text(encoding="utf-8")
+    return (Path(module.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
 
 
 def _luminance(color: str) -> float:

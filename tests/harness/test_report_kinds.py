@@ -1,7 +1,8 @@
-"""Reports on systems of every kind: no words, composites, partial and imported runs, what one part changes, time."""
+"""Reports on systems of every kind: no transcripts, composites, partial and imported runs, what one part changes, time."""
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -14,22 +15,22 @@ from squtr.harness.cli import main
 from squtr.harness.metrics.compare_items import compare_items
 from squtr.harness.metrics.comparison import holm
 from squtr.harness.report import make_report, summary_table, write_report
-from squtr.harness.report.data import Section, sections
 from squtr.harness.report.formats import number
-from squtr.harness.report.scatter import scatter
-from squtr.harness.report.speed import speed
+from squtr.harness.report.sections import Section, sections
 from squtr.harness.report.systems import described, parts_of, system_cards
-from squtr.harness.report.timing import timing_block
-from squtr.harness.report.variants import Variant, variants
-from squtr.harness.report.worst import worst_cases
-from squtr.harness.results.old import RunRecord, Timing, write_run
+from squtr.harness.report.timing import timing_tables
+from squtr.harness.results.envelope import RunRecord, Timing, write_run
+from squtr.harness.tasks.retrieval.report.scatter import scatter
+from squtr.harness.tasks.retrieval.report.scores import speed
+from squtr.harness.tasks.retrieval.report.variants import Variant, variants
+from squtr.harness.tasks.retrieval.report.worst import worst_cases
 
 from .report_runs_for_tests import EVERY_KIND, Example, Parts, example_records, imported_records, write_example
 from .test_report import Page
 
 ENGLISH = Example(languages=("en",), systems=EVERY_KIND, n=16)
 FEW = ("text", "clean", "reverb")
-BASE, WITH_FRONT_END, WITH_N_BEST, HYBRID, RERANKED, END_TO_END, READY = (parts.name for parts in EVERY_KIND)
+BASE, WITH_FRONT_END, WITH_N_BEST, HYBRID, RERANKED, END_TO_END, PRECOMPUTED = (parts.name for parts in EVERY_KIND)
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +48,8 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_report(folder, folder / "report.html").read_text(encoding="utf-8")
 
 
-def text_of(html: str) -> str:
-    return " ".join("".join(Page(html).text).split())
+def text_of(content: str) -> str:
+    return " ".join("".join(Page(content).text).split())
 
 
 def part_of_page(content: str, anchor: str) -> str:
@@ -73,34 +74,34 @@ def test_the_page_of_every_kind_is_whole(content: str) -> None:
 
 def test_a_system_without_words_has_no_error_rate(content: str) -> None:
     table = part_of_page(content, "s1")
-    rows = re.search(rf"<tbody><tr class=\"group\">[^\n]*?{re.escape(END_TO_END)}</span></th></tr>(.*?)</tbody>", table)
+    rows = re.search(rf"<tr class=\"group\">[^\n]*?{re.escape(END_TO_END)}</span></th></tr>(.*?)</tbody>", table, re.DOTALL)
     assert rows is not None
-    for row in re.findall(r"<tr.*?</tr>", rows[1]):
-        cells = re.findall(r"<td.*?</td>", row)
+    for row in re.findall(r"<tr.*?</tr>", rows[1], re.DOTALL):
+        cells = re.findall(r"<td.*?</td>", row, re.DOTALL)
         assert [re.sub("<.*?>", "", cell) for cell in cells[4:6]] == ["–", "–"]
 
 
 def test_charts_of_words_leave_it_out_and_say_so(section: Section, content: str) -> None:
     drawn = scatter(section, 1.0)
     assert drawn is not None
-    assert drawn.left_out == (END_TO_END, READY)
+    assert drawn.left_out == (END_TO_END, PRECOMPUTED)
     assert drawn.drawing.count('class="typed-line') == 5
     assert END_TO_END not in drawn.drawing
-    assert f"Left out without error rates: {END_TO_END}, {READY}." in text_of(content)
+    assert f"Left out without error rates: {END_TO_END}, {PRECOMPUTED}." in text_of(content)
 
 
-def test_nothing_is_called_unheard_that_has_no_words(section: Section, content: str) -> None:
-    cases = [case for case in worst_cases(section, 40) if case.system.name in (END_TO_END, READY)]
+def test_nothing_is_called_empty_that_has_no_transcript(section: Section, content: str) -> None:
+    cases = [case for case in worst_cases(section, 40) if case.system.name in (END_TO_END, PRECOMPUTED)]
     assert cases
     for case in cases:
         assert case.noisy.text is None
         assert case.typed.text
-    assert "searched without words" in text_of(content)
+    assert "searched without a transcript" in text_of(content)
     samples = re.findall(r'<article class="sample">.*?</article>', content, re.DOTALL)
     assert samples
-    # One transcriber, with and without a front end: what an encoder heard is not shown.
+    # One transcriber, with and without a front end: encoders have no transcripts to show.
     for sample in samples:
-        for clip in re.findall(r"<li>.*?</li>", sample):
+        for clip in re.findall(r"<li>.*?</li>", sample, re.DOTALL):
             assert len(re.findall("<p>", clip)) <= 2
 
 
@@ -116,50 +117,56 @@ def test_a_system_without_words_joins_whatever_normalizer_the_others_have() -> N
     records = []
     for record in example_records(Example(languages=("en",), systems=EVERY_KIND[:1] + EVERY_KIND[5:], conditions=FEW)):
         system = record.result.system
-        if system.kind == "cascade":
+        if system.normalizer:
             system = system.model_copy(update={"normalizer": "raw"})
         records.append(RunRecord(record.result.model_copy(update={"system": system}), record.items))
     (found,) = sections(records)
-    assert [s.name for s in found.systems] == [END_TO_END, READY, BASE]
+    assert [s.name for s in found.systems] == [END_TO_END, PRECOMPUTED, BASE]
 
 
 # Cards
 
 
 def test_a_composite_reads_as_a_tree(section: Section) -> None:
-    spec = next(s for s in section.systems if s.name == RERANKED).info.retriever
-    assert spec is not None
+    spec = next(s for s in section.systems if s.name == RERANKED).info.components["retriever"]
     assert described(spec) == "reranker bge-reranker-base over (hybrid of BM25 and MiniLM-L6)"
     (first,) = parts_of(spec)
     assert [part["name"] for part in parts_of(first)] == ["BM25", "MiniLM-L6"]
 
 
-def test_cards_show_every_part_and_setting(section: Section) -> None:
-    cards = {
-        str(re.search(r"<h3>(.*?) <small>", card)[1]).replace("&gt;", ">"): card  # type: ignore[index]
-        for card in re.findall(r"<article.*?</article>", system_cards([section]))
-    }
+def cards_of(content: str) -> dict[str, str]:
+    """The cards of a page by the system's name, as HTML."""
+    cards = re.findall(r'<article class="card">.*?</article>', content, re.DOTALL)
+    names = [re.search(r"<h3>(.*?) <small>", card) for card in cards]
+    return {html.unescape(name[1]): card for name, card in zip(names, cards, strict=True) if name}
+
+
+def test_cards_show_every_part_and_setting(tmp_path: Path) -> None:
+    write_example(tmp_path, ENGLISH, clips=0)
+    cards = cards_of(write_report(tmp_path, tmp_path / "r.html").read_text(encoding="utf-8"))
     assert set(cards) == {parts.name for parts in EVERY_KIND}
     front = text_of(cards[WITH_FRONT_END])
     assert front.index("Front end") < front.index("Transcriber") < front.index("Retriever")
     for setting in ("delay3", "iterations3", "taps10", "beam_size5", "b0.4", "k10.9"):
         assert setting in front
-    assert "each of the 5 best transcripts and fuses their rankings by reciprocal rank" in text_of(cards[WITH_N_BEST])
-    assert "Encoder of sound and text" in text_of(cards[END_TO_END])
+    assert "n best5" in text_of(cards[WITH_N_BEST])
+    assert "n best fusionrrf" in text_of(cards[WITH_N_BEST])
+    assert "Encoder of audio and text" in text_of(cards[END_TO_END])
     # The outer blank of a prompt is part of it.
     assert 'query_prompt"query: "' in text_of(cards[END_TO_END])
-    assert "ready ranking" in text_of(cards[READY])
+    assert "precomputed run" in text_of(cards[PRECOMPUTED])
     tree = cards[RERANKED]
     assert tree.count("<ul>") == 2
     for setting in ("max_tokens512", "methodrrf", "k60"):
         assert setting in text_of(tree)
-    assert "Script folding: none." in front
+    assert "script foldingnone" in front
+    assert "revision" in front
 
 
 def test_languages_share_a_card() -> None:
-    found = sections(example_records(Example(systems=EVERY_KIND[:1], conditions=FEW, n=4)))
-    (card,) = re.findall(r"<article.*?</article>", system_cards(found))
-    assert "Script folding: none (English), simplified (Chinese)." in text_of(card)
+    (card,) = system_cards(sections(example_records(Example(systems=EVERY_KIND[:1], conditions=FEW, n=4))))
+    assert dict(card.settings)["script folding"] == "none (English), simplified (Chinese)"
+    assert dict(card.settings)["normalizer"] == "default 1"
 
 
 # Partial and imported runs
@@ -171,7 +178,7 @@ def test_partial_runs_are_marked_on_top(tmp_path: Path, capsys: pytest.CaptureFi
     # The folder that `squtr evaluate --out` was given.
     assert main(["report", str(tmp_path / "run")]) == 0
     page = text_of((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
-    marked = "5 % of the queries: 34 of 680"
+    marked = "5 % of the items: 34 of 680"
     assert page.index(f"Partial. {marked}.") < page.index("English n = 34")
     assert f"PARTIAL: {marked}" in summary_table(records).split("\n")
     write_example(tmp_path / "run" / "partial-first-3", Example(languages=("en",), conditions=FEW, n=3, part=0.1))
@@ -184,15 +191,16 @@ def test_sections_with_other_parts_are_marked_each(tmp_path: Path) -> None:
     for language, part in (("en", 0.5), ("zh", 0.25)):
         write_example(tmp_path, Example(languages=(language,), conditions=FEW, n=4, part=part), clips=0)
     page = text_of(write_report(tmp_path, tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert "English: 50 % of the queries: 4 of 8; Chinese: 25 % of the queries: 4 of 16." in page
+    assert "English: 50 % of the items: 4 of 8; Chinese: 25 % of the items: 4 of 16." in page
 
 
 def test_full_runs_are_reported_without_the_partial_ones(tmp_path: Path) -> None:
     write_example(tmp_path, Example(languages=("en",), conditions=FEW, n=4), clips=0)
     write_example(tmp_path / "partial-first-2", Example(languages=("en",), conditions=FEW, n=2, part=0.5), clips=0)
     page = text_of(write_report(tmp_path, tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert "Partial runs lie apart and are not shown: partial-first-2." in page
-    assert "n = 2 " not in page
+    assert "Partial runs are kept separately and not shown: partial-first-2." in page
+    assert "English n = 4" in page
+    assert "2 queries" not in page
 
 
 def test_full_and_partial_never_share_a_page(tmp_path: Path) -> None:
@@ -201,7 +209,7 @@ def test_full_and_partial_never_share_a_page(tmp_path: Path) -> None:
     write_example(tmp_path, Example(**{**other.__dict__, "part": 0.5}), clips=0)
     with pytest.raises(DataError) as error:
         make_report(tmp_path, tmp_path / "r.html")
-    assert f"{WITH_FRONT_END!r} on 'en_clean' is partial (50 % of the queries: 4 of 8)" in str(error.value)
+    assert f"{WITH_FRONT_END!r} on 'en_clean' is partial (50 % of the items: 4 of 8)" in str(error.value)
     assert f"{BASE!r} on 'en_clean' is not" in str(error.value)
     assert not (tmp_path / "r.html").exists()
 
@@ -212,7 +220,7 @@ def test_parts_of_other_sizes_never_share_a_page() -> None:
         for parts, n in zip(EVERY_KIND[:2], (4, 6), strict=True)
         for record in example_records(Example(languages=("en",), systems=(parts,), conditions=FEW, n=n, part=0.5))
     ]
-    with pytest.raises(DataError, match=r"covers 4 of 8 queries, .* 6 of 12"):
+    with pytest.raises(DataError, match=r"covers 4 of 8 items, .* 6 of 12"):
         summary_table(records)
 
 
@@ -293,9 +301,8 @@ def test_effects_are_those_of_the_paired_functions(section: Section) -> None:
         for system in (one.changed, one.plain):
             run = system.run(effect.condition)
             assert run is not None
-            rows = run.record.items.to_pylist()
             fields = ("ndcg_at_10", "word_errors", "word_reference_length")
-            sides.append({row["id"]: {name: row[name] for name in fields} for row in rows})
+            sides.append({key: {name: row[name] for name in fields} for key, row in run.items.items.items()})
         wanted = compare_items(*sides, ["ndcg_at_10", "wer"], seed=7)
         assert effect.error is not None
         for own, expected in zip((effect.score, effect.error), wanted, strict=True):
@@ -318,8 +325,8 @@ def test_undecoded_queries_are_left_out_of_the_error_rates() -> None:
     spoiled = []
     for record in records:
         items = record.items.to_pylist()
-        if record.result.system.front_end is not None:
-            items[0] |= {"error": "cannot decode", "word_errors": float("nan"), "word_reference_length": float("nan")}
+        if "front_end" in record.result.system.components:
+            items[0] |= {"error": "cannot decode", "word_substitutions": float("nan"), "word_reference_length": float("nan")}
         spoiled.append(RunRecord(record.result, record.items.from_pylist(items, schema=record.items.schema)))
     (found,) = sections(spoiled)
     (one,) = variants(found)
@@ -344,7 +351,7 @@ def test_the_page_answers_the_questions(content: str) -> None:
 def test_speed_leaves_out_and_counts_what_has_none(section: Section, content: str) -> None:
     drawn = speed(section, 1.0)
     assert drawn is not None
-    assert drawn.left_out == (READY,)
+    assert drawn.left_out == (PRECOMPUTED,)
     assert "Left out without RTFx or score: 1 system (our.trec)." in text_of(content)
     assert drawn.conditions == tuple(c for c in section.conditions if c != "text")
     for point in drawn.points:
@@ -360,7 +367,7 @@ def test_speed_averages_over_what_all_share() -> None:
     records = [
         record
         for record in example_records(Example(languages=("en",), systems=EVERY_KIND[:2], n=6))
-        if record.result.system.front_end is None or record.result.data.condition in ("clean", "reverb")
+        if "front_end" not in record.result.system.components or record.result.data.condition in ("clean", "reverb")
     ]
     (found,) = sections(records)
     drawn = speed(found, 1.0)
@@ -369,25 +376,35 @@ def test_speed_averages_over_what_all_share() -> None:
 
 
 def test_timings_show_what_is_there(section: Section) -> None:
-    page = text_of(timing_block([section]))
-    for shown in ("Front end", "Hearing", "RTFx", "Waiting", "1.3 %", "Processes", "812 MB", "6.1 GB", "54.3 kJ"):
+    page = timing_words([section])
+    for shown in ("Front end", "Transcription", "RTFx", "Waiting", "1.3 %", "Processes", "812 MB", "6.1 GB", "54.3 kJ"):
         assert shown.replace(" %", "\u202f%") in page or shown in page, shown
     assert "Latency in s" in page
     for value in ("0.50", "0.70", "0.80", "1.25"):
         assert value in page
     bare = [
-        RunRecord(r.result.model_copy(update={"timing": Timing(search_s=2.5)}), r.items)
+        RunRecord(r.result.model_copy(update={"timing": Timing(stages={"search": 2.5})}), r.items)
         for r in example_records(Example(languages=("en",), systems=EVERY_KIND[:1], conditions=FEW, n=4))
     ]
-    page = text_of(timing_block(sections(bare)))
+    page = timing_words(sections(bare))
     assert "5.00" in page
     for absent in ("Front end", "RTFx", "Waiting", "memory", "Energy", "Latency", "–"):
         assert absent not in page, absent
 
 
-def test_no_timings_are_said() -> None:
-    records = example_records(Example(languages=("en",), systems=EVERY_KIND[:1], conditions=("text",), n=4))
-    assert "No times were measured" in timing_block(sections(records))
+def timing_words(found: list[Section]) -> str:
+    """All that the tables on time show."""
+    words = []
+    for one in timing_tables(found):
+        words += [one.table.caption, *(f"{name} {unit}" for name, unit in one.table.columns)]
+        words += [str(cell.text) for group in one.table.groups for row in group.rows for cell in row.cells]
+    return " ".join(words)
+
+
+def test_no_timings_are_said(tmp_path: Path) -> None:
+    write_example(tmp_path, Example(languages=("en",), systems=EVERY_KIND[:1], conditions=("text",), n=4), clips=0)
+    page = write_report(tmp_path, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "No times were measured" in page
 
 
 def test_terminal_shows_every_kind() -> None:
@@ -397,7 +414,7 @@ def test_terminal_shows_every_kind() -> None:
     assert spoken[0] == "clean"
     assert spoken[-2] == "–"
     assert float(spoken[-1]) > 0
-    assert lines[lines.index(READY) + 2].split()[-2:] == ["–", "–"]
+    assert lines[lines.index(PRECOMPUTED) + 2].split()[-2:] == ["–", "–"]
 
 
 def test_json_leaves_systems_without_words_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

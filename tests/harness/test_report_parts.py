@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError
-from squtr.harness.report import svg
-from squtr.harness.report.breakdown import LEAST_QUERIES, breakdowns
-from squtr.harness.report.data import sections
+from squtr.harness.report import summary_table, svg
 from squtr.harness.report.differences import marked
-from squtr.harness.report.headline import lede
-from squtr.harness.report.scatter import scatter
-from squtr.harness.report.terminal import MOST_COLUMNS, display_width, summary_table
-from squtr.harness.report.worst import worst_cases
-from squtr.harness.results.old import Loss, RunRecord, Score, items_table
+from squtr.harness.report.robustness import breakdowns, group_table, group_tables, robustness
+from squtr.harness.report.sections import sections
+from squtr.harness.report.tables import MOST_COLUMNS, display_width
+from squtr.harness.results.envelope import Loss, RunRecord, Score, items_table
+from squtr.harness.tasks.retrieval.report.headline import lede
+from squtr.harness.tasks.retrieval.report.scatter import scatter
+from squtr.harness.tasks.retrieval.report.worst import worst_cases
 
-from .report_runs_for_tests import Example, example_records
+from .report_runs_for_tests import FAMILIES, SCHEMA, Example, example_records
 
 SMALL = Example(languages=("en",), systems=(("whisper-base", "BM25"),), n=12)
 
@@ -52,14 +52,14 @@ def test_runs_are_ordered_by_language_system_and_severity() -> None:
 
 def test_a_typed_run_belongs_to_every_system_with_its_retriever() -> None:
     records = example_records(Example(languages=("en",), n=4))
-    typed = {r.result.system.retriever["name"]: r for r in records if r.result.data.condition == "text"}
+    typed = {r.result.system.components["retriever"]["name"]: r for r in records if r.result.data.condition == "text"}
     spoken = [r for r in records if r.result.data.condition != "text"]
     shared = [changed(r, "system", name=f"text + {name}") for name, r in typed.items()]
     (section,) = sections(spoken + shared)
     assert len(section.systems) == 3
     for system in section.systems:
         assert system.text is not None
-        assert system.text.result.system.retriever == system.runs[0].result.system.retriever
+        assert system.text.result.system.components["retriever"] == system.runs[0].result.system.components["retriever"]
     assert len(list(section.runs)) == len(spoken) + len(shared)
 
 
@@ -103,7 +103,7 @@ def test_headline_names_gains_losses_and_what_may_be_chance() -> None:
         loss = Loss(absolute=Score(value=value, low=low, high=high, n=12), relative=Score(value=value / 0.8, n=12))
         own = result.model_copy(update={"losses": {"text": {"ndcg_at_10": loss}}})
         changed_records = [r if r.result is not result else RunRecord(own, r.items) for r in records]
-        return re.sub("<.*?>", "", lede(sections(changed_records)[0]))
+        return "".join(lede(sections(changed_records)[0]))
 
     assert "loses 0.20 ([0.10, 0.30], 25\u202f%)." in words(0.2, 0.1, 0.3)
     assert "gains 0.20 ([0.10, 0.30], 25\u202f%)." in words(-0.2, -0.3, -0.1)
@@ -175,35 +175,50 @@ def test_scatter_has_a_point_for_every_spoken_run() -> None:
     assert drawn.drawing.count('class="point') == 18 - drawn.unlabeled
 
 
-# Breakdowns and worst cases
+# Groups, robustness and worst cases
 
 
-def test_breakdown_counts_queries_and_averages_what_the_records_say() -> None:
+def test_groups_show_the_losses_of_the_results() -> None:
     (section,) = sections(example_records(Example(languages=("en",), systems=SMALL.systems, n=24)))
-    family = breakdowns(section)[0]
-    assert family.conditions == ("medium_noise", "high_noise", "snr_-5")
-    runs = [r for r in section.systems[0].runs if r.condition in family.conditions]
-    for name, (cell,) in family.bins:
-        rows = [row for run in runs for row in run.record.items.to_pylist() if row["noise_family"] == name]
-        assert cell.n == len({row["id"] for row in rows}) == 8
-        assert cell.observations == len(rows) == 24
-        assert cell.value == pytest.approx(np.mean([row["ndcg_at_10"] for row in rows]))
-        errors, length = (sum(row[f"word_{k}"] for row in rows) for k in ("errors", "reference_length"))
-        assert cell.error_rate == pytest.approx(errors / length)
-        assert cell.loss is not None
-        assert cell.loss.low is not None
-        assert cell.loss.value is not None
-        assert cell.loss.low <= cell.loss.value
+    assert list(breakdowns(section)) == ["noise_family", "rt60_s"]
+    family, rooms = group_tables(section)
+    assert [name for name, _ in family.columns] == ["medium_noise", "high_noise", "snr_-5", "reverb_medium_noise"]
+    assert [row.head.name for group in family.groups for row in group.rows] == list(FAMILIES)
+    run = section.systems[0].run("snr_-5")
+    assert run is not None
+    (group,) = [g for g in run.result.by_group["noise_family"] if g.label == "traffic"]
+    cell = family.groups[0].rows[1].cells[2]
+    loss = group.losses["text"]["ndcg_at_10"].absolute
+    assert cell.text == f"{loss.value:.3f}"
+    assert cell.below[0] == f"[{loss.low:.3f}, {loss.high:.3f}]".replace("-", "−")
+    assert [name for name, _ in rooms.columns] == ["reverb", "reverb_medium_noise"]
+    assert {row.head.name.replace("\u202f", " ") for group in rooms.groups for row in group.rows} == {
+        *("up to 0.40 s", "0.40 to 0.70 s", "over 0.70 s")
+    }
+    assert not group_table(section, "speaker", "text")
 
 
-def test_small_bins_are_left_out_and_named() -> None:
-    (section,) = sections(example_records(Example(languages=("en",), systems=SMALL.systems, n=14)))
-    rooms = breakdowns(section)[-1]
-    assert rooms.title.startswith("Reverberation")
-    assert all(cell.n >= LEAST_QUERIES for _, cells in rooms.bins for cell in cells)
-    assert rooms.left_out
-    (tiny,) = sections(example_records(Example(languages=("en",), systems=SMALL.systems, n=4)))
-    assert breakdowns(tiny) == []
+def test_robustness_is_the_spread_of_the_means() -> None:
+    found = sections(example_records(Example(n=8)))
+    for name, one in robustness(found).items():
+        means = {
+            section.language: [
+                run.result.scores["ndcg_at_10"].value
+                for system in section.systems
+                if system.name == name
+                for run in system.runs
+            ]
+            for section in found
+        }
+        for language, values in means.items():
+            estimate = one.sigma.within[language]
+            assert estimate.value == pytest.approx(np.std(values, ddof=1))
+            assert estimate.interval.low <= estimate.value <= estimate.interval.high * 1.2
+        assert one.sigma.pooled.value == pytest.approx(np.std([v for own in means.values() for v in own], ddof=1))
+        assert {share for _, share in one.snr} == {0.1, 0.2}
+        told = one.as_json(found)
+        assert set(told["sigma_within"]) == {"en", "zh"}
+        assert len(told["snr_at_loss"]) == 4
 
 
 def test_worst_cases_come_in_order_with_all_three_transcripts() -> None:
@@ -234,12 +249,11 @@ def _any_loss(system: Any, run: Any) -> bool:
 def test_queries_without_a_score_are_no_worst_case() -> None:
     records = example_records(SMALL)
     blank = [
-        RunRecord(r.result, items_table({**row, "ndcg_at_10": float("nan")} for row in r.items.to_pylist()))
+        RunRecord(r.result, items_table(({**row, "ndcg_at_10": float("nan")} for row in r.items.to_pylist()), SCHEMA))
         for r in records
     ]
     (section,) = sections(blank)
     assert worst_cases(section, 5) == []
-    assert breakdowns(section) == []
 
 
 # Terminal
@@ -253,8 +267,8 @@ def test_terminal_table_fits_and_aligns() -> None:
     assert lines[0] == "English (en), 5 queries"
     assert "WER" in lines[1]
     assert "CER" in table
-    rows = [line for line in lines if line.startswith("  ")]
-    assert len({display_width(r) for r in rows[: len(rows) // 2]}) == 1
+    first = lines[: next(i for i, line in enumerate(lines) if line.startswith("  robustness"))]
+    assert len({display_width(line) for line in first if line.startswith("  ")}) == 1
 
 
 def test_terminal_table_shows_the_numbers() -> None:

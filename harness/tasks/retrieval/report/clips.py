@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .....errors import UnknownNameError, UsageError
 from ....report.differences import transcript_output
-from ....report.formats import condition_words, severity
+from ....report.formats import condition_words, is_known, severity
 from ....report.sections import Key, Section
 from ....report.task_report import AudioBudget, Clip, Output, Player
 from ....results.files import file_name
@@ -38,7 +37,7 @@ def choose_clips(folder: Path, sections: Sequence[Section], budget: AudioBudget)
 
 
 def _take(section: Section, key: Key, place: Path, budget: AudioBudget, found: Clips) -> None:
-    paths = _paths(place, found.left_out)
+    paths = _paths(place, section.conditions, found.left_out)
     if not paths:
         return
     urls = budget.take(paths)
@@ -64,12 +63,10 @@ def _queries(folder: Path, section: Section) -> list[tuple[Key, Path]]:
     return [(key, place) for key, place in found if key is not None]
 
 
-def _paths(place: Path, left_out: list[str]) -> list[Path]:
+def _paths(place: Path, conditions: Collection[str], left_out: list[str]) -> list[Path]:
     paths = []
     for path in sorted(place.glob("*.flac")):
-        try:
-            severity(path.stem)
-        except (UnknownNameError, UsageError):
+        if path.stem not in conditions and not is_known(path.stem):
             left_out.append(f"{place.name}/{path.name}: not named after a condition")
             continue
         with path.open("rb") as file:

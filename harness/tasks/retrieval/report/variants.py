@@ -132,7 +132,7 @@ def _effects(section: Section, one: Variant) -> list[Effect]:
 
 
 def _effect(section: Section, plain: Run, changed: Run) -> Effect | None:
-    a, b = _items(section, changed), _items(section, plain)
+    a, b = changed.items.items, plain.items.items
     common = [key for key in a if key in b]
     known = metric_names({key: a[key] for key in common}, {key: b[key] for key in common}) if common else []
     # An error rate needs a reference that is not empty.
@@ -141,23 +141,8 @@ def _effect(section: Section, plain: Run, changed: Run) -> Effect | None:
     wanted = [m for m in (section.metric, section.error_metric) if m in known and (m == section.metric or countable)]
     if section.metric not in wanted:
         return None
-    subsets = {f"{subset}/{query_id}": subset for subset, query_id in changed.rows}
-    rows = compare_items(a, b, wanted, subsets=subsets, on="intersection", seed=changed.result.seed)
+    rows = compare_items(a, b, wanted, subsets=changed.items.subsets, on="intersection", seed=changed.result.seed)
     return Effect(changed.condition, rows[0], rows[1] if len(rows) > 1 else None)
-
-
-def _items(section: Section, run: Run) -> dict[str, dict[str, float]]:
-    unit = "char" if section.by_character else "word"
-    errors, lengths = run.error_counts(unit)
-    scores = run.numbers(section.metric)
-    return {
-        f"{subset}/{query_id}": {
-            section.metric: float(scores[row]),
-            f"{unit}_errors": float(errors[row]),
-            f"{unit}_reference_length": float(lengths[row]),
-        }
-        for (subset, query_id), row in run.rows.items()
-    }
 
 
 def _corrected(found: Sequence[Variant]) -> list[Variant]:
