@@ -179,7 +179,7 @@ class _QrelsGroup:
     """The judgments of the queries that the recipe takes."""
 
     def __init__(self, opened: OpenedRecipe, subset: str) -> None:
-        kept = {query.id for query in opened.queries(subset)}
+        kept = {query.id for split in opened.recipe.splits for query in opened.queries(subset, split)}
         self._qrels = [qrel for qrel in opened.source.qrels(subset) if qrel.query_id in kept]
         path = f"qrels/{subset}/{shard_name(0, 1)}"
         self.plans = [ShardPlan(path, len(self._qrels), qrels_features().arrow_schema)]

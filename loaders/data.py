@@ -247,11 +247,12 @@ class BuiltData:
         return corpus
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        """Grades by query id and document id."""
+        """The grades of the split's queries."""
         grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
         for batch in self._batches(self.manifest.below(f"qrels/{subset}")):
             for row in batch.to_pylist():
-                grades.setdefault(row["query-id"], {})[row["corpus-id"]] = row["score"]
+                if row["query-id"] in grades:
+                    grades[row["query-id"]][row["corpus-id"]] = row["score"]
         return grades
 
 

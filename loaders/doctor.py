@@ -1,4 +1,4 @@
-"""Whether a built folder is whole: its files, its tables, the pairing of its conditions, and its sound on a sample."""
+"""Whether a built folder is whole: its files, its tables, the pairing of its conditions, and its clips on a sample."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import DataError, UsageError
-from .conditions import Condition, parse_condition
-from .listening import Heard, listen
+from .clip_checks import Checked, Place, StoredCondition, check_clips
 from .manifest import Manifest, Shard, read_manifest
 from .mixing import check_level
+from .rirs.table import RIR_COLUMNS, rir_features
 from .rows import corpus_features, qrels_features, query_features
 from .shard_checks import Finding, Progress, check_shards
+from .split_checks import check_plan
 
 SAMPLE = 8
-"""Queries per subset whose sound is checked under every condition, unless told otherwise."""
+"""Utterances per subset and split whose clips are checked under every condition, unless told otherwise."""
 ROWS_PER_GROUP = 100
-"""The largest row group that the Hub's viewer reads comfortably when rows hold sound."""
+"""The largest row group that the Hub's viewer reads comfortably when rows hold audio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,67 +52,71 @@ class Diagnosis:
 
 
 def examine(folder: Path, *, sample: int = SAMPLE, progress: Progress | None = None) -> Diagnosis:
-    """Check `folder` against its manifest and itself. `sample` is the number of queries per subset whose sound is
-    decoded under every condition (0: none), drawn by a fixed key.
+    """Check `folder` against its manifest and itself. `sample` is the number of utterances per subset and split whose
+    clips are decoded under every condition (0: none), drawn by a fixed key.
 
     Raises `DataError` if there is no manifest to check against, `UsageError` for a negative sample.
     """
     if sample < 0:
-        raise UsageError(f"the sample is {sample}.", hint="Give a number of queries per subset, or 0 for none.")
+        raise UsageError(f"the sample is {sample}.", hint="Give a number of utterances per subset, or 0 for none.")
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist.", hint="Run `squtr build` first, or check the path.")
     manifest = read_manifest(folder)
-    findings, sound = check_shards(folder, manifest, progress)
-    tables = _Tables(folder, manifest, list(sound))
-    heard = Heard()
+    findings, whole = check_shards(folder, manifest, progress)
+    tables = _Tables(folder, manifest, list(whole))
+    checked = Checked()
     for number, (subset, language) in enumerate(manifest.subsets.items()):
         findings += tables.corpus_and_qrels(subset, language)
-        more, readable = tables.queries(subset, language)
-        findings += more
-        if sample and readable:
-            places = {c.name: f"queries/{language}/{subset}/{c.name}" for c in readable}
-            clips = {name: [folder / shard.path for shard in tables.shards(place)] for name, place in places.items()}
-            level = check_level(manifest.recipe["level"])
-            findings += listen(subset, readable, places=places, paths=clips, level=level, sample=sample, heard=heard)
+        for split in manifest.splits:
+            more, readable = tables.queries(subset, language, split)
+            findings += more
+            if sample and readable:
+                findings += tables.clips(subset, split, readable, sample, checked)
         if progress:
             progress("checking subsets", number + 1, len(manifest.subsets))
+    if manifest.strata:
+        findings += tables.plan()
     return Diagnosis(
         folder=folder,
         fingerprint=manifest.recipe_fingerprint,
         shards=len(manifest.shards),
         bytes=sum(shard.bytes for shard in manifest.shards),
-        clips=sum(shard.rows for shard in manifest.shards if shard.path.startswith("queries/")),
-        decoded=heard.decoded,
-        measured=heard.measured,
-        unmeasured=heard.unmeasured,
-        largest_error_db=max(heard.errors_db, default=math.nan),
+        clips=sum(shard.rows for shard in manifest.below("queries")),
+        decoded=checked.decoded,
+        measured=checked.measured,
+        unmeasured=checked.unmeasured,
+        largest_error_db=max(checked.errors_db, default=math.nan),
         findings=tuple(findings),
     )
 
 
 class _Tables:
-    """The tables of a folder, as far as their files are sound."""
+    """The tables of a folder, as far as their files are whole."""
 
-    def __init__(self, folder: Path, manifest: Manifest, sound: Sequence[Shard]) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, whole: Sequence[Shard]) -> None:
         self.folder = folder
         self.manifest = manifest
-        self.sound = sound
-        self.query_schema = query_features().arrow_schema
+        self.whole = {shard.path for shard in whole}
+        self.rate = int(manifest.recipe["sample_rate"])
+        self.query_schema = query_features(self.rate, manifest.recipe["columns"]).arrow_schema
         self.corpus_schema = corpus_features().arrow_schema
         self.qrels_schema = qrels_features().arrow_schema
-        self.conditions = [parse_condition(name) for name in manifest.conditions]
+        self.conditions = [StoredCondition(name, manifest.recipe["steps"][name]) for name in manifest.conditions]
+        self.planned: dict[str, list[pa.Table]] = {split: [] for split in manifest.splits}
+        """By split, the tables of conditions with a planned RIR that could be read."""
 
-    def shards(self, place: str) -> list[Shard]:
-        """The sound shards under `place`; [] unless all of its shards are sound (what is wrong is known already)."""
-        listed = [s for s in self.manifest.shards if s.path.startswith(f"{place}/")]
-        whole = {s.path for s in self.sound}
-        return listed if all(s.path in whole for s in listed) else []
+    def shards(self, place: str, split: str) -> list[Shard]:
+        """The shards under `place`; [] unless all of them are whole (what is wrong is known already)."""
+        listed = self.manifest.below(place, split)
+        return listed if all(shard.path in self.whole for shard in listed) else []
 
-    def read(self, place: str, schema: pa.Schema, columns: Sequence[str]) -> tuple[pa.Table | None, list[Finding]]:
+    def read(
+        self, place: str, schema: pa.Schema, columns: Sequence[str], split: str = "test"
+    ) -> tuple[pa.Table | None, list[Finding]]:
         """Some columns of a table, None if it cannot be used, and what is wrong with its form."""
         findings: list[Finding] = []
         pieces = []
-        for shard in self.shards(place):
+        for shard in self.shards(place, split):
             try:
                 with pq.ParquetFile(self.folder / shard.path) as file:
                     findings += self._form(file, shard, schema)
@@ -119,8 +124,8 @@ class _Tables:
                         pieces.append(file.read(columns=list(columns)))
             except (OSError, pa.ArrowException) as error:
                 findings.append(Finding("unreadable", shard.path, f"{shard.path} cannot be read: {error}"))
-        if not any(s.path.startswith(f"{place}/") for s in self.manifest.shards):
-            findings.append(Finding("missing", place, f"the manifest lists no file of {place}"))
+        if not self.manifest.below(place, split):
+            findings.append(Finding("missing", place, f"the manifest lists no file of {place} for the split {split}"))
         return (pa.concat_tables(pieces) if pieces and not findings else None), findings
 
     def _form(self, file: pq.ParquetFile, shard: Shard, schema: pa.Schema) -> Iterator[Finding]:
@@ -142,7 +147,9 @@ class _Tables:
             yield Finding("rows", path, f"{path} has a row group of {largest} rows, over {ROWS_PER_GROUP}")
 
     def corpus_and_qrels(self, subset: str, language: str) -> list[Finding]:
-        """Check the corpus and the judgments of a subset."""
+        """Check the corpus and the judgments of a subset; recordings alone have neither."""
+        if not any(self.manifest.below(f"{table}/{subset}") for table in ("corpus", "qrels")):
+            return []
         corpus, findings = self.read(f"corpus/{subset}", self.corpus_schema, ["id"])
         qrels, more = self.read(f"qrels/{subset}", self.qrels_schema, self.qrels_schema.names)
         findings += more
@@ -162,44 +169,108 @@ class _Tables:
         if corpus is not None:
             findings += _unknown(qrels.column("corpus-id"), corpus.column("id"), place, "document")
         first_condition = self.manifest.conditions[0]
-        queries, _ = self.read(f"queries/{language}/{subset}/{first_condition}", self.query_schema, ["id"])
-        if queries is not None:
-            findings += _unknown(qrels.column("query-id"), queries.column("id"), place, "query")
+        there = f"queries/{language}/{subset}/{first_condition}"
+        splits = [split for split in self.manifest.splits if self.manifest.below(there, split)]
+        queries = [self.read(there, self.query_schema, ["utterance_id"], split)[0] for split in splits]
+        known = [table.column("utterance_id") for table in queries if table is not None]
+        if known and len(known) == len(splits):
+            ids = pa.chunked_array([chunk for column in known for chunk in column.chunks])
+            findings += _unknown(qrels.column("query-id"), ids, place, "query")
         return findings
 
-    def queries(self, subset: str, language: str) -> tuple[list[Finding], list[Condition]]:
-        """Check the queries of a subset under each condition, and their pairing across conditions.
+    def queries(self, subset: str, language: str, split: str) -> tuple[list[Finding], dict[StoredCondition, pa.Table]]:
+        """Check the rows of a subset under each condition, and their pairing across conditions.
 
-        Also returns the conditions whose tables can be read.
+        Also returns the conditions whose tables can be read, with these.
         """
         findings: list[Finding] = []
-        readable = []
+        readable: dict[StoredCondition, pa.Table] = {}
         first: dict[str, tuple[str, pa.Table]] = {}
-        for condition in self.conditions:
-            place = f"queries/{language}/{subset}/{condition.name}"
-            table, more = self.read(place, self.query_schema, [n for n in self.query_schema.names if n != "audio"])
+        columns = [name for name in self.query_schema.names if name != "audio"]
+        places = {c: f"queries/{language}/{subset}/{c.name}" for c in self.conditions}
+        if len(self.manifest.splits) > 1 and not any(self.manifest.below(p, split) for p in places.values()):
+            return [], {}  # no utterance of the subset went to this split
+        for condition, place in places.items():
+            table, more = self.read(place, self.query_schema, columns, split)
             findings += more
             if table is None:
                 continue
-            readable.append(condition)
+            readable[condition] = table
             own = {"subset": subset, "language": language, "condition": condition.name}
             findings += _constants(table, own, place)
             findings += _values(table, condition, place)
             findings += _repeated(table.column("id"), place, "query")
-            for group, columns in _paired_columns(condition).items():
+            findings += self._ids(table, condition, place)
+            if self.manifest.strata and condition.rir:
+                self.planned[split].append(table)
+            once = table
+            if self.manifest.strata:
+                once = table.take(_firsts(table))
+                once = once.set_column(once.schema.get_field_index("id"), "id", once.column("utterance_id"))
+            for group, (paired, compared) in _pairings(condition, table, once).items():
                 if group not in first:
-                    first[group] = (place, table)
+                    first[group] = (place, paired)
                 else:
-                    findings += _paired(*first[group], place, table, columns, told=group != "all")
+                    findings += _paired(*first[group], place, paired, compared, told=group != "all")
         return findings, readable
 
+    def _ids(self, table: pa.Table, condition: StoredCondition, place: str) -> list[Finding]:
+        """Ids that do not say their utterance and, with a plan, their RIR."""
+        planned = bool(self.manifest.strata and condition.rir)
+        for id_, utterance, rir in zip(*(table.column(n).to_pylist() for n in ("id", "utterance_id", "rir_id")), strict=True):
+            expected = f"{utterance}@{rir}" if planned else utterance
+            if id_ != expected:
+                return [Finding("ids", place, f"{place}: the row {id_!r} should have the id {expected!r}", id_)]
+        return []
 
-def _paired_columns(condition: Condition) -> dict[str, tuple[str, ...]]:
-    """The groups of conditions to which one belongs, and what must be equal within each."""
-    groups: dict[str, tuple[str, ...]] = {"all": ("id", "text", "speaker", "voice", "seed")}
+    def clips(
+        self, subset: str, split: str, readable: dict[StoredCondition, pa.Table], sample: int, checked: Checked
+    ) -> list[Finding]:
+        """Check a sample of the clips."""
+        language = self.manifest.subsets[subset]
+        names = {condition: f"queries/{language}/{subset}/{condition.name}" for condition in readable}
+        places = {
+            condition: Place(name, [self.folder / shard.path for shard in self.shards(name, split)])
+            for condition, name in names.items()
+        }
+        rows = {condition.name: _firsts(table) for condition, table in readable.items()}
+        level = check_level(self.manifest.recipe["level"])
+        return check_clips(subset, places, rows, rate=self.rate, level=level, sample=sample, checked=checked)
+
+    def plan(self) -> list[Finding]:
+        """Check the plan: the splits against each other, the strata, and the table of RIRs."""
+        findings: list[Finding] = []
+        rirs: dict[str, pa.Table] = {}
+        for split in self.manifest.splits:
+            table, more = self.read("rirs", rir_features().arrow_schema, RIR_COLUMNS, split)
+            findings += more
+            if table is not None:
+                rirs[split] = table
+        rows = {split: pa.concat_tables(tables) for split, tables in self.planned.items() if tables}
+        return findings + check_plan(self.manifest, rows, rirs)
+
+
+def _firsts(table: pa.Table) -> list[int]:
+    """The positions of the first row of each utterance."""
+    found: dict[str, int] = {}
+    for position, utterance in enumerate(table.column("utterance_id").to_pylist()):
+        found.setdefault(utterance, position)
+    return list(found.values())
+
+
+def _pairings(
+    condition: StoredCondition, table: pa.Table, once: pa.Table
+) -> dict[str, tuple[pa.Table, tuple[str, ...]]]:
+    """The groups of conditions to which one belongs, the rows to compare, and what must be equal within each group.
+
+    `once` has one row per utterance.
+    """
+    groups = {"all": (once, ("id", "text", "speaker", "voice", "seed"))}
     if condition.snr_db is not None:
-        groups["noise"] = ("noise_id", "noise_family", "noise_offset_s")
-    groups["room" if condition.reverb else "no room"] = ("rir_id", "onset_samples", "duration_s")
+        groups["noise"] = (once, ("noise_id", "noise_family", "noise_offset_s"))
+    known = len(condition.steps) == (condition.snr_db is not None) + bool(condition.rir)
+    # A step of the user's own may change the length.
+    groups[f"reverb {condition.rir}"] = (table, ("rir_id", "onset_samples", *(["duration_s"] if known else [])))
     return groups
 
 
@@ -247,17 +318,20 @@ def _constants(table: pa.Table, expected: dict[str, str], place: str) -> list[Fi
     ]
 
 
-def _values(table: pa.Table, condition: Condition, place: str) -> list[Finding]:
-    """Durations, levels, and whether noise and room are named exactly where there are some."""
-    noisy, reverb = condition.snr_db is not None, condition.reverb
+def _values(table: pa.Table, condition: StoredCondition, place: str) -> list[Finding]:
+    """Durations, levels, and whether noise and RIR are named exactly where there are some."""
+    snr_db, reverb = condition.snr_db, bool(condition.rir)
+    noisy = snr_db is not None
     rules: dict[str, tuple[pa.ChunkedArray, str]] = {
         "duration_s": (_positive(table.column("duration_s")), "is not a positive number"),
         "gain_db": (pc.less_equal(table.column("gain_db"), 0.0), "is above 0 or not a number"),
+        "onset_samples": (pc.greater_equal(table.column("onset_samples"), 0), "is below 0"),
         "noise_id": (pc.equal(_named(table, "noise_id"), noisy), f"is {'missing' if noisy else 'given'}"),
         "rir_id": (pc.equal(_named(table, "rir_id"), reverb), f"is {'missing' if reverb else 'given'}"),
+        "room_id": (pc.equal(_named(table, "room_id"), reverb), f"is {'missing' if reverb else 'given'}"),
         "snr_db": (
-            pc.equal(table.column("snr_db"), condition.snr_db) if noisy else pc.is_nan(table.column("snr_db")),
-            f"is not {condition.snr_db:g}" if condition.snr_db is not None else "is given",
+            pc.equal(table.column("snr_db"), snr_db) if noisy else pc.is_nan(table.column("snr_db")),
+            f"is not {snr_db:g}" if snr_db is not None else "is given",
         ),
     }
     findings = []
