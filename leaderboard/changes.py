@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import DataError
-from ..harness.results.old_comparable import aspects
+from ..harness.results.comparable import aspects
 from ..loaders.hub.repository import MAIN, Repository, Request
 from .findings import Findings
 from .records import file_sha256

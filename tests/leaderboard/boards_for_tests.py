@@ -8,14 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from squtr.harness.results.old import ITEM_SCHEMA, Loss, Score
+from squtr.harness.metrics.registry import parse_metric
+from squtr.harness.results.envelope import Loss, Score
+from squtr.harness.tasks.retrieval.columns import items_schema
 from squtr.leaderboard.entry import Coverage, Entry, Model, content_sha256
 
 LANGUAGES = {"en": ("fiqa", "nq"), "zh": ("duretrieval",)}
 CONDITIONS = ("text", "clean", "low_noise", "medium_noise", "high_noise", "reverb")
-RECOGNISERS = ("whisper-tiny", "whisper-base", "whisper-small", "paraformer", "sensevoice", "qwen3-asr")
+TRANSCRIBERS = ("whisper-tiny", "whisper-base", "whisper-small", "paraformer", "sensevoice", "qwen3-asr")
 RETRIEVERS = ("BM25", "bge-m3", "e5-large", "qwen3-embedding-0.6b")
+ITEM_SCHEMA = items_schema(parse_metric(name) for name in ("ndcg_at_10", "mrr_at_10", "recall_at_10"))
 ERRATUM = "The table says 0.5, the text 0.4."
+NO_ERRORS = {"word_substitutions": 0.0, "word_deletions": 0.0, "word_insertions": 0.0}
 HOSTILE = (
     "<script>document.title='owned'</script>",
     '"><img src=x onerror="document.title=\'owned\'">',
@@ -32,7 +36,7 @@ def score(value: float, n: int = 500) -> Score:
 def make_entry(name: str = "whisper-base + BM25", *, seed: int = 0, **changes: Any) -> Entry:
     """An entry on all places, its numbers drawn with `seed`. `changes` replace fields."""
     draw = random.Random(f"{name} {seed}")
-    recognizer, _, retriever = name.partition(" + ")
+    transcriber, _, retriever = name.partition(" + ")
     quality, robust = draw.uniform(0.35, 0.6), draw.uniform(0.02, 0.08)
     fields: dict[str, dict[str, Any]] = {
         key: {} for key in ("scores", "coverage", "by_subset", "losses", "failures", "timing", "normalizers", "hashes",
@@ -58,7 +62,7 @@ def make_entry(name: str = "whisper-base + BM25", *, seed: int = 0, **changes: A
                 fields["losses"][config] = {
                     base: {m: lost for m in scores if base == "clean" or m.endswith("10")} for base in ("clean", "text")
                 }
-            fields["failures"][config] = {"loops": step, "truncated": 0, "empty": 1, "missing": 0}
+            fields["failures"][config] = {"loop": step, "truncated": 0, "empty": 1, "missing": 0}
             fields["timing"][config] = {"rtfx": round(draw.uniform(5, 200), 2), "peak_memory_mb": 1500.0 + step}
             fields["normalizers"][config] = "default 3" if condition != "text" else ""
             fields["hashes"][config] = content_sha256([name, config])
@@ -67,18 +71,20 @@ def make_entry(name: str = "whisper-base + BM25", *, seed: int = 0, **changes: A
             fields["who_by_config"][config] = who
     known: dict[str, Any] = {
         "id": content_sha256([name, seed])[:16],
+        "task": "retrieval",
         "benchmark": "squtr",
         "benchmark_version": "1",
         "system": name,
         "kind": "cascade",
+        "main_metric": "ndcg_at_10",
         "who": who,
         "aspects": {"source": "mini", "source version": "2"},
         "components": {
-            "transcriber": {"name": recognizer, "model": f"org/{recognizer}", "options": {"beam_size": 5}},
+            "transcriber": {"name": transcriber, "model": f"org/{transcriber}", "options": {"beam_size": 5}},
             "retriever": {"name": retriever, "k1": 0.9},
         },
         "models": (
-            Model("transcriber", recognizer, "abc", "https://huggingface.co/org/model", 74_000_000, True),
+            Model("transcriber", transcriber, "abc", "https://huggingface.co/org/model", 74_000_000, True),
             Model("retriever", retriever, "", "", draw.choice([None, 560_000_000]), draw.choice([True, None])),
         ),
         "settings": {"normalizer": "default", "depth": 100, "n_best": 1},
@@ -94,7 +100,7 @@ def make_entry(name: str = "whisper-base + BM25", *, seed: int = 0, **changes: A
 
 def make_board(systems: int = 24) -> list[Entry]:
     """`systems` ranked entries, and one each of what is special: partial, outside, published, of another version."""
-    pairs = [f"{recognizer} + {retriever}" for recognizer in RECOGNISERS for retriever in RETRIEVERS]
+    pairs = [f"{transcriber} + {retriever}" for transcriber in TRANSCRIBERS for retriever in RETRIEVERS]
     entries = [
         make_entry(pairs[at % len(pairs)] + (f" v{at // len(pairs)}" if at >= len(pairs) else ""), seed=at)
         for at in range(systems)
@@ -129,7 +135,7 @@ def make_records(entries: Sequence[Entry], queries: int = 40) -> dict[tuple[str,
                         "ndcg_at_10": value, "mrr_at_10": value, "recall_at_10": value,
                     }  # fmt: skip
                     if covered.condition != "text":
-                        row |= {"word_errors": float(draw.randint(0, 3)), "word_reference_length": 10.0}
+                        row |= {**NO_ERRORS, "word_substitutions": float(draw.randint(0, 3)), "word_reference_length": 10.0}
                     rows.append(row)
             found[entry.id, config] = pa.Table.from_pylist(rows, schema=ITEM_SCHEMA)
     return found

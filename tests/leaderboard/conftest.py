@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from squtr.harness.results.old import RunRecord, read_runs
+from squtr.harness.results.envelope import RunRecord, read_runs
 
 from .runs_for_tests import make_run
 

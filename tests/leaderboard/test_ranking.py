@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError
-from squtr.harness.results.old import Score
+from squtr.harness.results.envelope import Score
 from squtr.leaderboard.entry import Coverage, Entry
 from squtr.leaderboard.published import rir_mega_entries, squtr_entries
 from squtr.leaderboard.ranking import Items, comparable_groups, pareto, rank, robustness
@@ -23,10 +23,12 @@ def entry(name: str, values: dict[str, dict[str, float]], *, partial: bool = Fal
     n = sum(map(len, values.values()))
     return Entry(
         id=name,
+        task="retrieval",
         benchmark="squtr",
         benchmark_version=version,
         system=name,
         kind="cascade",
+        main_metric=METRIC,
         who="self-reported",
         scores={CONFIG: {METRIC: Score(value=mean, n=n), "wer": Score(value=1 - mean, n=n)}},
         coverage={CONFIG: Coverage(n, n, partial, "en", "clean", tuple(values))},

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import UsageError
-from squtr.harness.results.old import Score
+from squtr.harness.results.envelope import Score
 from squtr.leaderboard.entry import Coverage, Entry, Model
 from squtr.leaderboard.site.build import CARD, FILES, PAGE, build_site, card
 from squtr.leaderboard.site.document import UNIT, Origin, as_json, document, safe_link

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from squtr.harness.metrics.compare_items import compare_items
-from squtr.harness.results.old import ITEM_SCHEMA, Score
+from squtr.harness.results.envelope import Score
 from squtr.leaderboard.entry import Entry
 from squtr.leaderboard.site.order import RecordRanker, item_values
 from squtr.leaderboard.site.pairs import paired_tests, place_key
 from squtr.leaderboard.site.tables import Place, Table, groups, tables
 
-from .boards_for_tests import CONDITIONS, LANGUAGES, make_board, make_entry, make_records
+from .boards_for_tests import CONDITIONS, ITEM_SCHEMA, LANGUAGES, NO_ERRORS, make_board, make_entry, make_records
 
 
 def table_of(entries: list[Entry], metric: str = "ndcg_at_10", condition: str = "clean", subset: str = "") -> Table:
@@ -105,9 +105,9 @@ def test_error_rates_are_ranked_within_a_normalizer() -> None:
 def test_values_of_items() -> None:
     row = dict.fromkeys(ITEM_SCHEMA.names)
     rows = [
-        {**row, "id": "1", "subset": "a", "ndcg_at_10": 0.5, "word_errors": 2.0, "word_reference_length": 4.0},
-        {**row, "id": "1", "subset": "b", "ndcg_at_10": 1.0, "word_errors": 0.0, "word_reference_length": 0.0},
-        {**row, "id": "2", "subset": "b", "ndcg_at_10": float("nan"), "word_errors": 1.0, "word_reference_length": 2.0},
+        {**row, "id": "1", "subset": "a", "ndcg_at_10": 0.5, **NO_ERRORS, "word_substitutions": 2.0, "word_reference_length": 4.0},
+        {**row, "id": "1", "subset": "b", "ndcg_at_10": 1.0, **NO_ERRORS, "word_reference_length": 0.0},
+        {**row, "id": "2", "subset": "b", "ndcg_at_10": float("nan"), **NO_ERRORS, "word_insertions": 1.0, "word_reference_length": 2.0},
     ]
     table = pa.Table.from_pylist(rows, schema=ITEM_SCHEMA)
     assert item_values(table, "ndcg_at_10") == {"a": {"a/1": 0.5}, "b": {"b/1": 1.0}}

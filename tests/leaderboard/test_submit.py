@@ -13,7 +13,7 @@ from huggingface_hub.repocard_data import model_index_to_eval_results
 
 from squtr.errors import DataError
 from squtr.harness.cli import main
-from squtr.harness.results.old import read_result
+from squtr.harness.results.envelope import read_result
 from squtr.leaderboard.card import card_section, model_index
 from squtr.leaderboard.entry import from_result, merge
 from squtr.leaderboard.store import read_store
@@ -149,8 +149,8 @@ def test_the_model_index(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_hostile_names_are_text_on_the_card(run: Path) -> None:
     result = read_result(run / "results/garbler+words/en_clean.json")
-    spec = {**(result.system.transcriber or {}), "settings": {"prompt": "</pre><script>alert(1)</script> | `x`\n# big"}}
-    system = result.system.model_copy(update={"name": "[x](javascript:alert(1)) | <b>", "transcriber": spec})
+    spec = {**(result.system.components["transcriber"]), "settings": {"prompt": "</pre><script>alert(1)</script> | `x`\n# big"}}
+    system = result.system.model_copy(update={"name": "[x](javascript:alert(1)) | <b>", "components": {"transcriber": spec}})
     entries = merge([from_result(result.model_copy(update={"system": system, "squtr_version": "1; rm -rf /"}))])
     shown = card_section(entries)
     assert "<script>" not in shown

@@ -19,21 +19,26 @@ from hypothesis import strategies as st
 from squtr.errors import DataError
 from squtr.harness.cli import main
 from squtr.harness.metrics.ranking import score_ranking
-from squtr.harness.results.old import ITEM_SCHEMA
+from squtr.harness.metrics.registry import parse_metric
+from squtr.harness.results.columns import Columns
+from squtr.harness.results.envelope import read_record
+from squtr.harness.tasks.retrieval.columns import items_schema
+from squtr.harness.tasks.retrieval.verify import best_ndcg, mrr_bound
+from squtr.harness.tasks.verification import load_verifier
 from squtr.leaderboard.changes import compare_folders, validate_change
 from squtr.leaderboard.entry import content_sha256
-from squtr.leaderboard.invariants import PUBLISHED_QUERIES, VERSIONS, mrr_bound
+from squtr.leaderboard.findings import Findings
+from squtr.leaderboard.invariants import PUBLISHED_QUERIES
 from squtr.leaderboard.markdown import plain
-from squtr.leaderboard.other_benchmarks import VERSIONS as OTHER_VERSIONS
 from squtr.leaderboard.records import Limits, read_items
-from squtr.leaderboard.rescore import best_ndcg
+from squtr.leaderboard.rescore import compare_with_records
 from squtr.leaderboard.store import add_files, read_store
 from squtr.leaderboard.stored import folder_name, make_stored, parse_path, parse_stored
 from squtr.leaderboard.strict_json import parse_object, wrong_name
 from squtr.leaderboard.submit import prepare, send
 from squtr.leaderboard.validate import Validation, validate_file, validate_files
-from squtr.loaders.keyed import RECIPE_VERSION
 
+SCHEMA = items_schema(map(parse_metric, ("ndcg_at_10", "mrr_at_10", "recall_at_10")))
 NOISY = "results/garbler+words/en_medium_noise.json"
 
 
@@ -69,18 +74,13 @@ def test_what_the_pipeline_writes_holds(run: Path, capsys: pytest.CaptureFixture
     assert json.loads(capsys.readouterr().out)["ok"] is True
 
 
-def test_the_versions_are_those_of_the_benchmarks() -> None:
-    from squtr.harness.escucha.results import BENCHMARK_VERSION as ESCUCHA
-    from squtr.harness.rir_mega.recording import BENCHMARK_VERSION as RIR_MEGA
-
-    assert VERSIONS["squtr"] == {RECIPE_VERSION}
-    assert dict(OTHER_VERSIONS) == {"rir_mega": {RIR_MEGA}, "escucha": {ESCUCHA}}
+def test_the_published_queries_are_all_there() -> None:
     assert sum(PUBLISHED_QUERIES.values()) == 37_317
 
 
-def put(*keys: str, value: object) -> Callable[[dict[str, Any]], None]:
+def put(*keys: str | int, value: object) -> Callable[[dict[str, Any]], None]:
     def edit(document: dict[str, Any]) -> None:
-        inner = document
+        inner: Any = document
         for key in keys[:-1]:
             inner = inner[key]
         inner[keys[-1]] = value
@@ -96,15 +96,16 @@ def put(*keys: str, value: object) -> Callable[[dict[str, Any]], None]:
         (put("scores", "wer", "value", value=0.01), "scores.wer: the result says 0.01, its records give"),
         (put("scores", "wer", "n", value=11), "the result says n = 11"),
         (put("scores", "wer", "low", value=2.0), "does not hold the value"),
-        (put("scores", "accuracy", value={"value": 0.5, "low": None, "high": None, "n": 12}), "is no metric"),
-        (put("by_subset", "tiny-en", "mrr_at_10", "value", value=0.77), "by_subset.tiny-en.mrr_at_10"),
+        (put("scores", "charm", value={"value": 0.5, "low": None, "high": None, "n": 12}), "is no metric"),
+        (put("by_group", "subset", 0, "scores", "mrr_at_10", "value", value=0.77), "by_group.subset.tiny-en.mrr_at_10"),
         (put("losses", "text", "ndcg_at_10", "absolute", "value", value=0.5), "losses.text.ndcg_at_10"),
-        (put("losses", "reverb", value={}), "'reverb' is no baseline"),
-        (put("failures", "loops", value=3), "failures.loops: the result says 3, its records give 0"),
-        (put("failures", "empty", value=-1), "failures.empty: -1 of 12 queries"),
+                (put("failures", "loop", value=3), "failures.loop: the result says 3, its records give 0"),
+        (put("failures", "empty", value=-1), "failures.empty: -1 of 12 items"),
         (put("benchmark_version", value="2"), "squtr '2' is not taken here, only 1"),
-        (put("benchmark", value="mine"), "'mine' is not one of squtr, rir_mega, escucha"),
-        (put("benchmark", value=["squtr"]), "is not one of squtr"),
+        (put("benchmark", value="mine"), "'mine' is no benchmark of the task 'retrieval'"),
+        (put("task", value=["retrieval"]), "is not one of retrieval, recognition, understanding"),
+        (put("task", value="recognition"), "'squtr' is no benchmark of the task 'recognition'"),
+        (put("metrics_version", value="0"), "metrics_version: '0' is not"),
         (put("schema_version", value="1"), "schema_version"),
         (put("squtr_version", value="<b>"), "is no version"),
         (put("inputs_sha256", value="abc"), "is no sha256"),
@@ -116,19 +117,19 @@ def put(*keys: str, value: object) -> Callable[[dict[str, Any]], None]:
         (put("data", "n_total", value=24), "partial is false"),
         (put("data", "config", value="en_clean"), "is not the config"),
         (put("data", "config", value="../../x"), "is not the config"),
-        (put("data", "condition", value="loud"), "'loud' is no condition"),
+        (put("data", "condition", value="loud"), "is not the config"),
         (put("data", "language", value="en/../x"), "is no language tag"),
-        (put("data", "subsets", value=["fiqa"]), "by_subset"),
+        (put("data", "subsets", value=["fiqa"]), "by_group.subset"),
         (put("unknown", value=1), "unknown: Extra inputs are not permitted"),
         (put("system", "name", value="<script>alert(1)</script>"), "holds '<'"),
         (put("system", "name", value="a\u202eb"), "U+202E, which cannot be seen"),
         (put("system", "name", value="a\nb"), "U+000A"),
         (put("system", "name", value="x" * 5000), "has 5000 characters"),
         (put("system", "name", value=7), "7 is no text"),
-        (put("system", "transcriber", "name", value="<img src=x>"), "system.transcriber.name"),
+        (put("system", "components", "transcriber", "name", value="<img src=x>"), "system.transcriber.name"),
         (put("timing", "rtfx", value=1e9), "not to be believed"),
         (put("timing", "rtfx", value=-1.0), "timing.rtfx"),
-        (put("scores", value={}), "ndcg_at_10 is missing"),
+        (put("scores", value={}), "'ndcg_at_10' is not among the scores"),
         (put("scores", value=[]), "scores: Input should be"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -195,9 +196,10 @@ def test_no_object_is_a_trace_back(tmp_path_factory: pytest.TempPathFactory, doc
 
 
 def edit_table(path: Path, edit: Callable[[list[dict[str, Any]]], object]) -> None:
-    rows = pq.read_table(path).to_pylist()
+    table = pq.read_table(path)
+    rows = table.to_pylist()
     edit(rows)
-    pq.write_table(pa.Table.from_pylist(rows, schema=ITEM_SCHEMA), path)
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
 
 
 def first(**values: object) -> Callable[[list[dict[str, Any]]], None]:
@@ -218,29 +220,29 @@ def first(**values: object) -> Callable[[list[dict[str, Any]]], None]:
         (first(ndcg_at_10=float("nan")), "a record has some ranking metrics and lacks others"),
         (first(documents=["d"] * 11, scores=[1.0] * 11), "more than 10 documents"),
         (first(documents=["d"], scores=[]), "not one score for each"),
-        (first(word_errors=-1.0), "a count is negative or no whole number"),
-        (first(word_errors=1.5), "a count is negative or no whole number"),
-        (first(word_errors=float("inf")), "items.word_errors"),
-        (first(condition="clean"), "items.condition: the records say 'clean'"),
+        (first(word_deletions=-1.0), "a count is negative or no whole number"),
+        (first(word_deletions=1.5), "a count is negative or no whole number"),
+        (first(word_deletions=float("inf")), "items.word_deletions"),
+        (first(condition="clean"), "items.condition: some records are of another condition"),
         (first(language="zh"), "items.language"),
         (first(subset="other"), "items.subset"),
-        (lambda rows: rows[0].update(id=rows[1]["id"]), "a query has two records"),
+        (lambda rows: rows[0].update(id=rows[1]["id"]), "an item has two records"),
         (lambda rows: rows.pop(), "has 11 rows, the result covers 12"),
-        (first(word_errors=7.0), "the result says"),
+        (first(word_insertions=7.0), "the result says"),
         (first(id=None), "nulls in the column 'id'"),
         (first(text="x" * 200_000), "a text of 200000 bytes"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_records_that_do_not_fit(copy: Path, edit: Callable[[list[dict[str, Any]]], object], said: str) -> None:
-    edit_table((copy / NOISY).with_suffix(".queries.parquet"), edit)
+    edit_table((copy / NOISY).with_suffix(".items.parquet"), edit)
     validation = validate_file(copy / NOISY)
     assert said in messages(validation)
     assert validation.who == "self-reported"
 
 
 def test_tables_of_another_form(tmp_path: Path, run: Path) -> None:
-    table = pq.read_table((run / NOISY).with_suffix(".queries.parquet"))
+    table = pq.read_table((run / NOISY).with_suffix(".items.parquet"))
     path = tmp_path / "t.parquet"
     for wrong, said in (
         (table.drop_columns(["ndcg_at_10"]), "lacks the column 'ndcg_at_10'"),
@@ -249,7 +251,7 @@ def test_tables_of_another_form(tmp_path: Path, run: Path) -> None:
     ):
         pq.write_table(wrong, path)
         with pytest.raises(DataError, match=said):
-            read_items(path, ITEM_SCHEMA)
+            read_items(path, SCHEMA)
     pq.write_table(table, path)
     for limits, said in (
         (Limits(rows=11), "has 12 rows, the limit is 11"),
@@ -258,12 +260,12 @@ def test_tables_of_another_form(tmp_path: Path, run: Path) -> None:
         (Limits(listed=0), "a list of more than 0"),
     ):
         with pytest.raises(DataError, match=said):
-            read_items(path, ITEM_SCHEMA, limits=limits)
+            read_items(path, SCHEMA, limits=limits)
     path.write_bytes(b"PAR1 no table PAR1")
     with pytest.raises(DataError, match="cannot be read"):
-        read_items(path, ITEM_SCHEMA)
+        read_items(path, SCHEMA)
     with pytest.raises(DataError, match="does not exist"):
-        read_items(tmp_path / "none", ITEM_SCHEMA)
+        read_items(tmp_path / "none", SCHEMA)
 
 
 def test_one_long_text_a_thousand_times_stays_small(tmp_path: Path) -> None:
@@ -275,11 +277,11 @@ def test_one_long_text_a_thousand_times_stays_small(tmp_path: Path) -> None:
         pa.list_(pa.float64()): pa.array([[1.0] * 10] * n),
     }
     ones = pa.array([1] * n)
-    columns = {f.name: made[f.type] if f.type in made else ones.cast(f.type) for f in ITEM_SCHEMA}
+    columns = {f.name: made[f.type] if f.type in made else ones.cast(f.type) for f in SCHEMA}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet", compression="zstd")
     del made, columns, ones
     assert (tmp_path / "t.parquet").stat().st_size < 100_000
-    assert read_items(tmp_path / "t.parquet", ITEM_SCHEMA).nbytes < 10_000_000
+    assert read_items(tmp_path / "t.parquet", SCHEMA).nbytes < 10_000_000
 
 
 def test_losses_are_the_difference_of_both_scores(copy: Path) -> None:
@@ -311,21 +313,18 @@ def test_the_bounds_hold_for_every_ranking(grades: list[int], order: list[int]) 
 
 def test_an_interval_that_is_too_narrow(copy: Path) -> None:
     """With enough queries, the width must be what the spread of the records makes it."""
-    from squtr.harness.results.old import read_record
-    from squtr.leaderboard.findings import Findings
-    from squtr.leaderboard.rescore import Items, compare_scores
-
     record = read_record(copy / NOISY)
     rows = record.items.to_pylist()
     many = [{**rows[i % 12], "id": f"q{i}", "ndcg_at_10": float(i % 3 == 0)} for i in range(300)]
-    items = Items(pa.Table.from_pylist(many, schema=ITEM_SCHEMA))
+    verifier = load_verifier("retrieval")
+    found = verifier.recompute(record.result, Columns(pa.Table.from_pylist(many, schema=record.items.schema)))
     for half, ok in ((0.053, True), (0.005, False), (0.3, False)):
         score = record.result.scores["ndcg_at_10"].model_copy(
             update={"value": 1 / 3, "low": 1 / 3 - half, "high": 1 / 3 + half, "n": 300}
         )
         findings = Findings()
         scores = {**record.result.scores, "ndcg_at_10": score}
-        compare_scores(record.result.model_copy(update={"scores": scores}), items, findings)
+        compare_with_records(record.result.model_copy(update={"scores": scores}), found, findings)
         told = [f for f in findings.errors if f.where == "scores.ndcg_at_10"]
         assert (not told) == ok, told
 
@@ -484,7 +483,7 @@ def test_other_queries_than_those_of_the_store(run: Path, copy: Path, tmp_path: 
     stored_in(before, run)
     shutil.copytree(before, after)
     own = copy / "results/garbler+other/en_clean.json"
-    edit_table(own.with_suffix(".queries.parquet"), first(id="q99"))
+    edit_table(own.with_suffix(".items.parquet"), first(id="q99"))
     send(prepare([own])[0], str(after))
     (found,) = validate_change(compare_folders(before, after))
     assert "its 12 queries are not the 12 of" in messages(found)
@@ -518,7 +517,7 @@ def test_content_hashes_ignore_the_layout(run: Path) -> None:
 def test_the_whole_release_is_asked_for(changed: Callable[..., Validation]) -> None:
     def edit(document: dict[str, Any]) -> None:
         document["data"] |= {"source": "release", "subsets": ["fiqa"], "n": 12, "n_total": 12}
-        document["by_subset"] = {"fiqa": document["by_subset"]["tiny-en"]}
+        document["by_group"]["subset"][0]["label"] = "fiqa"
 
     assert "fiqa has 648 queries, the result says 12" in messages(changed(edit))
 
