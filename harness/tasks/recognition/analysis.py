@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
 
-from ...evaluation.groups import UNKNOWN, binned_column
+from ...evaluation.groups import UNKNOWN
 from ...metrics.change_point import METHOD, change_point
 from ...metrics.error_counts import Unit
 from ...metrics.paired_conditions import (
@@ -33,41 +34,29 @@ def details_of(
     plain_clean: Scored | None,
     *,
     groups: Mapping[str, Sequence[Group]],
-    edges: Mapping[str, Sequence[float]],
+    column: str,
+    front_end_cost: float | None,
     statistics: Statistics,
 ) -> RecognitionDetails:
-    """The details of a run. `plain_clean`: the clean rows of the same transcriber without the front end."""
-    main, draws = statistics.metrics[0], statistics.draws
-    unit, clean = UNIT_OF[main.family.name], pairings.get(CLEAN)
-    details = RecognitionDetails(
-        kinds={own: _kinds(scored, clean, own, draws) for own in scored.own},
+    """The details of a run.
+
+    `plain_clean` are the clean rows of the same transcriber without the front end, `column` is the one that has RT60.
+    """
+    clean, plain = pairings.get(CLEAN), pairings.get(NO_FRONT_END)
+    loss_change: dict[str, Loss] = {}
+    if clean is not None and plain is not None and plain_clean is not None:
+        loss_change = _loss_change(clean, Pairing(plain.baseline, plain_clean), statistics)
+    reverberant = clean if any(row.rir_id for row in scored.rows) else None
+    return RecognitionDetails(
+        kinds={unit: _kinds(scored, clean, unit, statistics.draws) for unit in scored.own},
         other_normalizers={
             name: _other(scored, clean, name, statistics) for name in scored.counts if name != scored.normalizer
         },
+        spread=None if reverberant is None else _spread(reverberant, statistics),
+        change_point=None if reverberant is None else _change_point(reverberant, column, groups, statistics),
+        front_end_cost=front_end_cost,
+        loss_change=loss_change,
     )
-    plain = pairings.get(NO_FRONT_END)
-    if clean is not None and plain is not None and plain_clean is not None:
-        details.loss_change = _loss_change(clean, Pairing(plain.baseline, plain_clean), statistics)
-    rirs = [row.rir_id for row in scored.rows]
-    if clean is not None and any(rirs):
-        found = rir_spread(clean.counts(unit), [rirs[place] for place in clean.places().tolist()], draws=draws)
-        details.spread = Spread(
-            within_utterances=score_of(found.within_utterances),
-            between_rirs=score_of(found.between_rirs),
-            rir_component=score_of(found.rir_component),
-        )
-        bins = [group for group in groups.get("rt60_s", ()) if group.label != UNKNOWN]
-        losses = [group.losses[CLEAN].get(CORPUS_RATES[unit]) for group in bins]
-        tests = [(own.absolute.value or 0.0, 1.0 if own.p_value is None else own.p_value) for own in losses if own]
-        first = significant_from(tests)
-        # The first bin begins at 0.
-        edge = None if first is None else bins[first].low or 0.0
-        details.change_point = _change_point(clean, binned_column("rt60_s", edges), unit, edge, draws)
-    return details
-
-
-CORPUS_RATES = {unit: name for name, unit in UNIT_OF.items()}
-"""The corpus rate of a unit."""
 
 
 def _kinds(scored: Scored, clean: Pairing | None, unit: Unit, draws: Draws) -> dict[str, KindRate]:
@@ -103,25 +92,33 @@ def _loss_change(changed: Pairing, plain: Pairing, statistics: Statistics) -> di
     return found
 
 
+def _spread(clean: Pairing, statistics: Statistics) -> Spread:
+    rirs = [clean.scored.rows[place].rir_id for place in clean.places().tolist()]
+    found = rir_spread(clean.counts(statistics.unit), rirs, draws=statistics.draws)
+    return Spread(
+        within_utterances=score_of(found.within_utterances),
+        between_rirs=score_of(found.between_rirs),
+        rir_component=score_of(found.rir_component),
+    )
+
+
 def _change_point(
-    clean: Pairing, column: str, unit: Unit, significant_from_s: float | None, draws: Draws
+    clean: Pairing, column: str, groups: Mapping[str, Sequence[Group]], statistics: Statistics
 ) -> ChangePoint | None:
-    """None where the column is not known."""
+    """None where RT60 is not known of any row."""
     values = np.array([getattr(row, column) for row in clean.scored.rows], dtype=np.float64)
     places = clean.places()
     places = places[np.isfinite(values[places]) & (values[places] >= 0)]
     if not len(places):
         return None
-    pairs = clean.counts(unit, places.tolist())
+    pairs = clean.counts(statistics.unit, places.tolist())
     before, after = pairs.errors
-    found = change_point(
-        values[places],
-        after - before,
-        pairs.lengths,
-        pairs.clusters,
-        seed=draws.seed,
-        resamples=draws.resamples,
-        permutations=draws.permutations,
+    found = change_point(values[places], after - before, pairs.lengths, pairs.clusters, **asdict(statistics.draws))
+    metric = statistics.corpus[0].name
+    bins = [group for group in groups.get("rt60_s", ()) if group.label != UNKNOWN]
+    losses = [group.losses[CLEAN][metric] for group in bins]
+    first = significant_from(
+        [(one.absolute.value or 0.0, 1.0 if one.p_value is None else one.p_value) for one in losses]
     )
 
     def finite(value: float) -> float | None:
@@ -135,5 +132,6 @@ def _change_point(
         slope_per_s=finite(found.slope),
         p_value=found.p_value if math.isfinite(found.p_value) else None,
         n=found.n,
-        significant_from_s=significant_from_s,
+        # The first bin begins at 0.
+        significant_from_s=None if first is None else bins[first].low or 0.0,
     )

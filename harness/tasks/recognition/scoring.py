@@ -170,6 +170,11 @@ class Statistics:
     draws: Draws
 
     @property
+    def unit(self) -> Unit:
+        """That of the main metric."""
+        return UNIT_OF[self.metrics[0].family.name]
+
+    @property
     def corpus(self) -> list[Metric]:
         """Corpus rates alone: those of groups."""
         return list(dict.fromkeys(replace(metric, macro=False) for metric in self.metrics))

@@ -15,6 +15,7 @@ from ....loaders.records import SpokenQuery
 from ...components.parameter_count import parameter_count
 from ...evaluation.cells import infer_cells
 from ...evaluation.forecast import forecast_inference
+from ...evaluation.groups import binned_column
 from ...evaluation.inference import AudioModel, Cell, Inferred, Outputs, model_of
 from ...evaluation.plan import SpeechPlan, make_plan
 from ...evaluation.record import sha256_of
@@ -153,12 +154,18 @@ class RecognitionTask:
         statistics, edges = plan.statistics(run.config), plan.data.edges
         pairings = {name: Pairing(scored, baselines[name]) for name in (CLEAN, NO_FRONT_END) if name in baselines}
         groups = statistics.groups(scored, pairings, plan.request.benchmark.groups, edges)
-        details = details_of(
-            scored, pairings, baselines.get(_PLAIN_CLEAN), groups=groups, edges=edges, statistics=statistics
-        )
         timing = _timing(plan, inferred, run)
-        if timing.audio_s and "front_end" in timing.stages:
-            details.front_end_cost = timing.stages["front_end"] / timing.audio_s
+        details = details_of(
+            scored,
+            pairings,
+            baselines.get(_PLAIN_CLEAN),
+            groups=groups,
+            column=binned_column("rt60_s", edges),
+            front_end_cost=timing.stages["front_end"] / timing.audio_s
+            if timing.audio_s and "front_end" in timing.stages
+            else None,
+            statistics=statistics,
+        )
         flagged = {flag: sum(getattr(own, flag, False) for own in scored.flags) for flag in _FLAGS}
         return Summary(
             main_metric=statistics.metrics[0].name,

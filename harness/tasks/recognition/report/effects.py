@@ -97,7 +97,11 @@ def effect_tables(section: Section) -> list[Table]:
             cells += [_cell(change), Cell(number(details.front_end_cost, 3)), Cell(number(run.result.timing.rtfx, 1))]
             rows.append((system, Row(conditioned(run.condition), cells)))
     columns = [(metric_name(name), "points") for name in metrics]
-    columns += [(f"Δ{section.metric.upper()}", "loss against clean, points"), ("Cost", "s per s of audio"), ("RTFx", "")]
+    columns += [
+        (f"Δ{section.metric.upper()}", "loss against clean, points"),
+        ("Cost", "s per s of audio"),
+        ("RTFx", ""),
+    ]
     note = (
         "With minus without the front end, over the same items: below 0 it helps. Intervals resample utterances; p is "
         "the two-sided sign-flip test. Bold: p below 0.05, of single tests, not corrected over the table."
@@ -125,5 +129,3 @@ def _by_group(section: Section, breakdown: str) -> Table:
 
 def _cell(loss: Loss | None) -> Cell:
     return NONE if loss is None else points_cell(loss.absolute, p_value=loss.p_value)
-
-

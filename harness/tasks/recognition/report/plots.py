@@ -260,5 +260,3 @@ def decay_plot(identity: str, rir_id: str, rt60_s: float | None, decay_db: Seque
     rt60 = "not known" if rt60_s is None else f"{number(rt60_s, 2)} s"
     words = f"Falls to {number(decay_db[-1], 0)} dB in {number(times[-1], 2)} s; RT60 {rt60}."
     return svg.figure(identity, f"Energy decay of {rir_id}", words, (DECAY_WIDTH, DECAY_HEIGHT), "".join(parts))
-
-

@@ -105,7 +105,9 @@ def all_rates_table(section: Section) -> Table:
             for name in _rates(section)
         ]
         found = {run.condition: details_of(run).other_normalizers for run in system.runs}
-        for normalizer, name in dict.fromkeys((n, m) for own in found.values() for n, rates in own.items() for m in rates):
+        for normalizer, name in dict.fromkeys(
+            (n, m) for own in found.values() for n, rates in own.items() for m in rates
+        ):
             cells = []
             for condition in section.spoken:
                 other = found.get(condition, {}).get(normalizer, {}).get(name)
