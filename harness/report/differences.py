@@ -82,7 +82,7 @@ def _stretch(tokens: Sequence[str], places: Sequence[int], start: int, end: int)
 
 
 def transcript_output(
-    name: str, text: str, transcript: str, error: str, by_character: bool, mark: int | None = None
+    name: str, text: str, transcript: str, error: str, *, by_character: bool, mark: int | None = None
 ) -> Output:
     """A transcript with its differences from the reference, or why there is none."""
     if error:

@@ -114,6 +114,4 @@ def summary_table(records: Sequence[RunRecord]) -> str:
 
     Partial and imported results are marked. Raises `DataError` if full and partial runs are mixed.
     """
-    return "\n\n".join(
-        report.terminal(section, own) for _, report, own in _tasks(sections(records)) for section in own
-    )
+    return "\n\n".join(report.terminal(section, own) for _, report, own in _tasks(sections(records)) for section in own)

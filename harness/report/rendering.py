@@ -1,4 +1,4 @@
-"""The templates of the report: the frame's lie beside this file, a task's in the task's folder; they find each other."""
+"""The templates of the report: the frame's are beside this file, a task's in the task's folder."""
 
 from __future__ import annotations
 

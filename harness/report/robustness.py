@@ -103,7 +103,9 @@ def _items(section: Section, run: Run) -> dict[str, dict[str, Item]]:
 def _snr_at_loss(section: Section, system: System, share: float) -> SnrAtLoss | None:
     """None without `clean` and two levels of noise alone. Of rates, `share` is in points, not by the clean rate."""
     clean = system.run("clean")
-    noisy = {snr: run for run in system.runs if not in_room(run.condition) and (snr := snr_of(run.condition)) is not None}
+    noisy = {
+        snr: run for run in system.runs if not in_room(run.condition) and (snr := snr_of(run.condition)) is not None
+    }
     if clean is None or len(noisy) < 2:
         return None
     better = metric_of(section.metric).better
@@ -119,14 +121,17 @@ def _snr_at_loss(section: Section, system: System, share: float) -> SnrAtLoss | 
 
 
 def robustness_table(section: Section, found: Mapping[str, Robustness]) -> Table:
-    """σ in this language and pooled over all, and the SNR at which a share of the clean score is lost."""
+    """σ in this language and pooled over all, and the SNR at which a given loss against clean is reached."""
     own = [(system, found[system.name]) for system in section.systems if system.name in found and system.runs]
     rates = section.metric in ("wer", "cer")
     several = any(len(one.sigma.within) > 1 for _, one in own)
     shares = [share for share in SHARES if any((section.anchor, share) in one.snr for _, one in own)]
     columns = [(f"σ, {language_name(section.language)}", "over conditions")]
     columns += [("σ pooled", "over languages and conditions")] if several else []
-    columns += [(f"SNR at {f'+{100 * share:g} points' if rates else f'{percent(share, 0)} loss'}", "dB, against clean") for share in shares]
+    columns += [
+        (f"SNR at {f'+{100 * share:g} points' if rates else f'{percent(share, 0)} loss'}", "dB, against clean")
+        for share in shares
+    ]
     rows = [
         Row(
             named(system),
@@ -192,7 +197,7 @@ def breakdowns(section: Section) -> Iterator[str]:
 
 
 def group_tables(section: Section, baseline: str = "") -> list[Table]:
-    """By each breakdown the loss against a baseline, by system and condition; without `baseline` text, or else clean."""
+    """By each breakdown the loss against a baseline (by default text, or else clean), by system and condition."""
     if not baseline:
         baseline = next((b for b in ("text", "clean") if any(run.loss(b) for run in section.runs)), "clean")
     return [table for name in breakdowns(section) if (table := group_table(section, name, baseline))]

@@ -316,7 +316,14 @@ def _order(info: SystemInfo) -> tuple[Any, ...]:
         return info.reference, info.name
     size = float("inf") if info.parameters is None else info.parameters
     component = json.dumps(info.components.get("transcriber"), sort_keys=True)
-    return info.reference, size, info.component_name("transcriber"), component, "front_end" in info.components, info.name
+    return (
+        info.reference,
+        size,
+        info.component_name("transcriber"),
+        component,
+        "front_end" in info.components,
+        info.name,
+    )
 
 
 def _text_run(name: str, spoken: Run, typed: list[Run]) -> Run | None:

@@ -226,6 +226,11 @@ def printable(text: str) -> str:
     return "".join(c if unicodedata.category(c) not in ("Cc", "Cf") else "\ufffd" for c in text)
 
 
+def heading(text: str) -> str:
+    """A line above a terminal's table."""
+    return clip(printable(text.replace(NARROW_SPACE, " ")), MOST_COLUMNS)
+
+
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str] | str], most: int = MOST_COLUMNS) -> str:
     """A table as plain text of at most `most` columns, numbers to the right; a row that is one text is a heading.
 

@@ -152,13 +152,13 @@ class Context:
 class TaskReport(Protocol):
     """A task's part of a report.
 
-    `title` is the page's where all results are of this task, `aim` what the overview shows, `reading` defines what
-    stands in the tables.
+    `title` is the page's where all results are of this task, `aim` what the overview shows, `reading` is the
+    template that says what the numbers mean.
     """
 
     title: str
     aim: str
-    reading: Sequence[tuple[str, str]]
+    reading: str
 
     def section_title(self, section: Section) -> str:
         """How a section is called."""

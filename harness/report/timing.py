@@ -75,7 +75,10 @@ _TIME = (
     Column("Encoding", "s", _sum(_stage("encode")), "The encoder of an end-to-end system on the audio."),
     Column("Answering", "s", _sum(_stage("answer")), "The answerer on all prompts."),
     Column(
-        "RTFx", "audio / time", lambda s: number(s.rtfx, 1), "Seconds of audio per second of the stages that take audio."
+        "RTFx",
+        "audio / time",
+        lambda s: number(s.rtfx, 1),
+        "Seconds of audio per second of the stages that take audio.",
     ),
     Column(
         "Indexing", "s", _most(_stage("index"), lambda s: number(s, 2)), "Preparing the corpora, once per retriever."
@@ -133,8 +136,8 @@ _TIME_NOTE = (
 )
 _MACHINE_NOTE = "Of the whole evaluation that a system's runs were part of, all other systems in it included."
 _LATENCY_NOTE = (
-    "From an item's audio to the output, one item at a time, nothing cached: how long a user waits. p95: 95 of 100 items "
-    "take no longer; with few items (n) the high percentiles rest on one or two of them."
+    "From an item's audio to the output, one item at a time, nothing cached: how long a user waits. p95: 95 of 100 "
+    "items take no longer; with few items (n) the high percentiles rest on one or two of them."
 )
 
 
@@ -150,9 +153,7 @@ def timing_tables(sections: Sequence[Section]) -> list[TimingTable]:
     return [one for one in found if one.table]
 
 
-def _table(
-    title: str, columns: Sequence[Column], rows: Sequence[tuple[Section, System]], note: str
-) -> TimingTable:
+def _table(title: str, columns: Sequence[Column], rows: Sequence[tuple[Section, System]], note: str) -> TimingTable:
     cells = [[column.shown(system) for column in columns] for _, system in rows]
     kept = [k for k in range(len(columns)) if any(row[k] != UNDEFINED for row in cells)]
     body = [

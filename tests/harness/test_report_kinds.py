@@ -1,4 +1,4 @@
-"""Reports on systems of every kind: no transcripts, composites, partial and imported runs, what one part changes, time."""
+"""Reports on systems of every kind: no transcripts, composites, partial and imported runs, effects of parts, time."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def test_the_page_of_every_kind_is_whole(content: str) -> None:
 
 def test_a_system_without_words_has_no_error_rate(content: str) -> None:
     table = part_of_page(content, "s1")
-    rows = re.search(rf"<tr class=\"group\">[^\n]*?{re.escape(END_TO_END)}</span></th></tr>(.*?)</tbody>", table, re.DOTALL)
+    rows = re.search(
+        rf"<tr class=\"group\">[^\n]*?{re.escape(END_TO_END)}</span></th></tr>(.*?)</tbody>", table, re.DOTALL
+    )
     assert rows is not None
     for row in re.findall(r"<tr.*?</tr>", rows[1], re.DOTALL):
         cells = re.findall(r"<td.*?</td>", row, re.DOTALL)
@@ -326,7 +328,11 @@ def test_undecoded_queries_are_left_out_of_the_error_rates() -> None:
     for record in records:
         items = record.items.to_pylist()
         if "front_end" in record.result.system.components:
-            items[0] |= {"error": "cannot decode", "word_substitutions": float("nan"), "word_reference_length": float("nan")}
+            items[0] |= {
+                "error": "cannot decode",
+                "word_substitutions": float("nan"),
+                "word_reference_length": float("nan"),
+            }
         spoiled.append(RunRecord(record.result, record.items.from_pylist(items, schema=record.items.schema)))
     (found,) = sections(spoiled)
     (one,) = variants(found)

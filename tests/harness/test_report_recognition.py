@@ -114,7 +114,9 @@ def test_the_front_end_is_judged(section: Section, page: Page) -> None:
     lowered = section.systems[1].run("reverb").loss("no-front-end")  # type: ignore[union-attr]
     assert lowered is not None
     said = "".join(verdict)
-    assert f"halver before small: with reverberation it lowers WER by {number(-100 * lowered.absolute.value, 1)}" in said
+    assert (
+        f"halver before small: with reverberation it lowers WER by {number(-100 * lowered.absolute.value, 1)}" in said
+    )
     assert "It takes 0.020 s per second of audio." in said
     assert "Does a front end help?" in text_of(page)
 

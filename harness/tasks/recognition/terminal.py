@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...report.formats import UNDEFINED, interval, number, p_words, percent, plural, points, signed_percent
 from ...report.robustness import robustness, robustness_text
 from ...report.sections import Run, Section
-from ...report.tables import MOST_COLUMNS, clip, failure_words, printable, text_table
+from ...report.tables import failure_words, heading, text_table
 
 
 def section_table(section: Section, sections: Sequence[Section]) -> str:
@@ -20,8 +20,9 @@ def section_table(section: Section, sections: Sequence[Section]) -> str:
         words = "; ".join(f"{condition}: {text}" for condition, text in failed.items() if text)
         rows.append(f"{system.name}{f' ({words})' if words else ''}")
         rows.extend(_cells(run) for run in system.runs)
-    title = f"{section.title}: {metric} of {plural(data.clusters, 'utterance')}, normalizer {section.first.system.normalizer}"
-    lines = [clip(printable(title), MOST_COLUMNS)]
+    normalizer = section.first.system.normalizer
+    title = f"{section.title}: {metric} of {plural(data.clusters, 'utterance')}, normalizer {normalizer}"
+    lines = [heading(title)]
     if section.part:
         lines.append(f"PARTIAL: {section.part}")
     lines.append(text_table(head, rows))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...report.formats import UNDEFINED, interval, metric_name, number, percent, plural
 from ...report.robustness import robustness, robustness_text
 from ...report.sections import Run, Section
-from ...report.tables import MOST_COLUMNS, clip, printable, text_table
+from ...report.tables import heading, text_table
 from ...results.envelope import TEXT_CONDITION
 
 IMPORTED = "imported: aggregates only, no intervals"
@@ -25,7 +25,7 @@ def section_table(section: Section, sections: Sequence[Section]) -> str:
         rows.extend(_cells(section, run)[: len(head)] for run in system.shown)
     sizes = section.sizes
     n = plural(sizes[0], "query") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} queries"
-    lines = [clip(printable(f"{section.title} ({section.language}), {n}"), MOST_COLUMNS)]
+    lines = [heading(f"{section.title} ({section.language}), {n}")]
     if section.part:
         lines.append(f"PARTIAL: {section.part}")
     if section.imported:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...report.formats import UNDEFINED, interval, number, percent, plural
 from ...report.sections import Run, Section
-from ...report.tables import MOST_COLUMNS, clip, printable, text_table
+from ...report.tables import clip, heading, text_table
 from ...results.envelope import Score
 from .answers.labels import PERCEPTION, REASONING
 from .details import Paired
@@ -20,7 +20,7 @@ def section_table(title: str, section: Section) -> str:
     if data.missing_audio:
         missing = ", ".join(f"{status} {n}" for status, n in data.missing_audio.items())
         words.append(f"coverage {percent(details_of(next(section.runs)).coverage)} (missing audio: {missing})")
-    lines = [clip(printable("; ".join(words)), MOST_COLUMNS)]
+    lines = [heading("; ".join(words))]
     if section.part:
         lines.append(f"PARTIAL: {section.part}")
     tables = [
@@ -39,7 +39,7 @@ def _scores(section: Section) -> str:
             system.name,
             _value(run.score("mcqa_accuracy_wilson")),
             _share(run, "mcqa_chance"),
-            _value(run.score("mcqa_accuracy_corrected")),
+            _share(run, "mcqa_accuracy_corrected"),
             _share(run, "mcqa_unparsed"),
             _value(run.score("aif_prompt_strict_wilson")),
             _share(run, "aif_instruction_strict"),

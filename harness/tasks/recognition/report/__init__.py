@@ -24,7 +24,6 @@ from ..terminal import section_table
 from .effects import effect_tables, effect_verdicts
 from .players import pair_players
 from .plots import bin_plot, size_plot, speed_plot
-from .reading import READING
 from .tables import (
     all_rates_table,
     change_point_table,
@@ -48,8 +47,8 @@ class RecognitionReport:
     """Sections by language and split: error rates, losses against clean, groups, front ends, cost, and players."""
 
     title = "Speech recognition, clean and degraded"
-    aim = "The same utterances clean and degraded: the change of the error rate in percentage points, with 95 % intervals."
-    reading = READING
+    aim = "The same utterances clean and degraded: changes of the error rate in percentage points, with 95 % intervals."
+    reading = "tasks/recognition/report/templates/reading.html"
 
     def section_title(self, section: Section) -> str:
         """Language, subset and split."""

@@ -103,6 +103,7 @@ def _outputs(section: Section, item: _Item, condition: str, front: str) -> list[
         key = item.key if item.key in run.rows else (item.key[0], item.run.value(item.key, "cluster"))
         if key in run.rows:
             text, transcript, error = (str(run.value(key, name) or "") for name in ("text", "transcript", "error"))
-            by_character = section.by_character
-            outputs.append(transcript_output(system.name, text, transcript, error, by_character, mark=system.index))
+            mark, by_character = system.index, section.by_character
+            output = transcript_output(system.name, text, transcript, error, by_character=by_character, mark=mark)
+            outputs.append(output)
     return outputs

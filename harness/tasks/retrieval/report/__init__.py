@@ -15,7 +15,6 @@ from .attribution import TITLE, RunAttribution, attributions, classes_table, par
 from .clips import choose_clips
 from .curves import axis_top, curve_panels
 from .headline import chains, facts, lede, warnings
-from .reading import READING
 from .scatter import scatter
 from .scores import score_table, speed
 from .variants import answers, variants
@@ -32,7 +31,7 @@ class RetrievalReport:
 
     title = "Retrieval from spoken queries, in noise and reverberation"
     aim = "What is lost between typing a query and speaking it, with 95 % intervals."
-    reading = READING
+    reading = "tasks/retrieval/report/templates/reading.html"
 
     def section_title(self, section: Section) -> str:
         """Language and subset."""

@@ -85,7 +85,7 @@ def _clip(section: Section, key: Key, condition: str, url: str, text: str) -> Cl
         if run is not None and system.has_transcripts and key in run.rows:
             name = run.result.system.component_name("transcriber")
             transcript, error = run.value(key, "transcript") or "", run.value(key, "error") or ""
-            output = transcript_output(name or "transcript", text, transcript, error, section.by_character)
+            output = transcript_output(name or "transcript", text, transcript, error, by_character=section.by_character)
             outputs.setdefault((name, transcript, error), output)
     words = condition_words(condition)
     shown = list(outputs.values()) or [Output("", "no transcript of this condition", failed=True)]

@@ -154,7 +154,6 @@ def _series(
     return "".join(under), "".join(over), end
 
 
-
 def _tip(system: System, run: Run, score: Score) -> str:
     bounds = interval(score)
     return (

@@ -11,7 +11,6 @@ from ....report.sections import Section, System
 from ....report.task_report import Chain, Context, Step, View
 from ..terminal import section_table
 from .players import question_players
-from .reading import READING
 from .tables import (
     HEAT_WORDS,
     breakdown_tables,
@@ -41,7 +40,7 @@ class UnderstandingReport:
 
     title = "Audio understanding: questions and instructions"
     aim = "Accuracy of multiple choice, and the share of instructions followed, with 95 % intervals."
-    reading = READING
+    reading = "tasks/understanding/report/templates/reading.html"
 
     def section_title(self, section: Section) -> str:
         """What the questions of the config are."""

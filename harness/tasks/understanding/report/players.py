@@ -39,9 +39,7 @@ def question_players(section: Section, context: Context) -> tuple[list[Player], 
     return players, left_out
 
 
-def _player(
-    language: str, row: Mapping[str, Any], paths: list[Path], urls: list[str], outputs: list[Output]
-) -> Player:
+def _player(language: str, row: Mapping[str, Any], paths: list[Path], urls: list[str], outputs: list[Output]) -> Player:
     names = [f"Audio {place}" if len(paths) > 1 else "Audio" for place in range(1, len(paths) + 1)]
     clips = [Clip(name, url, f"{row['id']}, {name}") for name, url in zip(names, urls, strict=True)]
     letters = [chr(65 + place) for place in range(len(row["options"]))]
