@@ -53,7 +53,6 @@ TASK_DATA = {"understanding": QUESTIONS}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("--benchmark", default="", metavar="NAME", help="a published benchmark, for its options (none)")
     parser.add_argument(
         "--source",

@@ -30,7 +30,6 @@ SHOWN = 50
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("folder", metavar="DATA", help="a folder that `squtr build` wrote, or release:PATH")
     parser.add_argument(
         "--sample",

@@ -38,7 +38,6 @@ OPTIONS = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("kind", metavar="KIND", help="noise, rirs or questions")
     parser.add_argument("name", nargs="?", default="", metavar="NAME", help="what to fetch; without it, all are listed")
     parser.add_argument("--to", type=Path, metavar="DIR", help="another folder ($SQUTR_HOME/banks/NAME, …/NAME)")

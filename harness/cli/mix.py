@@ -19,7 +19,6 @@ EXAMPLE = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("speech", type=Path, metavar="SPEECH", help="a recording of speech")
     parser.add_argument("noise", type=Path, metavar="NOISE", help="a recording of noise")
     parser.add_argument("--snr", type=float, required=True, metavar="DB", help="signal-to-noise ratio in dB")
@@ -36,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Mix, write, and say what was done."""
     from ...errors import UsageError
-    from ...loaders.conditions import HIGHEST_SNR_DB, LOWEST_SNR_DB
+    from ...loaders.conditions.noise import HIGHEST_SNR_DB, LOWEST_SNR_DB
     from ...loaders.mixing import check_level
     from ...loaders.one_file import check_output, mix_sounds, read_sound, write_sound
 

@@ -14,7 +14,6 @@ EXAMPLE = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument(
         "--language", required=True, metavar="LANG", help="code of the language, for example en, zh, es"
     )

@@ -19,7 +19,6 @@ EXAMPLE = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="a folder that `squtr build` wrote")
     parser.add_argument("repository", metavar="ORG/NAME", help="the data set on the Hub; created if it does not exist")
     parser.add_argument("--private", action="store_true", help="create it private")

@@ -19,7 +19,6 @@ EXAMPLE = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("speech", type=Path, metavar="SPEECH", help="a recording of speech")
     parser.add_argument("rir", type=Path, metavar="RIR", help="the impulse response of a room")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write, .wav or .flac")

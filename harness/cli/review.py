@@ -28,7 +28,6 @@ OPTIONS = {SPEECH: ("show",), QUESTIONS: ("config", "replies", "corrected")}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("source", metavar="SOURCE", help="a folder of synthesized speech, or a set of questions")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the page to write (review.html, that of speech in its folder)"

@@ -19,7 +19,6 @@ EXAMPLE = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("rir", type=Path, metavar="RIR", help="the impulse response of a room")
     add_sound_options(parser, "response")
 

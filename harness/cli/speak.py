@@ -14,7 +14,6 @@ EXAMPLE = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("text", nargs="?", default="", help="the text to speak")
     parser.add_argument("--language", required=True, metavar="LANG", help="language of the text, for example zh")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write: .wav or .flac")

@@ -21,7 +21,6 @@ EXAMPLE = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("--source", required=True, metavar="NAME", help="a source of texts, for example beir:PATH")
     parser.add_argument("--languages", action=Extend, nargs="+", metavar="LANG", help="languages to take (all)")
     parser.add_argument("--subsets", action=Extend, nargs="+", metavar="SUBSET", help="subsets to take (all)")

@@ -50,7 +50,6 @@ class RecordingFolder:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
         return self._folder.resolve().name
 
     @property

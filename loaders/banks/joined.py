@@ -32,7 +32,6 @@ class _Joined(Generic[B]):
 
     @property
     def version(self) -> str:
-        """The versions of all."""
         return "+".join(bank.version for bank in self._banks)
 
     def read(self, id_: str, /) -> Samples:

@@ -58,7 +58,6 @@ class SyntheticNoises:
         self._made: LruCache[str, Samples] = LruCache(len(self._infos) * DURATION_S * SAMPLE_RATE * 4, _size)
 
     def noises(self) -> Sequence[NoiseInfo]:
-        """All noises, sorted by id."""
         return self._infos
 
     def read(self, noise_id: str) -> Samples:

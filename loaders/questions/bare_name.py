@@ -48,7 +48,6 @@ class QuestionLoading:
         return {**self.__dict__, "_opened": None}
 
     def opened(self) -> QuestionData:
-        """The set, opened once."""
         if self._opened is None:
             self._opened = open_questions(self.source)
         return self._opened
@@ -58,7 +57,6 @@ class QuestionLoading:
         return self.opened().revision
 
     def features(self) -> datasets.Features:
-        """The features of every config."""
         return question_features()
 
     def _questions(self) -> tuple[Question, ...]:

@@ -74,7 +74,6 @@ class BuiltStore:
         return self._read[0]
 
     def present(self) -> frozenset[str]:
-        """The clips that are there."""
         return frozenset(self._read[1])
 
     def statuses(self) -> Mapping[str, AudioStatus]:

@@ -36,7 +36,6 @@ class SetDiagnosis:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is wrong."""
         return not self.findings
 
 

@@ -50,9 +50,7 @@ class QuestionStore(Protocol):
     license: str
     language: str
 
-    def questions(self) -> Sequence[Question]:
-        """All questions, in order."""
-        ...
+    def questions(self) -> Sequence[Question]: ...
 
     def audio(self, id_: str) -> AudioFile:
         """A clip by id. Raises `AudioError`."""
@@ -99,7 +97,6 @@ class QuestionData:
 
     @property
     def name(self) -> str:
-        """What tables call the set."""
         return self._store.name
 
     @property
@@ -197,11 +194,9 @@ class FileStore:
         self.language = str(about.get("language") or (published.language if published else LANGUAGE))
 
     def questions(self) -> Sequence[Question]:
-        """All questions of the table."""
         return read_questions(self._table, extra=self._extra)
 
     def audio(self, id_: str) -> Path:
-        """The file of a clip."""
         return self._clips.path(id_)
 
     def present(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from ..manifest import Manifest, kind_of, read_manifest_as
 
@@ -16,7 +16,7 @@ class QuestionManifest(Manifest):
 
     data_folders: ClassVar[tuple[str, ...]] = (QUESTIONS,)
 
-    kind: Literal["questions"] = QUESTIONS
+    kind: str = QUESTIONS
     license: str
     language: str
     items: int
@@ -24,17 +24,14 @@ class QuestionManifest(Manifest):
 
     @property
     def subsets(self) -> dict[str, str]:
-        """The one subset, and its language."""
         return {QUESTIONS: self.language}
 
     @property
     def conditions(self) -> list[str]:
-        """Questions have none."""
         return []
 
     @property
     def splits(self) -> list[str]:
-        """The one split."""
         return ["test"]
 
 

@@ -68,7 +68,6 @@ class AudioBytes:
     name: str = ""
 
     def cell(self) -> dict[str, Any]:
-        """As a value of an `Audio` column."""
         return {"bytes": self.content, "path": self.name}
 
 

@@ -81,11 +81,6 @@ class Coverage:
     seconds: float = 0.0
 
     @property
-    def share(self) -> float:
-        """covered / items; NaN without items."""
-        return self.covered / self.items if self.items else math.nan
-
-    @property
     def by_status(self) -> dict[Status, int]:
         """How many items are missing for each reason, in the order of `STATUSES`."""
         counted = [status for _, status in self.missing.values()]

@@ -35,7 +35,6 @@ class Problem:
 
     @property
     def sentence(self) -> str:
-        """Both as one line."""
         return f"{self.message} {self.hint}".strip()
 
 

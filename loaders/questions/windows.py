@@ -43,7 +43,6 @@ class Window:
 
     @property
     def duration_s(self) -> float:
-        """Seconds."""
         return self.samples.size / self.rate
 
 

@@ -103,11 +103,9 @@ class YtDlp:
 
     @property
     def name(self) -> str:
-        """Name and version."""
         return f"yt-dlp {self._module.version.__version__}"
 
     def fetch(self, url: str, folder: Path, stem: str, progress: Callable[[int, int], None] | None = None) -> Path:
-        """See `FetchTool.fetch`."""
 
         def hook(state: Mapping[str, Any]) -> None:
             if progress is not None and state.get("status") == "downloading":
@@ -152,17 +150,13 @@ class YtDlp:
 class _Silent:
     """Takes yt-dlp's messages: what matters comes as an error."""
 
-    def debug(self, message: str) -> None:
-        """Nothing."""
+    def debug(self, message: str) -> None: ...
 
-    def info(self, message: str) -> None:
-        """Nothing."""
+    def info(self, message: str) -> None: ...
 
-    def warning(self, message: str) -> None:
-        """Nothing."""
+    def warning(self, message: str) -> None: ...
 
-    def error(self, message: str) -> None:
-        """Nothing."""
+    def error(self, message: str) -> None: ...
 
 
 def _plain(message: str) -> str:

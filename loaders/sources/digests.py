@@ -80,7 +80,6 @@ class KeptDigests:
         return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ctime_ns}-{status.st_ino}"
 
     def save(self) -> None:
-        """Write what was added."""
         if not self._changed:
             return
         try:

@@ -88,7 +88,6 @@ class LibriSpeechSource:
 
     @property
     def subsets(self) -> Mapping[str, str]:
-        """The part, in English."""
         return MappingProxyType({self._part: "en"})
 
     @cached_property
@@ -115,12 +114,10 @@ class LibriSpeechSource:
         return [query for query, _ in self._queries.values()]
 
     def documents(self, subset: str) -> Sequence[Document]:
-        """None."""
         self._check(subset)
         return []
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """None."""
         self._check(subset)
         return []
 

@@ -28,7 +28,6 @@ class SourceReport:
     defects: Mapping[str, Defect]
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON object."""
         return {
             "subset": self.subset,
             "queries": self.queries,

@@ -49,12 +49,10 @@ class SpokenSource:
 
     @property
     def license(self) -> str:
-        """Both licenses."""
         return " AND ".join(dict.fromkeys((self.texts.license, self.recordings.license)))
 
     @property
     def subsets(self) -> Mapping[str, str]:
-        """Those of the texts."""
         return self.texts.subsets
 
     def queries(self, subset: str) -> Sequence[Query]:
@@ -74,12 +72,7 @@ class SpokenSource:
             self._queries[subset] = kept
         return self._queries[subset]
 
-    def unrecorded(self, subset: str) -> list[Query]:
-        """The queries that have no recording, in order."""
-        return [query for query in self.texts.queries(subset) if self.recordings.find(query) is None]
-
     def documents(self, subset: str) -> Iterable[Document]:
-        """Those of the texts."""
         return self.texts.documents(subset)
 
     def qrels(self, subset: str) -> Sequence[Qrel]:

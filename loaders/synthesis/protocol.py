@@ -29,9 +29,7 @@ class Synthesizer(Protocol):
     """Text to clean speech. Cheap to construct and to pickle: libraries and weights load at first use."""
 
     @property
-    def spec(self) -> SynthesizerSpec:
-        """What decides the speech."""
-        ...
+    def spec(self) -> SynthesizerSpec: ...
 
     @property
     def languages(self) -> tuple[str, ...]:

@@ -59,7 +59,6 @@ class SpeechRow(BaseModel):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Subset and id."""
         return self.subset, self.id
 
     def line(self, **more: Any) -> str:
