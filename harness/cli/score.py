@@ -47,7 +47,8 @@ files:
   BEIR's TSV with these names in the first line, as JSONL or as Parquet. The scores order, not the ranks.
 
 metrics:
-  <family>_at_<k>: ndcg (linear gain), ndcg_exp (2^grade - 1), mrr, recall, map, precision, hit_rate
+  <family>_at_<k>: ndcg (linear gain), ndcg_exp (2^grade - 1), mrr, recall, map, precision, hit_rate; nDCG@10 is
+  another way to write ndcg_at_10, and module:ATTRIBUTE a metric of your own
 """
 
 
@@ -55,8 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands and their options."""
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="wer|ranking|mcqa|aif", title="what to score")
     wer = _subcommand(kinds, "wer", "error rates of transcripts", _WER_EXAMPLE)
-    wer.add_argument("references", type=Path, metavar="REFS", help="what was said")
-    wer.add_argument("hypotheses", type=Path, metavar="HYPS", help="what was heard; the same ids")
+    wer.add_argument("references", type=Path, metavar="REFS", help="references")
+    wer.add_argument("hypotheses", type=Path, metavar="HYPS", help="hypotheses; the same ids")
     wer.add_argument("--language", required=True, metavar="LANG", help="code of the language, for example en, zh, es")
     wer.add_argument(
         "--normalizer", default="default", metavar="NAME", help="default, raw, whisper or squtr-compat (default)"

@@ -1,4 +1,4 @@
-"""From which reverberation time on a recognizer loses: a change point with its interval.
+"""From which value of a column (a reverberation time) on a transcriber loses: a change point with its interval.
 
 The loss is taken as nothing up to a threshold τ and as growing in a straight line beyond it:
 

@@ -190,15 +190,6 @@ def count_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> ErrorCo
     return _objects(_count_encoded([left], [right]))[0]
 
 
-def count_many(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> list[ErrorCounts]:
-    """`count_errors` of many (reference, hypothesis) pairs, in order, several times faster; [] for none.
-
-    >>> count_many([(["a", "b"], ["a"]), ([], [])])[0]
-    ErrorCounts(substitutions=0, deletions=1, insertions=0, reference_length=2)
-    """
-    return _objects(_count((len(a) + len(b), a, b) for a, b in pairs))
-
-
 def _count(pairs: Iterable[tuple[int, Iterable[str], Iterable[str]]]) -> NDArray[np.int64]:
     """Counts of (upper bound of the number of tokens, reference, hypothesis)."""
     counts: list[NDArray[np.int64]] = []
@@ -249,8 +240,8 @@ def count_texts_array(
 
     def pairs() -> Iterator[tuple[int, list[str], list[str]]]:
         for reference, hypothesis in zip(references, hypotheses, strict=True):
-            said = split(reference)
-            yield len(reference) + len(hypothesis), said, said if reference == hypothesis else split(hypothesis)
+            expected = split(reference)
+            yield len(reference) + len(hypothesis), expected, expected if reference == hypothesis else split(hypothesis)
 
     return _count(pairs())
 
@@ -286,51 +277,9 @@ def score_transcripts(
     {'a': ErrorCounts(substitutions=1, deletions=0, insertions=0, reference_length=2)}
     """
     check_same_ids(references, hypotheses)
-    said = [normalizer(reference) for reference in references.values()]
-    heard = [normalizer(hypotheses[id_]) for id_ in references]
-    return dict(zip(references, count_texts(said, heard, unit=unit, language=language), strict=True))
-
-
-def corpus_rate(counts: Iterable[ErrorCounts]) -> float:
-    """Σ errors / Σ reference length: the corpus WER or CER. Insertions on empty references count. NaN without tokens.
-
-    >>> corpus_rate([ErrorCounts(1, 0, 0, 2), ErrorCounts(0, 0, 0, 8)])
-    0.1
-    """
-    return sum(counts, ErrorCounts.zero()).rate
-
-
-@dataclass(frozen=True, slots=True)
-class MacroRate:
-    """Mean of per-utterance rates over the `n` utterances with a reference; `excluded` have none. NaN when n is 0."""
-
-    rate: float
-    n: int
-    excluded: int
-
-
-def macro_rate(counts: Iterable[ErrorCounts]) -> MacroRate:
-    """Unweighted mean of the utterances' own rates, as SQuTR (arXiv 2602.12783) publishes it.
-
-    >>> macro_rate([ErrorCounts(1, 0, 0, 2), ErrorCounts(0, 0, 0, 8), ErrorCounts(0, 0, 3, 0)])
-    MacroRate(rate=0.25, n=2, excluded=1)
-    """
-    table = list(counts)
-    rates = [c.rate for c in table if c.reference_length]
-    rate = math.fsum(rates) / len(rates) if rates else math.nan
-    return MacroRate(rate, len(rates), len(table) - len(rates))
-
-
-def squtr_compat_rate(counts: Iterable[ErrorCounts]) -> float:
-    """The published mean of SQuTR (arXiv 2602.12783): as `macro_rate`, but an empty reference counts, as 0.0 or 1.0.
-
-    To be used with the normalizer `squtr-compat`. NaN without utterances.
-
-    >>> squtr_compat_rate([ErrorCounts(1, 0, 0, 2), ErrorCounts(0, 0, 3, 0), ErrorCounts(0, 0, 0, 0)])
-    0.5
-    """
-    rates = [c.rate if c.reference_length else float(c.insertions > 0) for c in counts]
-    return math.fsum(rates) / len(rates) if rates else math.nan
+    left = [normalizer(reference) for reference in references.values()]
+    right = [normalizer(hypotheses[id_]) for id_ in references]
+    return dict(zip(references, count_texts(left, right, unit=unit, language=language), strict=True))
 
 
 def counts_array(counts: Iterable[ErrorCounts] | NDArray[np.int64]) -> NDArray[np.int64]:

@@ -55,7 +55,7 @@ def _copies(longest: int) -> re.Pattern[str]:
 
 
 def is_loop(hypothesis: Sequence[str], reference: Sequence[str] = ()) -> bool:
-    """Whether `hypothesis` repeats itself: at least 4 adjacent copies over at least 8 tokens, beyond what was said.
+    """Whether `hypothesis` repeats itself: at least 4 adjacent copies over at least 8 tokens, beyond the reference.
 
     >>> is_loop(("thank you " * 5).split()), is_loop(["no"] * 4), is_loop(["ha"] * 9, ["ha"] * 9)
     (True, False, False)
@@ -84,17 +84,17 @@ def flag_utterance(
 ) -> UtteranceFlags:
     """Flags from normalized tokens and what the transcriber reported (`loop`, `truncated`).
 
-    `hallucination`: words where nothing was said (an empty reference, or `silent` audio). `empty`: no words where
-    something was said.
+    `hallucination`: words without speech (an empty reference, or `silent` audio). `empty`: no words for
+    a reference that has some.
 
     >>> flag_utterance([], ["thanks", "for", "watching"])
     UtteranceFlags(loop=False, hallucination=True, empty=False, truncated=False)
     """
-    nothing_said = silent or not reference
+    no_speech = silent or not reference
     return UtteranceFlags(
         loop=loop or is_loop(hypothesis, reference),
-        hallucination=nothing_said and bool(hypothesis),
-        empty=not nothing_said and not hypothesis,
+        hallucination=no_speech and bool(hypothesis),
+        empty=not no_speech and not hypothesis,
         truncated=truncated,
     )
 

@@ -2,8 +2,8 @@
 
 Everything reported here is a function of sums over items (a mean is Σx / n, a corpus error rate Σerrors / Σlength, a
 relative loss 1 − Σcondition / Σbaseline), so one routine resamples column sums and applies the function to them.
-Ratios are therefore never averaged. An item is a row; with `clusters`, whole clusters (speakers, or utterances heard
-in several rooms) are drawn instead of rows.
+Ratios are therefore never averaged. An item is a row; with `clusters`, whole clusters (speakers, or utterances
+under several RIRs) are drawn instead of rows.
 
 Efron & Tibshirani, An Introduction to the Bootstrap, 1993 (percentile: chapter 13, BCa: chapter 14).
 """
@@ -288,38 +288,6 @@ def corpus_rate_interval(
     return bootstrap_interval(
         _errors_and_lengths(counts),
         lambda sums: sums[..., 0] / sums[..., 1],
-        clusters,
-        seed=seed,
-        resamples=resamples,
-        confidence=confidence,
-        method=method,
-    )
-
-
-def corpus_rate_difference_interval(
-    a: Counts,
-    b: Counts,
-    clusters: Sequence[object] | None = None,
-    *,
-    seed: int,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    method: Method = "percentile",
-) -> Interval:
-    """Interval of corpus_rate(a) − corpus_rate(b), paired by position (ΔWER of the same utterances).
-
-    >>> one, two = [ErrorCounts(1, 0, 0, 4)] * 5, [ErrorCounts(0, 0, 0, 4)] * 5
-    >>> corpus_rate_difference_interval(one, two, seed=0)
-    Interval(low=0.25, high=0.25)
-    """
-    left, right = _errors_and_lengths(a), _errors_and_lengths(b)
-    if len(left) != len(right):
-        raise DataError(
-            f"{len(left)} counts against {len(right)}.", hint="Paired counts must be of the same utterances."
-        )
-    return bootstrap_interval(
-        np.column_stack([left, right]),
-        lambda sums: sums[..., 0] / sums[..., 1] - sums[..., 2] / sums[..., 3],
         clusters,
         seed=seed,
         resamples=resamples,

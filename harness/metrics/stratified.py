@@ -171,7 +171,7 @@ def compare_strata(
     weights = {subset: n / (len(ids) * len(own)) for subset, own in ids.items()}
     left = np.array([a[s][i] * weights[s] for s, own in ids.items() for i in own])
     right = np.array([b[s][i] * weights[s] for s, own in ids.items() for i in own])
-    # Equal ids of two subsets may carry equal labels: a speaker heard in both is flipped in both.
+    # Equal ids of two subsets may carry equal labels: a speaker of both is flipped in both.
     labels = None if clusters is None else [clusters[s][i] for s, own in ids.items() for i in own]
     test = paired_permutation(left, right, labels, seed=seed, permutations=permutations)
     interval = unweighted_loss(b, a, clusters, on=on, seed=seed, resamples=resamples, method=method).interval_absolute

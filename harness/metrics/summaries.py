@@ -100,20 +100,22 @@ def summarize_recognition(
     unit = default_unit(language) if unit is None else unit
     check_same_ids(references, hypotheses)
     ids = list(references)
-    said = [normalizer(text) for text in references.values()]
-    heard = [normalizer(hypotheses[id_]) for id_ in ids]
+    spoken = [normalizer(text) for text in references.values()]
+    transcribed = [normalizer(hypotheses[id_]) for id_ in ids]
     labels = _labels(clusters, ids)
     # The chosen unit first, so that one that has no meaning is refused.
     wanted: list[Unit] = [unit, "char"] if is_written_without_spaces(language) else [unit, "word", "char"]
-    counts = {each: count_texts_array(said, heard, unit=each, language=language) for each in dict.fromkeys(wanted)}
+    counts = {
+        each: count_texts_array(spoken, transcribed, unit=each, language=language) for each in dict.fromkeys(wanted)
+    }
     own = counts[unit]
     total = ErrorCounts(*own.sum(axis=0).tolist())
-    nothing_said = own[:, 3] == 0
-    something_heard = own[:, 3] - own[:, 1] + own[:, 2] > 0
+    no_reference = own[:, 3] == 0
+    has_words = own[:, 3] - own[:, 1] + own[:, 2] > 0
     flags: dict[str, list[bool]] = {
-        "loop": [_loops(a, b, unit, language) for a, b in zip(said, heard, strict=True)],
-        "hallucination": (nothing_said & something_heard).tolist(),
-        "empty": (~nothing_said & ~something_heard).tolist(),
+        "loop": [_loops(a, b, unit, language) for a, b in zip(spoken, transcribed, strict=True)],
+        "hallucination": (no_reference & has_words).tolist(),
+        "empty": (~no_reference & ~has_words).tolist(),
     }
     options: dict[str, Any] = {"seed": seed, "resamples": resamples, "method": method}
     rates: dict[str, float | None] = {"wer": None, "wer_macro": None, "cer": None, "cer_macro": None}
@@ -145,7 +147,7 @@ def summarize_recognition(
         "insertions": total.insertions,
         "reference_length": total.reference_length,
         "n": len(ids),
-        "empty_references": int(nothing_said.sum()),
+        "empty_references": int(no_reference.sum()),
         "loops": sum(flags["loop"]),
         "hallucinations": sum(flags["hallucination"]),
         "empty": sum(flags["empty"]),
@@ -157,7 +159,7 @@ def summarize_recognition(
         "seed": seed,
         "resamples": resamples,
     }
-    return Summary(scores, columns | flags | {"reference": said, "hypothesis": heard})
+    return Summary(scores, columns | flags | {"reference": spoken, "hypothesis": transcribed})
 
 
 def _loops(reference: str, hypothesis: str, unit: Unit, language: str) -> bool:

@@ -65,7 +65,7 @@ _AFTER: tuple[Rule, ...] = (
     (re.compile(r"(?<![\d.])(\d{1,2})[点點]([13])刻"), lambda m: f"{m[1]}点{int(m[2]) * 15}分"),
     (re.compile(r"(?<![\d.])(\d{1,2})[点點](\d{1,2})分?(?![\d.之%‰/])"), lambda m: f"{m[1]}点{int(m[2]):02d}分"),
     (re.compile(r"(?<![\d.])0(\d)(?=[月日号號])"), r"\1"),
-    # The day of a date is said 号 and written 日.
+    # The day of a date is spoken 号 and written 日.
     (re.compile(r"(?<=\d月)(\d{1,2})[号號]"), r"\1日"),
     (re.compile(r"(?<=[a-z])(?=\d)|(?<=\d)(?=[a-z])"), " "),
     # Points, slashes and signs stay only where they belong to a number.

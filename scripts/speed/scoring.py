@@ -102,9 +102,8 @@ def count_errors_beside_jiwer(rng: np.random.Generator, rounds: int) -> Pairs:
         found = peer(references, hypotheses)
         if total.as_tuple()[:3] != (found.substitutions, found.deletions, found.insertions):
             raise SystemExit(f"{name}: squtr counts {total}, jiwer {found.substitutions} {found.deletions}.")
-        print(
-            f" {name} (rate {total.rate:.3f}, {np.mean([a == b for a, b in zip(references, hypotheses, strict=True)]):.0%} right)"
-        )
+        right = np.mean([a == b for a, b in zip(references, hypotheses, strict=True)])
+        print(f" {name} (rate {total.rate:.3f}, {right:.0%} right)")
         line("squtr", ours, f"{theirs / ours:.1f} times as fast")
         line("jiwer", theirs)
     return english

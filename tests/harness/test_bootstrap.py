@@ -17,7 +17,6 @@ from squtr.harness.metrics.error_counts import ErrorCounts
 from squtr.harness.metrics.statistics import (
     Interval,
     bootstrap_interval,
-    corpus_rate_difference_interval,
     corpus_rate_interval,
     difference_interval,
     mean_interval,
@@ -127,15 +126,6 @@ def test_corpus_rates_are_resampled_as_counts() -> None:
     counts = [ErrorCounts(1, 0, 0, 1)] * 9 + [ErrorCounts(0, 0, 0, 100)]
     interval = corpus_rate_interval([*counts, *counts], seed=0)
     assert interval.low < 9 / 109 < interval.high
-
-
-def test_paired_rate_difference() -> None:
-    rng = np.random.default_rng(1)
-    clean = [ErrorCounts(int(e), 0, 0, 20) for e in rng.integers(0, 3, 100)]
-    noisy = [ErrorCounts(c.substitutions + 2, 0, 0, 20) for c in clean]
-    interval = corpus_rate_difference_interval(noisy, clean, seed=0)
-    assert interval.low == pytest.approx(0.1)
-    assert interval.high == pytest.approx(0.1)
 
 
 def test_bad_input() -> None:

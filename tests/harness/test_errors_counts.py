@@ -16,16 +16,14 @@ from squtr.harness.metrics.alignment import align
 from squtr.harness.metrics.error_counts import (
     ErrorCounts,
     Unit,
-    corpus_rate,
     count_errors,
-    count_many,
     count_texts,
     counts_array,
     default_unit,
-    macro_rate,
     score_transcripts,
     tokens,
 )
+from squtr.harness.metrics.summaries import summarize_recognition
 from squtr.harness.text.normalizers import load_normalizer
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "ee"]), max_size=12)
@@ -74,13 +72,15 @@ def test_jiwer_agrees_on_characters_without_blanks(a: str, b: str) -> None:
 
 @given(st.lists(st.tuples(WORDS, WORDS), max_size=8))
 def test_many_at_once_are_the_same(pairs: list[tuple[list[str], list[str]]]) -> None:
-    assert count_many(pairs) == [count_errors(a, b) for a, b in pairs]
+    left, right = ([" ".join(pair[side]) for pair in pairs] for side in (0, 1))
+    assert count_texts(left, right, unit="word", language="en") == [count_errors(a, b) for a, b in pairs]
 
 
 def test_more_tokens_than_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(error_counts, "_LAST_CODE", 5)
     pairs = [([f"a{i}", f"b{i}", "c"], [f"a{i}", "c", "d"]) for i in range(9)]
-    assert count_many(pairs) == [count_errors(a, b) for a, b in pairs]
+    left, right = ([" ".join(pair[side]) for pair in pairs] for side in (0, 1))
+    assert count_texts(left, right, unit="word", language="en") == [count_errors(a, b) for a, b in pairs]
 
 
 @given(WORDS)
@@ -110,7 +110,7 @@ def test_sums_are_exact_in_any_order(pairs: list[tuple[list[str], list[str]]]) -
     total = sum(counts, ErrorCounts.zero())
     assert sum(reversed(counts), ErrorCounts.zero()) == total
     assert tuple(counts_array(counts).sum(axis=0)) == total.as_tuple()
-    rate = corpus_rate(counts)
+    rate = total.rate
     assert math.isnan(rate) if total.reference_length == 0 else rate == total.errors / total.reference_length
 
 
@@ -127,11 +127,11 @@ def test_empty_reference() -> None:
     assert math.isnan(counts.capped_rate)
     assert counts.match_error_rate == 1.0
     filled = ErrorCounts(1, 0, 0, 4)
-    assert corpus_rate([counts, filled]) == 0.75
-    macro = macro_rate([counts, filled])
-    assert (macro.rate, macro.n, macro.excluded) == (0.25, 1, 1)
-    assert math.isnan(macro_rate([counts]).rate)
-    assert math.isnan(corpus_rate([]))
+    assert (counts + filled).rate == 0.75
+    found = summarize_recognition(
+        {"a": "", "b": "a b c d"}, {"a": "x y", "b": "a b c x"}, language="en", normalizer=load_normalizer("raw", "en")
+    )
+    assert (found.scores["wer"], found.scores["wer_macro"], found.scores["empty_references"]) == (0.75, 0.25, 1)
 
 
 def test_rates_above_one_stay() -> None:
@@ -168,7 +168,7 @@ def test_transcripts_are_joined_by_id() -> None:
     references = {"a": "Twenty one!", "b": "yes"}
     counts = score_transcripts(references, {"b": "yes", "a": "21"}, language="en", normalizer=normalizer, unit="word")
     assert list(counts) == ["a", "b"]
-    assert corpus_rate(counts.values()) == 0.0
+    assert sum(counts.values(), ErrorCounts.zero()).rate == 0.0
     with pytest.raises(DataError, match="no hypothesis for id 'b'"):
         score_transcripts(references, {"a": "21"}, language="en", normalizer=normalizer, unit="word")
     with pytest.raises(DataError, match="no reference for id 'c'"):

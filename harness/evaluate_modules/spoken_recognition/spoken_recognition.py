@@ -19,7 +19,7 @@ transcripts."""
 _INPUTS = """
 Args:
     predictions: transcripts, either texts, joined with the references by position, or {"id", "text"}, joined by id.
-    references: what was said, in the same form.
+    references: the right texts, in the same form.
     language: code of the language, for example "en", "zh", "es" (required).
     unit: "word", "char" or "mixed" (the language's customary one).
     normalizer: "default", "raw", "whisper" or "squtr-compat" ("default").
