@@ -6,9 +6,7 @@ missing file and ends with the same bytes.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -16,11 +14,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from .. import __version__
-from ..errors import RecipeMismatchError, StorageError
 from .card import dataset_card
 from .engines import BlockEngine, ThreadEngine
-from .evaluation_file import EVALUATION_NAME, evaluation_file
-from .manifest import MANIFEST_NAME, Manifest, Shard, file_sha256, read_manifest
+from .hub.evaluation_file import EVALUATION_NAME, evaluation_file
+from .manifest import MANIFEST_NAME, Manifest, Shard, file_sha256
+from .output_folder import claim_folder, clear_storage_errors
 from .recipe import OpenedRecipe
 from .records import Take
 from .rirs.plan import Plan
@@ -67,7 +65,7 @@ def build(
     report = progress or (lambda _: None)
     render_blocks = engine or ThreadEngine(workers)
     with clear_storage_errors(out):
-        _claim(opened, out)
+        claim_folder(out, _manifest(opened, complete=False, shards=[]))
         plans: list[ShardPlan] = []
         for group in _groups(opened):
             plans += group.plans
@@ -100,28 +98,6 @@ def _manifest(opened: OpenedRecipe, *, complete: bool, shards: list[Shard]) -> M
         edges=plan.strata.edges if plan else {},
         strata=plan.table() if plan else [],
     )
-
-
-def _claim(opened: OpenedRecipe, out: Path) -> None:
-    """Make `out` ours: refuse a folder that holds something else, mark a new one as begun."""
-    if out.exists() and not out.is_dir():
-        raise RecipeMismatchError(f"{out} is a file.", hint="Choose another folder with --out.")
-    if (out / MANIFEST_NAME).exists():
-        held = read_manifest(out)
-        if held.recipe_fingerprint != opened.recipe.fingerprint:
-            ours = opened.recipe.as_dict()
-            differing = sorted(key for key in ours if held.recipe.get(key) != ours[key])
-            shown = ", ".join(f"{key} {held.recipe.get(key)!r} there, {ours[key]!r} here" for key in differing[:3])
-            raise RecipeMismatchError(
-                f"{out} holds another recipe ({shown}).", hint="Choose another folder with --out, or remove it."
-            )
-        return
-    if out.is_dir() and any(out.iterdir()):
-        raise RecipeMismatchError(
-            f"{out} is not empty and was not made by `squtr build`.", hint="Choose another folder with --out."
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    replace_file(out / MANIFEST_NAME, _manifest(opened, complete=False, shards=[]).to_json())
 
 
 class _Group(Protocol):
@@ -225,20 +201,3 @@ class _SpokenGroup:
         for tables in engine(self._opened, conditions, blocks):
             yield tables
             report(sum(table.num_rows for table in tables))
-
-
-@contextmanager
-def clear_storage_errors(out: Path) -> Iterator[None]:
-    """Turns what the disk refuses while `out` is written into `StorageError`."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, StorageError):
-            raise
-        if error.errno == errno.ENOSPC:
-            raise StorageError(
-                f"no space is left for {out}.", hint="Free some and run the same command again: it continues."
-            ) from error
-        if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
-            raise StorageError(f"{out} cannot be written: {error.strerror}.", hint="Choose another --out.") from error
-        raise

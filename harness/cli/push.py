@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Push, and say what was sent and where it is."""
-    from ...loaders.push import push
+    from ...loaders.hub.push import push
 
     with bars() as show, _quiet_client():
         report = push(

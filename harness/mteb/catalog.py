@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...errors import UsageError
 from ...loaders.conditions import TEXT, parse_condition
-from ...loaders.evaluation_file import control_name, task_name
+from ...loaders.hub.evaluation_file import control_name, task_name
 from ...loaders.licenses import OTHER, merge_licenses
 
 REFERENCE = "https://arxiv.org/abs/2602.12783"

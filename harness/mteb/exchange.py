@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from ... import __version__
 from ...errors import DataError, UsageError, unknown_name
-from ...loaders.evaluation_file import SPLIT, control_name, task_name
+from ...loaders.hub.evaluation_file import SPLIT, control_name, task_name
 from ..benchmarks import BENCHMARKS
 from ..metrics.registry import METRICS_VERSION
 from ..results.envelope import (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, MissingExtraError, UsageError
-from ...loaders.evaluation_file import SPLIT, control_name, task_name
+from ...loaders.hub.evaluation_file import SPLIT, control_name, task_name
 from ..results.envelope import TEXT_CONDITION
 from .catalog import ORIGINALS, language_of
 from .exchange import MAIN_METRIC, META_NAME

@@ -9,7 +9,7 @@ from pathlib import Path
 from huggingface_hub import HfApi
 
 from squtr.loaders.data import BuiltData
-from squtr.loaders.push import push
+from squtr.loaders.hub.push import push
 
 from .conftest import OWNER
 from .hub import LocalHub

@@ -13,7 +13,7 @@ from squtr.errors import DataError, HubError, UnknownNameError, UsageError
 from squtr.harness.data import HubData, needed_parts, open_data
 from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData, LiveData
-from squtr.loaders.push import push
+from squtr.loaders.hub.push import push
 from squtr.loaders.recipe import open_recipe
 from squtr.loaders.retries import Backoff
 

@@ -19,7 +19,7 @@ from squtr.loaders import push as push_module
 from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData
 from squtr.loaders.manifest import MANIFEST_NAME, read_manifest
-from squtr.loaders.push import PushReport, push
+from squtr.loaders.hub.push import PushReport, push
 from squtr.loaders.recipe import open_recipe
 from squtr.loaders.retries import Backoff
 

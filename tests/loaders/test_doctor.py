@@ -22,7 +22,7 @@ from squtr.harness.cli import main
 from squtr.loaders.audio import decode_audio, encode_flac
 from squtr.loaders.build import build
 from squtr.loaders.doctor import examine
-from squtr.loaders.evaluation_file import task_name
+from squtr.loaders.hub.evaluation_file import task_name
 from squtr.loaders.licenses import ORDER, OTHER, merge_licenses
 from squtr.loaders.manifest import MANIFEST_NAME, file_sha256
 from squtr.loaders.mixing import level_noise, level_speech, mix

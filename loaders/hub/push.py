@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import __version__
-from ..errors import HubError, IntegrityError, UsageError
-from .card import REPOSITORY_PLACEHOLDER
-from .hub.calls import Result, Trouble, with_retries
-from .manifest import MANIFEST_NAME, Manifest, read_any_manifest
-from .retries import Backoff
-from .shard_checks import CARD_NAME, Progress, check_shards, is_shard_path
+from ... import __version__
+from ...errors import HubError, IntegrityError, UsageError
+from ..card import REPOSITORY_PLACEHOLDER
+from ..manifest import MANIFEST_NAME, Manifest, read_any_manifest
+from ..retries import Backoff
+from ..shard_checks import CARD_NAME, Progress, check_shards, is_shard_path
+from .calls import Result, Trouble, with_retries
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi

@@ -10,7 +10,7 @@ import json
 from importlib.resources import files
 from string import Template
 
-from .manifest import Manifest
+from ..manifest import Manifest
 
 EVALUATION_NAME = "eval.yaml"
 SPLIT = "test"
@@ -41,7 +41,7 @@ def control_name(subset: str) -> str:
 
 
 def evaluation_file(manifest: Manifest) -> str:
-    """The content of `eval.yaml` for a built data set: each subset with a corpus as a task, and each of its conditions."""
+    """The content of `eval.yaml` for a built data set: each subset with a corpus, under each condition, is a task."""
     lines = []
     for subset in manifest.subsets:
         if not manifest.below(f"corpus/{subset}"):
