@@ -1,6 +1,7 @@
 """What a stretch of work took: time, memory, energy, and how long it waited.
 
-What this machine does not tell is None, never 0. All readers can be replaced, for tests and for other machines.
+What this machine does not tell is None, never 0. All that read counters can be replaced, for tests and for other
+machines.
 """
 
 from __future__ import annotations

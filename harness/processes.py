@@ -23,7 +23,7 @@ from ..errors import ModelError, UsageError, missing_extra
 Item = TypeVar("Item")
 
 # A process may wait for the slowest of a long stage: torch's own limit of minutes would end it.
-_PATIENCE = timedelta(days=7)
+_TIMEOUT = timedelta(days=7)
 _POLL_S = 0.05
 _GRACE_S = 10.0
 _MOMENT_S = 1.0
@@ -61,7 +61,6 @@ class Alone:
     size: int = 1
 
     def gather(self, item: Item) -> list[Item]:
-        """`[item]`."""
         return [item]
 
     def close(self) -> None:
@@ -77,20 +76,17 @@ class AcceleratedProcesses:
             from accelerate import PartialState
         except ImportError as error:
             raise missing_extra(error.name or "accelerate", "torch") from error
-        self._state = PartialState(cpu=not torch.cuda.is_available(), timeout=_PATIENCE)
+        self._state = PartialState(cpu=not torch.cuda.is_available(), timeout=_TIMEOUT)
 
     @property
     def rank(self) -> int:
-        """This process, from 0."""
         return int(self._state.process_index)
 
     @property
     def size(self) -> int:
-        """How many there are."""
         return int(self._state.num_processes)
 
     def gather(self, item: Item) -> list[Item]:
-        """What every process gave, by rank, in every process."""
         from accelerate.utils import gather_object
 
         try:
@@ -104,7 +100,6 @@ class AcceleratedProcesses:
         return gathered
 
     def close(self) -> None:
-        """Leave the group."""
         self._state.destroy_process_group()
 
 
@@ -145,12 +140,12 @@ def launch(number: int, arguments: Sequence[str]) -> int:
     """Run `squtr <arguments>` in `number` processes on this machine and return the exit status.
 
     Processes share the machine's GPUs, one each; without GPUs they run on its CPU. If one fails, the others are stopped
-    and its status is returned; what it said is shown. Raises `UsageError` for none, or for more than there are GPUs.
+    and its status is returned; its output is shown. Raises `UsageError` for none, or for more than there are GPUs.
     """
     if number < 1:
         raise UsageError(f"{number} processes cannot evaluate anything.", hint="Give --num-processes of at least 1.")
     try:
-        import accelerate as _  # noqa: F401 - the processes need it: said here, once
+        import accelerate as _  # noqa: F401 - the processes need it: reported here, once
         import torch
     except ImportError as error:
         raise missing_extra(error.name or "accelerate", "torch") from error
@@ -171,11 +166,11 @@ def launch(number: int, arguments: Sequence[str]) -> int:
     shared.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // number)))
     command = [sys.executable, "-m", "squtr.harness", *arguments]
     with contextlib.ExitStack() as stack:
-        # The main process speaks. The others are heard only if they fail.
-        said = [None, *(stack.enter_context(tempfile.TemporaryFile()) for _ in range(1, number))]
+        # The main process writes to the terminal; the output of the others is shown only if they fail.
+        outputs = [None, *(stack.enter_context(tempfile.TemporaryFile()) for _ in range(1, number))]
         running: list[subprocess.Popen[bytes]] = []
         stack.callback(_stop, running)
-        for rank, file in enumerate(said):
+        for rank, file in enumerate(outputs):
             own = {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
             # The arguments are this command line's own, given as a list: no shell reads them.
             running.append(subprocess.Popen(command, env=own, stdout=file, stderr=file))  # noqa: S603
@@ -183,12 +178,12 @@ def launch(number: int, arguments: Sequence[str]) -> int:
         if failed is None:
             return 0
         if failed and running[0].poll() is None:
-            # An error of all of them is said by the main process, which may be a moment behind.
+            # An error of all of them is written by the main process, which may be a moment behind.
             time.sleep(_MOMENT_S)
             failed = 0 if running[0].poll() == running[failed].returncode else failed
         _stop(running)
         status = running[failed].returncode
-        file = said[failed]
+        file = outputs[failed]
         if file is not None:
             file.seek(0)
             sys.stderr.write(file.read().decode("utf-8", "replace"))

@@ -1,7 +1,7 @@
 """How work tells what it is doing: bars for people, lines of JSON for machines.
 
 Work calls a `Progress` with how far a stage is: once with 0 when it begins, so that the first items count in the rate,
-then as items are finished. A stage ends when all its items are done, or when the listener is closed.
+then as items are finished. A stage ends when all its items are done, or when what shows it is closed.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Progress(Protocol):
     """Told what the work is doing."""
 
     def __call__(self, stage: str, done: int, total: int, *, audio_s: float = 0.0) -> None:
-        """`done` of `total` items of this stage are finished, with `audio_s` seconds of sound so far in this stage."""
+        """`done` of `total` items of this stage are finished, with `audio_s` seconds of audio so far in this stage."""
         ...
 
 
 @dataclass(slots=True)
 class Pace:
-    """How fast a stage goes, from where and when it was first heard of.
+    """How fast a stage goes, from where and when it was first reported.
 
     >>> pace = Pace(start_s=10.0, start_done=0, start_audio_s=0.0)
     >>> pace.told(now_s=12.0, done=4, total=10, audio_s=30.0)
@@ -60,7 +60,7 @@ class Pace:
 
     @property
     def elapsed_s(self) -> float:
-        """Time since the stage was first heard of."""
+        """Time since the stage was first reported."""
         return max(0.0, self.now_s - self.start_s)
 
     @property
@@ -70,7 +70,7 @@ class Pace:
 
     @property
     def rtfx(self) -> float | None:
-        """Seconds of sound per second; None for a stage without sound."""
+        """Seconds of audio per second; None for a stage without audio."""
         return self._rate(self.audio_s - self.start_audio_s)
 
     @property
@@ -84,7 +84,7 @@ class Pace:
 
 
 class Bars:
-    """Bars on stderr, one per stage, with items/s, the time left, and RTFx where there is sound.
+    """Bars on stderr, one per stage, with items/s, the time left, and RTFx where there is audio.
 
     Nothing is shown where stderr is no terminal, and nothing of a stage that takes less than `delay_s`.
     """
@@ -127,7 +127,6 @@ class Bars:
         )
 
     def close(self) -> None:
-        """Finish the last bar."""
         with self._lock:
             self._end()
 
@@ -152,7 +151,7 @@ class JsonLog:
     `stage_end`, or `note`. All but a note have `stage`, `done`, `total`, `items_per_s`, `rtfx` and `eta_s` (null where
     not known), `stage_end` also `seconds`. A stage that was broken off ends with `done` below `total`.
 
-    Lines are appended and written at once, each in one piece, so that several runs and readers share a file. Raises
+    Lines are appended and written at once, each in one piece, so that several runs and programs share a file. Raises
     `StorageError` if the file cannot be opened or written.
     """
 
@@ -286,16 +285,16 @@ def _numbers(stage: str, pace: Pace) -> dict[str, Any]:
 def tee(*listeners: Progress) -> Progress:
     """One `Progress` that tells all of these, in order. None of them is closed by it.
 
-    >>> heard = []
-    >>> both = tee(lambda *told, audio_s=0.0: heard.append(told), lambda *told, audio_s=0.0: heard.append(audio_s))
+    >>> seen = []
+    >>> both = tee(lambda *told, audio_s=0.0: seen.append(told), lambda *told, audio_s=0.0: seen.append(audio_s))
     >>> both("transcribing", 1, 2, audio_s=3.5)
-    >>> heard
+    >>> seen
     [('transcribing', 1, 2), 3.5]
     """
 
     def tell(stage: str, done: int, total: int, *, audio_s: float = 0.0) -> None:
-        for listener in listeners:
-            listener(stage, done, total, audio_s=audio_s)
+        for each in listeners:
+            each(stage, done, total, audio_s=audio_s)
 
     return tell
 

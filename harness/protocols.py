@@ -64,7 +64,7 @@ class ComponentSpec:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One of the n best transcripts: `score` is its log-probability as the recognizer ranks it, higher is better."""
+    """One of the n best transcripts: `score` is its log-probability as the transcriber ranks it, higher is better."""
 
     text: str
     score: float
@@ -72,12 +72,12 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What a transcriber heard.
+    """What a transcriber wrote for one clip.
 
     A failed utterance has `error` set and empty `text`: it is counted, never scored as words. `loop`: the text repeats
     itself; `truncated`: the length cap cut it. `seconds` is the decoding time (a batch's time is shared equally),
     `front_end_seconds` what a front end took before it. `hypotheses` are the n best, best first, with `text` as the
-    first; () from a recognizer that was not asked for several.
+    first; () from a transcriber that was not asked for several.
     """
 
     text: str
@@ -99,7 +99,7 @@ class Transcriber(Protocol):
 
     @property
     def sample_rate(self) -> int:
-        """The rate in Hz at which `transcribe` wants sound."""
+        """The rate in Hz of the clips that `transcribe` takes."""
         ...
 
     def supports(self, language: str) -> bool:
@@ -164,7 +164,7 @@ class TextEncoder(Protocol):
 
 
 class FrontEnd(Protocol):
-    """Sound to sound before recognition: dereverberation, denoising."""
+    """Audio to audio before recognition: dereverberation, denoising."""
 
     @property
     def spec(self) -> ComponentSpec:
@@ -173,7 +173,7 @@ class FrontEnd(Protocol):
 
     @property
     def sample_rate(self) -> int:
-        """The rate in Hz at which `enhance` wants sound, and gives it."""
+        """The rate in Hz of the clips that `enhance` takes and gives."""
         ...
 
     def enhance(self, clips: Sequence[Samples]) -> list[Samples]:
@@ -194,7 +194,7 @@ class AudioTextEncoder(Protocol):
 
     @property
     def sample_rate(self) -> int:
-        """The rate in Hz at which `encode_audio` wants sound."""
+        """The rate in Hz of the clips that `encode_audio` takes."""
         ...
 
     def supports(self, language: str) -> bool:
@@ -265,7 +265,7 @@ class Preparable(Protocol):
 
 
 class PrecomputedRun(Protocol):
-    """A ready ranking (a TREC run file): hits by query id instead of by text."""
+    """A precomputed ranking (a TREC run file): hits by query id instead of by text."""
 
     @property
     def spec(self) -> ComponentSpec:
@@ -282,7 +282,7 @@ class PrecomputedRun(Protocol):
 
 
 class PrecomputedTranscripts(Protocol):
-    """Transcripts that were made elsewhere: by query id instead of from sound."""
+    """Precomputed transcripts: by query id instead of from audio."""
 
     @property
     def spec(self) -> ComponentSpec:
@@ -300,14 +300,14 @@ class PrecomputedTranscripts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
-    """A question about sound.
+    """A question about audio.
 
-    `audios` are clips (T,) float32 at the answerer's rate, () for a question without sound; `audio_names` is what the
+    `audios` are clips (T,) float32 at the answerer's rate, () for a question without audio; `audio_names` is what the
     prompt calls each of them ("" where it needs no name). `prompt` is all that is written to the answerer. With
     `spoken_question` the last clip is the question itself, and `question` is "".
 
     `question` and `options` (as shown, the first is A) are the parts of the prompt, for an answerer that compares
-    texts; `transcripts` are what a cascade heard, one for each of its clips. `language` is a code such as "es".
+    texts; `transcripts` are those of a cascade, one for each of its clips. `language` is a code such as "es".
     """
 
     prompt: str
@@ -322,11 +322,11 @@ class AnswerRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an answerer said.
+    """What an answerer replied.
 
     A failed request has `error` set and empty `text`: it is counted, and scored as no reply. `truncated`: the length
-    cap cut the reply; `audio_truncated`: some sound was longer than what the answerer takes and was cut. `seconds` is the
-    time it took (a batch's time is shared equally).
+    cap cut the reply; `audio_truncated`: some audio was longer than what the answerer takes and was cut. `seconds` is
+    the time it took (a batch's time is shared equally).
     """
 
     text: str
@@ -337,16 +337,16 @@ class Reply:
 
 
 class Answerer(Protocol):
-    """Sound and a question to a reply in words."""
+    """Audio and a question to a reply in words."""
 
     @property
     def spec(self) -> ComponentSpec:
-        """What decides the replies: weights, system prompt, decoding, and what is done with long sound."""
+        """What decides the replies: weights, system prompt, decoding, and what is done with long audio."""
         ...
 
     @property
     def sample_rate(self) -> int:
-        """The rate in Hz at which `answer` wants sound."""
+        """The rate in Hz of the clips that `answer` takes."""
         ...
 
     def supports(self, language: str) -> bool:
@@ -356,6 +356,6 @@ class Answerer(Protocol):
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
         """One reply per request, in order; [] for no requests. One that cannot be answered gives a reply with `error`.
 
-        An answerer that never hears has a member `uses_audio` that is False: it is given no clips.
+        An answerer that takes no audio has a member `uses_audio` that is False: it is given no clips.
         """
         ...

@@ -89,11 +89,12 @@ def _together(
 ) -> list[Outcome[Made]] | None:
     """None if memory did not suffice for several items."""
     started = time.perf_counter()
+    caught: tuple[type[Exception], ...] = (RuntimeError, MemoryError, *faults)
     fault = ""
     results: Sequence[Made] = ()
     try:
         results = work(batch)
-    except (RuntimeError, MemoryError, *faults) as error:
+    except caught as error:
         if is_out_of_memory(error) and len(batch) > 1:
             return None
         fault = f"{engine} failed: {' '.join(str(error).split())[:300] or type(error).__name__}"

@@ -244,8 +244,8 @@ class ModelServer:
             raise self._unusable(where, f"it took longer than {self._timeout_s:g} s") from None
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
-            said = " ".join(str(cause).split()).rstrip(".") or type(cause).__name__
-            raise self._unusable(where, f"no connection ({_without(said, key)[:SHOWN]})") from None
+            text = " ".join(str(cause).split()).rstrip(".") or type(cause).__name__
+            raise self._unusable(where, f"no connection ({_without(text, key)[:SHOWN]})") from None
         except openai.APIStatusError as error:
             status, detail = error.status_code, _without(error_text(error.response.content), key)
             if status in _RETRIED or status >= 500:

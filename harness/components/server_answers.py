@@ -73,7 +73,7 @@ def _is_page(content: bytes) -> bool:
 
 
 def error_text(content: bytes) -> str:
-    """What the body of an error says, ready to follow its status."""
+    """The message in the body of an error, to follow its status."""
     try:
         value = json.loads(content)
     except ValueError:

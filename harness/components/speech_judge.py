@@ -70,7 +70,6 @@ class ChatJudge:
 
     @property
     def name(self) -> str:
-        """The model's name."""
         return self.spec.model
 
     def judge(self, clip: Clip) -> Opinion:

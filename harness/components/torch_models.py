@@ -122,7 +122,7 @@ class TorchOptions:
         folder that cannot be loaded and, with `complete`, for one without all weights, which would be drawn at random.
         """
         transformers = imported_transformers()
-        model_class = getattr(transformers, class_name, None)
+        model_class: Any = getattr(transformers, class_name, None)
         if not callable(getattr(model_class, "from_pretrained", None)):
             raise UsageError(
                 f"transformers {transformers.__version__} has no model class {class_name!r}.",

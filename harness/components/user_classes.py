@@ -77,8 +77,8 @@ _NAMES: Mapping[Kind, str] = {
     "front_end": "a front end",
     "retriever": "a retriever",
     "encoder": "a text encoder",
-    "precomputed_transcripts": "ready transcripts",
-    "precomputed_run": "a ranked run",
+    "precomputed_transcripts": "precomputed transcripts",
+    "precomputed_run": "a precomputed run",
     "answerer": "an answerer",
 }
 
@@ -102,9 +102,7 @@ def load_user_class(dotted: str, **options: Any) -> object:
     if callable(made):
         made = _made(made, dotted, options)
     elif options:
-        raise UsageError(
-            f"{PREFIX}{dotted} is a ready object and takes no options, but {', '.join(options)} was given."
-        )
+        raise UsageError(f"{PREFIX}{dotted} is an object and takes no options, but {', '.join(options)} was given.")
     check_component(made, f"{PREFIX}{dotted}")
     return made
 

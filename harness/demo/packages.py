@@ -23,6 +23,7 @@ from pathlib import Path
 from ...errors import IntegrityError, StorageError
 from ...loaders.home import squtr_home
 from ..components.weights import FoundWeights, PackagedLookup, weights_digest
+from ..protocols import Setting
 
 FOLDER_VERSION = 1
 """Version of the folders that are written; raised when the same files would give another folder."""
@@ -211,7 +212,7 @@ def look_up(name: str, revision: str | None) -> PackagedLookup | None:
         tried = tuple(f"package {c.name} is not installed" for c in row.carriers if not _installed(c))
     if tried:
         return PackagedLookup(row.name, None, tried, row.hub, hint)
-    provenance = {
+    provenance: dict[str, Setting] = {
         "packages": [carrier.requirement for carrier in row.carriers],
         "package_files": {file.name: file.sha256 for file in row.files},
     }

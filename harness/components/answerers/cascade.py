@@ -1,4 +1,4 @@
-"""Cascades: a transcriber hears the clips, a reader answers from what it wrote."""
+"""Cascades: a transcriber writes what the clips say, an LLM answers from that."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _QUOTES = str.maketrans({"«": "‹", "»": "›"})
 
 
 class CascadeAnswerer:
-    """Any transcriber of the harness, and a reader: an answerer that is asked without clips.
+    """Any transcriber of the harness, and an LLM: an answerer that is prompted without clips.
 
     Each clip's transcript stands before the prompt in `transcript_template`, with its name in
     `named_template` where it has one; angle quotes within a transcript become single ones. A spoken question
-    is transcribed like any clip. A clip that cannot be transcribed fails its request. What is done with long sound is
+    is transcribed like any clip. A clip that cannot be transcribed fails its request. What is done with long audio is
     the transcriber's own rule.
     """
 
@@ -47,40 +47,37 @@ class CascadeAnswerer:
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the replies: both components, and the templates."""
-        heard, read = self._transcriber.spec, self._llm.spec
+        transcriber, llm = self._transcriber.spec, self._llm.spec
         settings: dict[str, Setting] = {
             "named_template": self._named,
             "no_transcript": NO_TRANSCRIPT,
-            "llm": read.as_dict(),
-            "transcriber": heard.as_dict(),
+            "llm": llm.as_dict(),
+            "transcriber": transcriber.as_dict(),
             "transcript_template": self._template,
         }
-        return ComponentSpec("answerer", "cascade", f"{heard.name} + {read.name}", settings=settings)
+        return ComponentSpec("answerer", "cascade", f"{transcriber.name} + {llm.name}", settings=settings)
 
     @property
     def sample_rate(self) -> int:
-        """The transcriber's."""
         return self._transcriber.sample_rate
 
     @property
     def llm(self) -> Answerer:
-        """What answers."""
         return self._llm
 
     def supports(self, language: str) -> bool:
-        """Whether both were made for this language."""
         return self._transcriber.supports(language) and self._llm.supports(language)
 
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
-        """One reply per request, in order. Equal clips of one call are transcribed once."""
         faults = [request_fault(request) for request in requests]
-        heard = self._heard([request for request, fault in zip(requests, faults, strict=True) if not fault])
+        transcripts_of = self._transcribed(
+            [request for request, fault in zip(requests, faults, strict=True) if not fault]
+        )
         replies: list[Reply | None] = []
         asked: list[AnswerRequest] = []
         seconds: list[float] = []
         for request, fault in zip(requests, faults, strict=True):
-            transcripts = [] if fault else [heard[_key(clip, request.language)] for clip in request.audios]
+            transcripts = [] if fault else [transcripts_of[_key(clip, request.language)] for clip in request.audios]
             failed = fault or next((found.error for found in transcripts if found.error), "")
             if failed:
                 replies.append(Reply("", error=failed))
@@ -89,10 +86,10 @@ class CascadeAnswerer:
             asked.append(self._written(request, [found.text for found in transcripts]))
             seconds.append(sum(found.seconds for found in transcripts))
         answered = zip(self._llm.answer(asked), seconds, strict=True)
-        timed = iter([replace(reply, seconds=reply.seconds + listening) for reply, listening in answered])
+        timed = iter([replace(reply, seconds=reply.seconds + transcribing) for reply, transcribing in answered])
         return [next(timed) if reply is None else reply for reply in replies]
 
-    def _heard(self, requests: Sequence[AnswerRequest]) -> dict[tuple[str, bytes], Transcript]:
+    def _transcribed(self, requests: Sequence[AnswerRequest]) -> dict[tuple[str, bytes], Transcript]:
         clips: dict[tuple[str, bytes], Samples] = {}
         for request in requests:
             for clip in request.audios:
@@ -122,5 +119,5 @@ def _key(clip: Samples, language: str) -> tuple[str, bytes]:
 
 
 def llm_of(answerer: Answerer) -> Answerer:
-    """What answers once nothing is heard: a cascade's reader, else the answerer itself."""
+    """The part that answers from text: a cascade's LLM, else the answerer itself."""
     return cast(Answerer, getattr(answerer, "llm", answerer))

@@ -55,7 +55,7 @@ class ChatAnswerer(GeneratingAnswerer):
         total_seconds: float | None = None,
         **torch: Any,
     ) -> None:
-        # Checked here, so that a wrong option is said before weights are looked for.
+        # Checked here, so that a wrong option is an error before weights are looked for.
         AudioLimit(max_seconds, total_seconds, long_audio)
         super().__init__(model, **torch)
         self._asked_prompt, self._chat_template, self._asked_class = system_prompt, chat_template, model_class
@@ -64,7 +64,6 @@ class ChatAnswerer(GeneratingAnswerer):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the replies. Raises `ModelError` if the weights are not to be found."""
         settings = {
             "adapter": self._facts.adapter,
             "chat_template": self._chat_template,
@@ -80,7 +79,6 @@ class ChatAnswerer(GeneratingAnswerer):
 
     @cached_property
     def sample_rate(self) -> int:
-        """What the model's feature extractor says, in Hz."""
         return int(self._processor.feature_extractor.sampling_rate)
 
     @cached_property

@@ -40,7 +40,6 @@ class AudioLimit:
                 raise UsageError(f"{name} is {value}.", hint="Give seconds above 0, or leave it out.")
 
     def settings(self) -> dict[str, Setting]:
-        """For a spec."""
         return {"long_audio": self.policy, "max_seconds": self.window_s, "total_seconds": self.total_s}
 
 

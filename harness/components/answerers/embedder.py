@@ -1,4 +1,4 @@
-"""A reader without a language model: the option whose text lies nearest to what was heard."""
+"""An answerer without a language model: the option whose text is nearest to the transcript."""
 
 from __future__ import annotations
 
@@ -25,14 +25,12 @@ class EmbedderAnswerer:
     """Multiple choice by a text encoder.
 
     `model` is one of `sentence-transformers` (or `encoder`, an object, in its place). The question with each option is
-    encoded as query, what was heard as documents: passages of at most `passage_words` words that share half of them
+    encoded as query, the transcript as documents: passages of at most `passage_words` words that share half of them
     with the next. The reply is the letter of the option whose best passage is most similar, by cosine; of equals, the
     first. Without a transcript, options are compared with the question alone.
 
-    It cannot follow an instruction: its reply is then the sentence that was heard that is most similar to it, and empty
-    where nothing was heard. It does not understand; it is the cheapest baseline that hears at all.
-
-    Needs `pip install 'squtr[torch]'`.
+    It cannot follow an instruction: its reply is then the sentence of the transcript that is most similar to it, and
+    empty without a transcript. It does not understand; it is the cheapest baseline that uses the audio at all.
     """
 
     uses_audio = False
@@ -60,7 +58,6 @@ class EmbedderAnswerer:
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the replies. Raises `ModelError` if the weights are not to be found."""
         encoder = self._encoder.spec
         settings: dict[str, Setting] = {
             "encoder": encoder.as_dict(),
@@ -71,11 +68,9 @@ class EmbedderAnswerer:
 
     @property
     def sample_rate(self) -> int:
-        """16 000 Hz, though it hears nothing."""
         return SAMPLE_RATE
 
     def supports(self, language: str) -> bool:
-        """Whether the encoder was made for this language."""
         return self._encoder.supports(language)
 
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
@@ -89,21 +84,20 @@ class EmbedderAnswerer:
         return [Reply(text, seconds=seconds) for text in texts]
 
     def _vectors(self, texts: Sequence[str], role: Role) -> dict[str, NDArray[np.float32]]:
-        """The vector of every distinct text."""
         distinct = list(dict.fromkeys(texts))
         return dict(zip(distinct, self._encoder.encode(distinct, role=role), strict=True)) if distinct else {}
 
     def _compared(self, request: AnswerRequest) -> _Compared:
         spoken = request.spoken_question and bool(request.transcripts)
         question = request.transcripts[-1] if spoken else request.question
-        heard = request.transcripts[:-1] if spoken else request.transcripts
+        transcripts = request.transcripts[:-1] if spoken else request.transcripts
         if request.options:
             wanted = [f"{question} {option}".strip() for option in request.options]
-            known = [passage for text in heard for passage in passages(text, self._passage_words)]
+            known = [passage for text in transcripts for passage in passages(text, self._passage_words)]
             if not known:
                 wanted, known = list(request.options), [question or " "]
             return _Compared(tuple(wanted), tuple(known), True)
-        sentences = [one.strip() for text in heard for one in _SENTENCE.split(text) if one.strip()]
+        sentences = [one.strip() for text in transcripts for one in _SENTENCE.split(text) if one.strip()]
         return _Compared((question,) if question.strip() and sentences else (), tuple(sentences), False)
 
 

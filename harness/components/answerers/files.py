@@ -33,11 +33,9 @@ class RepliesFile:
 
     @property
     def sample_rate(self) -> int:
-        """16 000 Hz, though it hears nothing."""
         return SAMPLE_RATE
 
     def supports(self, language: str) -> bool:
-        """True: the file decides."""
         return True
 
     def reply_of(self, id_: str, *, spoken: bool, order: tuple[int, ...] | None) -> Reply | None:

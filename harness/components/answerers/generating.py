@@ -35,11 +35,9 @@ class GeneratingAnswerer(BatchedTorchComponent, abc.ABC):
     def _write(self, requests: list[AnswerRequest]) -> list[Written]: ...
 
     def supports(self, language: str) -> bool:
-        """True: these models do not tell their languages."""
         return True
 
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
-        """One reply per request, in order; see `protocols.Answerer`."""
         if not requests:
             return []
         return answer_batches(requests, size=self._batches, write=self._write, engine=self._name)

@@ -40,7 +40,6 @@ class TextAnswerer(GeneratingAnswerer):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the replies. Raises `ModelError` if the weights are not to be found."""
         settings = {
             "max_new_tokens": self._max_new_tokens,
             "system_prompt": self._system_prompt,
@@ -51,7 +50,6 @@ class TextAnswerer(GeneratingAnswerer):
 
     @property
     def sample_rate(self) -> int:
-        """16 000 Hz, though it takes no audio."""
         return SAMPLE_RATE
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Models of transformers that take sound and text and write text: what differs between them, as data.
+"""Models of transformers that take audio and text and write text: what differs between them, as data.
 
 A model is known by the `model_type` of its configuration. What is not listed gets `UNKNOWN`, and every fact can be
 overridden by an option of the answerer. Windows are those of the feature extractors that transformers ships with the
@@ -23,11 +23,11 @@ _QWEN_OMNI = (
 class AnswerModel:
     """Facts about the models of one `model_type`.
 
-    `model_class` is the class of transformers that hears and writes without speaking. `window_s` is the longest clip
-    that it hears whole, None where the processor cuts long sound into pieces itself. `audio_as` is how a message holds
-    sound: as an array, or as a WAV file in base64. `system_prompt` is what the authors write before every dialogue.
-    `adapter` is the folder, beside the weights, of an adapter that must be switched on for sound. `alone`: what is
-    beside a request in a batch changes its reply, so that batches hold one. `generate` are further arguments of
+    `model_class` is the class of transformers that writes text and has no half that speaks. `window_s` is the longest
+    clip that it takes whole, None where the processor cuts long audio into pieces itself. `audio_as` is how a message
+    holds audio: as an array, or as a WAV file in base64. `system_prompt` is what the authors write before every
+    dialogue. `adapter` is the folder, beside the weights, of an adapter that must be switched on for audio. `alone`:
+    what is beside a request in a batch changes its reply, so that batches hold one. `generate` are further arguments of
     `generate`.
     """
 

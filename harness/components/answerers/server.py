@@ -14,8 +14,9 @@ from typing import Any
 from ....errors import ModelError
 from ....loaders.records import Samples
 from ...protocols import AnswerRequest, ComponentSpec, Reply
+from ..batches import require_positive
 from ..server_component import ServerComponent, audio_file
-from ..transcribers.common import SAMPLE_RATE, primary_code, require_positive
+from ..transcribers.common import SAMPLE_RATE, primary_code
 from .common import MAX_NEW_TOKENS, AudioLimit, LongAudio, in_pieces, request_fault
 
 
@@ -75,11 +76,9 @@ class ServerAnswerer(ServerComponent):
 
     @property
     def sample_rate(self) -> int:
-        """16 000 Hz."""
         return SAMPLE_RATE
 
     def supports(self, language: str) -> bool:
-        """Whether it is one of the languages that were given; any, if none were."""
         return not self._languages or primary_code(language) in self._languages
 
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:

@@ -202,7 +202,6 @@ class BatchedEncoder(BatchedTorchComponent, abc.ABC):
 
     @cached_property
     def _width(self) -> int:
-        """The number of dimensions D."""
         return int(np.shape(self._text_rows(["a"], "document"))[1])
 
     def _prove(self, cause: Exception) -> None:

@@ -25,7 +25,7 @@ _QWEN_OMNI = (
 class AudioModel:
     """Facts about a model.
 
-    `audio_prefix` and `audio_suffix` stand before and after the sound in the user's message, `query_prefix` and
+    `audio_prefix` and `audio_suffix` stand before and after the audio in the user's message, `query_prefix` and
     `document_prefix` before a typed query or a document, `text_suffix` after it; `system_prompt` is a message of its
     own ("" for none: the chat template may add one). `pooling` takes the mean of all hidden states of the last layer or
     the state of the last token. `bidirectional` lets every token attend to every other. `max_tokens` cuts a text,
@@ -59,7 +59,7 @@ class AudioModel:
 class Architecture:
     """What holds for every model of one `model_type` of transformers.
 
-    `model_class` is the class that hears and reads without speaking. `masks_padding`: silence behind a clip does not
+    `model_class` is the class without the half that speaks. `masks_padding`: silence behind a clip does not
     reach the model, so that a batch need not be padded to the whole window. `alone`: what is beside an item in a batch
     changes its vector (experts share their capacity), so that batches hold one item.
     """

@@ -56,7 +56,6 @@ class MultimodalEncoder(BatchedEncoder):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the vectors, prompts included. Raises `ModelError` if the weights are not to be found."""
         settings = {
             "audio_prompt": self._audio_prompt,
             "document_prompt": self._prompt("document"),
@@ -70,11 +69,9 @@ class MultimodalEncoder(BatchedEncoder):
 
     @cached_property
     def sample_rate(self) -> int:
-        """What the model's feature extractor says, in Hz. Loads the model."""
         return int(self._extractor.sampling_rate)
 
     def supports(self, language: str) -> bool:
-        """Whether the model was made for this language; True for a model that is not known here."""
         prompts = published_prompts(str(self._requested))
         return self._facts.supports(language) and (prompts is None or prompts.supports(language))
 
@@ -106,7 +103,6 @@ class MultimodalEncoder(BatchedEncoder):
 
     @cached_property
     def _extractor(self) -> Any:
-        """The feature extractor in the model's first module."""
         processor = getattr(self._model[0], "processor", None)
         extractor = getattr(processor, "feature_extractor", processor)
         if not hasattr(extractor, "sampling_rate"):

@@ -73,7 +73,6 @@ class ChatTemplateEncoder(ProcessorEncoder):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the vectors, prompts included. Raises `ModelError` if the weights are not to be found."""
         settings = {
             "add_generation_prompt": self._generation_prompt,
             "audio_prefix": self._audio_prefix,
@@ -197,7 +196,6 @@ class ChatTemplateEncoder(ProcessorEncoder):
     def _pooled(
         self, conversations: list[list[Message]], *, audio_options: dict[str, Any] | None = None
     ) -> NDArray[np.float64]:
-        """One row for each conversation."""
         with quiet():
             inputs = self._processor.apply_chat_template(
                 conversations,

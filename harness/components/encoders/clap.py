@@ -45,7 +45,6 @@ class ClapEncoder(ProcessorEncoder):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the vectors. Raises `ModelError` if the weights are not to be found."""
         settings = {
             "document_prefix": self._prefixes["document"],
             "long_clips": _LONG_CLIPS[self._long_clips],

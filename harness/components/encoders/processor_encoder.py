@@ -43,7 +43,6 @@ class ProcessorEncoder(BatchedEncoder):
         return int(self._processor.feature_extractor.sampling_rate)
 
     def supports(self, language: str) -> bool:
-        """Whether the model was made for this language; True for a model that is not known here."""
         return self._facts.supports(language)
 
     @cached_property

@@ -60,7 +60,6 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the vectors, prompts included. Raises `ModelError` if the weights are not to be found."""
         settings: dict[str, Setting] = {
             **self.settings,
             "document_prompt": self._prompt("document"),
@@ -72,7 +71,6 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
         return self.described("encoder", "sentence-transformers", settings)
 
     def supports(self, language: str) -> bool:
-        """Whether the model was made for this language; True for a model that is not known here."""
         published = self._published
         return published is None or published.supports(language)
 
@@ -135,7 +133,6 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
 
     @cached_property
     def _width(self) -> int:
-        """The number of dimensions D."""
         return (
             self.model.get_embedding_dimension()
             or self._encoded(["a"], self._features(["a"], "query"), role="query").shape[1]
@@ -158,9 +155,9 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
         with ThreadPoolExecutor(1) as pool:
             pending: deque[Future[_Batch | None]] = deque(pool.submit(prepare) for _ in range(_AHEAD))
             try:
-                while (ready := pending.popleft().result()) is not None:
+                while (prepared := pending.popleft().result()) is not None:
                     pending.append(pool.submit(prepare))
-                    yield ready
+                    yield prepared
             finally:
                 for future in pending:
                     future.cancel()
@@ -190,7 +187,6 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
             yield _Batch(rows, tokens[rows[0]])
 
     def _features(self, texts: Sequence[str], role: Role) -> Any:
-        """What the model takes for these texts, with the prompt before each."""
         return self.model.preprocess(list(texts), prompt=self._prompt(role), **self._route(role))
 
     def _route(self, role: Role) -> dict[str, str]:

@@ -83,7 +83,6 @@ class ServerEncoder(ServerComponent):
         return ComponentSpec("encoder", "server", self._name, self._model, self._revision, settings)
 
     def supports(self, language: str) -> bool:
-        """Whether the model was made for this language; True for a model that is not known here."""
         return self._published is None or self._published.supports(language)
 
     def encode(self, texts: Sequence[str], *, role: Role) -> NDArray[np.float32]:

@@ -43,12 +43,10 @@ class SentenceTransformersModel(TorchComponent):
 
     @property
     def settings(self) -> dict[str, Setting]:
-        """What decides the output, beside the weights."""
         return {"max_tokens": self._max_tokens, **self._torch.settings(device=False)}
 
     @property
     def name(self) -> str:
-        """The short name: of the repository or the folder."""
         return self._name
 
     @cached_property

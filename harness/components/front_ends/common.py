@@ -72,7 +72,7 @@ def enhance_each(
     """`work` on each clip, in order: (T,) float32 to (T,) float32, finite, with a peak of at most `PEAK_LIMIT`.
 
     A clip of zeros stays as it is. Each clip is worked on alone, so no output depends on the others or on `threads`.
-    Raises `AudioError` that names the number of the clip (from 1) for one that holds no usable sound, or of which
+    Raises `AudioError` that names the number of the clip (from 1) for one that is unusable, or of which
     `work` makes something that is none.
     """
 

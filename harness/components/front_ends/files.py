@@ -55,27 +55,22 @@ class _FileDenoiser(ABC):
 
     @property
     def title(self) -> str:
-        """The file's name without its suffix."""
         return self._file.path.stem
 
     @property
     def model(self) -> str:
-        """The file's name."""
         return self._file.path.name
 
     @property
     def rate(self) -> int:
-        """In Hz, as given."""
         return self._file.rate
 
     @cached_property
     def revision(self) -> str:
-        """The sha256 of the file."""
         return local_revision(self._file.path)
 
     @property
     def settings(self) -> Mapping[str, Setting]:
-        """What else decides the output."""
         file = self._file
         return {"block": file.block, "delay": file.delay, "layout": file.layout or "default", "runtime": self._runtime}
 
@@ -116,7 +111,6 @@ class OnnxDenoiser(_FileDenoiser):
         return f"onnxruntime {minor_version('onnxruntime', 'onnxruntime', 'denoiser')}"
 
     def load(self) -> Run:
-        """The session. Raises `ModelError` if the file is none, or does not take a waveform of any length."""
         ort = import_extra("onnxruntime", "denoiser")
         file = self._file
         failures = _onnx_failures()
@@ -169,7 +163,6 @@ class TorchScriptDenoiser(_FileDenoiser):
         return f"torch {minor_version('torch', 'torch', 'torch')}"
 
     def load(self) -> Run:
-        """The module, in evaluation mode. Raises `ModelError` if the file is none."""
         torch = import_extra("torch", "torch")
         file = self._file
         if file.device == "cuda" and not torch.cuda.is_available():

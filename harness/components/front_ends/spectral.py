@@ -64,7 +64,6 @@ class SpectralGateFrontEnd(SpectrumFrontEnd):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the output."""
         return ComponentSpec(
             "front_end",
             "spectral-gate",
@@ -129,7 +128,6 @@ class WienerFrontEnd(SpectrumFrontEnd):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the output."""
         return ComponentSpec(
             "front_end",
             "wiener",

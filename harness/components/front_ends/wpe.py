@@ -1,6 +1,6 @@
 """Dereverberation by weighted prediction error, with nara-wpe.
 
-Late reverberation is predicted from the sound some frames earlier and subtracted, in every frequency band by itself
+Late reverberation is predicted from some frames earlier and subtracted, in every frequency band by itself
 (Nakatani et al., IEEE Trans. Audio, Speech, and Language Processing 18(7), 2010; Drude et al., "NARA-WPE", ITG Speech
 Communication 2018). Here for one microphone, on the whole clip at once.
 """
@@ -32,7 +32,7 @@ class WPEFrontEnd(SpectrumFrontEnd):
     `taps` is the length of the prediction filter in frames, `delay` how many frames back it begins (early reflections
     within them stay), `iterations` how often power and filter are estimated in turn, `psd_context` over how many frames
     to each side the power is averaged. `size` and `shift` of the spectrum are in samples. `statistics` "full" counts
-    the frames before the sound begins as silence, "valid" leaves them out of the estimate.
+    the frames before the clip begins as silence, "valid" leaves them out of the estimate.
 
     One microphone needs a longer filter than several. A clip must have more frames than the filter has taps: one that
     is shorter raises `AudioError`. The output is aligned with the input and as long; its level is not normalized.
@@ -64,7 +64,6 @@ class WPEFrontEnd(SpectrumFrontEnd):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the output. Raises `MissingExtraError` if nara-wpe is not installed."""
         return ComponentSpec(
             "front_end",
             "wpe",

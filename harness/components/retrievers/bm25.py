@@ -60,7 +60,6 @@ class BM25Retriever:
 
     @property
     def spec(self) -> ComponentSpec:
-        """What decides the ranking. The rules for terms follow from the language and `tokens_version`."""
         settings: dict[str, Setting] = {
             "b": self._b,
             "k1": self._k1,

@@ -28,7 +28,6 @@ class Composite(ABC):
 
     @property
     def parts(self) -> Sequence[Retriever]:
-        """What it is made of."""
         return self._parts
 
     def supports(self, language: str) -> bool:

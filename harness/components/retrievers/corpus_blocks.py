@@ -57,7 +57,7 @@ class CorpusBlocks:
                 _write(path, self._encode(documents))
 
     def open(self, corpus: Corpus, *, what: str = "encoding") -> None:
-        """Make the blocks of `corpus` ready; what is missing is encoded first. Raises as `prepare`.
+        """Open the blocks of `corpus`; what is missing is encoded first. Raises as `prepare`.
 
         Raises `DataError` for documents that are all empty.
         """

@@ -92,12 +92,10 @@ class DenseRetriever:
 
     @property
     def encoder(self) -> TextEncoder:
-        """What makes the vectors."""
         return self._encoder
 
     @property
     def spec(self) -> ComponentSpec:
-        """What decides the ranking: the encoder's own spec, as a retriever."""
         inner = self._encoder.spec
         settings: dict[str, Setting] = {
             **inner.settings,
@@ -111,7 +109,6 @@ class DenseRetriever:
         return ComponentSpec("retriever", self.backend, inner.name, inner.model, inner.revision, settings)
 
     def supports(self, language: str) -> bool:
-        """Whether the encoder was made for this language."""
         return self._encoder.supports(language)
 
     def prepare(
@@ -166,9 +163,9 @@ class DenseRetriever:
         return hits
 
     def search_vectors(self, vectors: NDArray[np.float32], *, k: int) -> list[list[Hit]]:
-        """As `search`, with query vectors ((Q, D) of unit length) that were made elsewhere, for example of sounds.
+        """As `search`, with query vectors ((Q, D) of unit length) that come from elsewhere, for example from audio.
 
-        A row of NaN alone, which is how encoders of sounds mark a clip that they could not encode, has no hits. Raises
+        A row of NaN alone, which is how audio encoders mark a clip that they could not encode, has no hits. Raises
         `ModelError` for any other row that is not of unit length.
         """
         checked_k(k)

@@ -47,7 +47,6 @@ class HybridRetriever(Composite):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the ranking, the parts included."""
         settings: dict[str, Setting] = {
             "depth": self._depth,
             "method": self._method,

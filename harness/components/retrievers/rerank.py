@@ -52,7 +52,6 @@ class RerankedRetriever(Composite):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the ranking, the first stage included. Raises `ModelError` if the weights are not found."""
         reranker = self._reranker
         first = self._parts[0].spec
         settings: dict[str, Setting] = {**reranker.settings, "depth": self._depth, "first": first.as_dict()}

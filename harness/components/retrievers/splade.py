@@ -101,7 +101,6 @@ class SpladeRetriever(EncodedCorpusRetriever):
 
     @cached_property
     def _width(self) -> int:
-        """The number of terms V."""
         width = self._model.model.get_embedding_dimension()
         if not width:
             raise ModelError(f"{self._model.name} does not say how many terms it has.")

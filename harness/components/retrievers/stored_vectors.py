@@ -52,11 +52,9 @@ class HeldBlock:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of documents and dimensions."""
         return self.array.shape[0], self.array.shape[1]
 
     def read(self) -> NDArray[Any]:
-        """(n, D) as stored."""
         return self.array
 
 

@@ -1,4 +1,4 @@
-"""Ready rankings: TREC run files, by query id."""
+"""Precomputed rankings: TREC run files, by query id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _COLUMNS = 6
 
 
 class TrecRun:
-    """A ready run by query id: lines `query Q0 document rank score tag`, in UTF-8, gzipped if the name ends in `.gz`.
+    """A precomputed run by query id: lines `query Q0 document rank score tag`, in UTF-8, gzipped if the name ends in
+    `.gz`.
 
     `path` is a file, or a pattern with placeholders (see `FilePattern`), for example `runs/{subset}_{condition}.trec`.
     A file whose path names no condition is the run of one condition, and is refused for a second. Hits are ordered as
@@ -45,7 +46,6 @@ class TrecRun:
         return self._files.default_name.removesuffix(".trec").removesuffix(".run")
 
     def supports(self, language: str) -> bool:
-        """Always True: the file decides."""
         return bool(language)
 
     def hits(self, subset: str, condition: str, query_ids: Sequence[str], *, k: int) -> list[list[Hit]]:

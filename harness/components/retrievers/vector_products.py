@@ -64,7 +64,6 @@ class NumpyProducts:
 
     @contextlib.contextmanager
     def open(self, queries: NDArray[np.float32]) -> Iterator[Tiles]:
-        """The products of `queries`."""
         yield _NumpyTiles(queries)
 
 

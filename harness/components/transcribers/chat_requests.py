@@ -44,7 +44,6 @@ class RequestModel:
 
     @property
     def sample_rate(self) -> int:
-        """What the feature extractor says, in Hz."""
         return int(self.processor.feature_extractor.sampling_rate)
 
     def write(self, clips: Sequence[Samples], **request: Any) -> list[tuple[list[int], bool]]:

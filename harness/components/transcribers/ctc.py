@@ -96,7 +96,6 @@ class CTCTranscriber(TorchTranscriber):
 
     @cached_property
     def sample_rate(self) -> int:
-        """What the model's feature extractor says, in Hz."""
         return int(self._extractor.sampling_rate)
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
@@ -123,7 +122,6 @@ class CTCTranscriber(TorchTranscriber):
         return transcribe_by_kind(clips, self._kind, transcribe)
 
     def _kind(self, clip: Samples) -> int:
-        """Clips of one kind may share a batch."""
         if self._chunk_s is not None and clip.ndim == 1 and clip.size > self._piece[0]:
             return _IN_PIECES
         return _ANY_LENGTH if self._is_masked else clip.size

@@ -63,8 +63,9 @@ class FasterWhisperTranscriber:
 
     A clip of up to 30 s is one window, padded with silence as in training, without timestamps, no fallback, no
     threshold, no voice activity detection. A longer clip goes through the library's own `transcribe`: windows in
-    sequence, cut at predicted timestamps, each heard without the text before it unless `condition_on_previous_text`.
-    The library keeps no other hypotheses there: a long clip has one, with the mean score of its windows.
+    sequence, cut at predicted timestamps, each transcribed without the text before it unless
+    `condition_on_previous_text`. The library keeps no other hypotheses there: a long clip has one, with the mean score
+    of its windows.
 
     Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
     """
@@ -121,7 +122,6 @@ class FasterWhisperTranscriber:
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the transcripts. Raises `ModelError` if the weights are not to be found."""
         return ComponentSpec(
             "transcriber",
             "faster-whisper",
@@ -161,12 +161,10 @@ class FasterWhisperTranscriber:
 
     @property
     def sample_rate(self) -> int:
-        """16 000 Hz."""
         return SAMPLE_RATE
 
     @property
     def weights(self) -> Path:
-        """Where the weights lie."""
         return self._found.path
 
     def supports(self, language: str) -> bool:
@@ -203,7 +201,7 @@ class FasterWhisperTranscriber:
             [prompt] * len(clips),
             beam_size=self._beam_size,
             max_length=self._engine_length(len(prompt)),
-            # The lists of the model's own configuration: no sound effects, no speaker marks, no blank first.
+            # The lists of the model's own configuration: no noises, no speaker marks, no blank first.
             suppress_tokens=[-1],
             suppress_blank=True,
             # Several hypotheses come best first.
@@ -248,7 +246,7 @@ class FasterWhisperTranscriber:
             vad_filter=False,
         )
         texts: list[str] = []
-        # What a capped window wrote after its last timestamp is heard again by the next. Only one without is cut.
+        # What a capped window wrote after its last timestamp is transcribed again by the next. Only one without is cut.
         written: dict[int, int] = {}
         scores: dict[int, float] = {}
         for segment in segments:  # decoding happens here
@@ -314,7 +312,6 @@ class FasterWhisperTranscriber:
 
     @cached_property
     def _engine(self) -> Any:
-        """The loaded `faster_whisper.WhisperModel`."""
         found = self._found
         try:
             from faster_whisper import WhisperModel

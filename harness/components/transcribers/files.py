@@ -22,7 +22,7 @@ _Key = tuple[str, str, str]
 
 
 class TranscriptsFile:
-    """Ready transcripts by query id.
+    """Precomputed transcripts by query id.
 
     `path` is a JSON lines file, or a pattern with `{subset}`, `{condition}`, `{language}` or `{config}`
     (`<subset>_<condition>`, or `<language>_<condition>` where there is no such file), for example
@@ -31,7 +31,7 @@ class TranscriptsFile:
 
     A line is an object with
 
-    - `id`: the query's id, and `text`: what was heard, "" if nothing;
+    - `id`: the query's id, and `text`: the transcript, "" if there are no words;
     - `subset`, `condition`: where the id belongs, if the path does not say so. A file whose lines and path name no
       condition is the transcripts of one condition, and is refused for a second;
     - `error`: why there is no text (then leave `text` out);
@@ -65,7 +65,6 @@ class TranscriptsFile:
         )
 
     def supports(self, language: str) -> bool:
-        """Always True: the file decides."""
         return bool(language)
 
     def transcripts(self, subset: str, condition: str, query_ids: Sequence[str]) -> list[Transcript]:

@@ -222,7 +222,6 @@ class FunASRTranscriber(TorchTranscriber):
 
     @cached_property
     def _architecture(self) -> str:
-        """The class that config.yaml names."""
         file = self._found.path / "config.yaml"
         try:
             found = _ARCHITECTURE.search(file.read_text(encoding="utf-8"))
@@ -257,7 +256,6 @@ class FunASRTranscriber(TorchTranscriber):
 
     @cached_property
     def _engine(self) -> Any:
-        """The loaded `funasr.AutoModel`."""
         folder = self._found.path
         try:
             with _quiet():

@@ -66,7 +66,6 @@ class GLMASRTranscriber(TorchTranscriber):
 
     @cached_property
     def sample_rate(self) -> int:
-        """What the model's feature extractor says, in Hz."""
         return self._model.sample_rate
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:

@@ -63,8 +63,8 @@ class OpenAIWhisperTranscriber:
     candidates, here from the same seed for every clip. At temperature 0 `best_of` changes nothing and is only recorded.
     `max_tokens` is `sample_len`, the cap on a window's tokens, timestamps included.
 
-    Every clip is heard in windows of 30 s cut at predicted timestamps, each with the text before it as prompt unless
-    `condition_on_previous_text` is false. The package tells only the best hypothesis.
+    Every clip is transcribed in windows of 30 s cut at predicted timestamps, each with the text before it as prompt
+    unless `condition_on_previous_text` is false. The package tells only the best hypothesis.
     """
 
     def __init__(
@@ -154,7 +154,6 @@ class OpenAIWhisperTranscriber:
 
     @property
     def sample_rate(self) -> int:
-        """16 000 Hz."""
         return SAMPLE_RATE
 
     @property
@@ -173,12 +172,12 @@ class OpenAIWhisperTranscriber:
         code = require_language(language, self._languages, str(self._requested))
 
         def decode(batch: list[Samples]) -> list[Decoded]:
-            return [self._heard(clip, code) for clip in batch]
+            return [self._decoded(clip, code) for clip in batch]
 
         with self._running():
             return transcribe_batches(clips, size=1, decode=decode, engine="openai-whisper")
 
-    def _heard(self, clip: Samples, code: str) -> Decoded:
+    def _decoded(self, clip: Samples, code: str) -> Decoded:
         import torch
 
         model = self._model  # before the seed: making a model draws numbers
@@ -194,7 +193,7 @@ class OpenAIWhisperTranscriber:
             without_timestamps=not self._timestamps,
             **self._search,
         )
-        # What a capped window wrote after its last timestamp is heard again by the next. Only one without is cut.
+        # What a capped window wrote after its last timestamp is transcribed again by the next. Only one without is cut.
         written: dict[int, int] = {}
         for segment in result["segments"]:
             written[segment["seek"]] = written.get(segment["seek"], 0) + len(segment["tokens"])

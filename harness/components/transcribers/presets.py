@@ -1,4 +1,4 @@
-"""Published decode settings, by name, as constructor options of a recognizer."""
+"""Published decode settings, by name, as constructor options of a transcriber."""
 
 from __future__ import annotations
 

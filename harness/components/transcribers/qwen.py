@@ -154,7 +154,6 @@ class QwenASRTranscriber(TorchTranscriber):
 
     @cached_property
     def _package(self) -> Any:
-        """The loaded `qwen_asr.Qwen3ASRModel`."""
         torch = imported_torch()
         try:
             from qwen_asr import Qwen3ASRModel

@@ -73,11 +73,9 @@ class ServerTranscriber(ServerComponent):
 
     @property
     def sample_rate(self) -> int:
-        """16 000 Hz."""
         return SAMPLE_RATE
 
     def supports(self, language: str) -> bool:
-        """Whether it is one of the languages that were given; any, if none were."""
         return not self._languages or primary_code(language) in self._languages
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:

@@ -98,7 +98,6 @@ class TransformersTranscriber(TorchTranscriber):
 
     @cached_property
     def sample_rate(self) -> int:
-        """What the model's feature extractor says, in Hz."""
         return int(self._processor.feature_extractor.sampling_rate)
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
@@ -116,7 +115,6 @@ class TransformersTranscriber(TorchTranscriber):
         return transcribe_by_kind(clips, self._kind, transcribe)
 
     def _kind(self, clip: Samples) -> int:
-        """Clips of one kind may share a batch."""
         if not self._is_whisper:
             return clip.size
         return _LONG if clip.ndim == 1 and clip.size > WINDOW_S * self.sample_rate else _ONE_WINDOW
@@ -125,12 +123,11 @@ class TransformersTranscriber(TorchTranscriber):
         inputs = self._inputs(clips, padding="max_length" if self._is_whisper else True, truncation=self._is_whisper)
         if self._n_best > 1:
             return self._several(inputs, code)
-        # One call: otherwise a stray timestamp in the text would make transformers hear the rest of the window again.
+        # One call: otherwise a stray timestamp in the text would make transformers decode the rest of the window again.
         options = {"return_timestamps": False, "force_unique_generate_call": True} if self._is_whisper else {}
         return [self._decoded(row) for row in self._generate(inputs, code, **options).tolist()]
 
     def _several(self, inputs: Any, code: str) -> list[Decoded]:
-        """The n best of each clip."""
         options = {
             "num_return_sequences": self._n_best,
             "return_dict_in_generate": True,
