@@ -133,7 +133,7 @@ def _window(
         window.append(query)
     if len(window) != stop - start:
         raise DataError(
-            f"{subset} under {condition} has {start + len(window)} of {len(expected)} queries.",
+            f"{subset} under {condition} has {start + len(window)} of {len(expected)} rows.",
             hint="Build the data set again.",
         )
     return window

@@ -22,19 +22,24 @@ from squtr.harness.components.retrievers.fusion import reciprocal_rank_fusion, s
 from squtr.harness.components.retrievers.hybrid import HybridRetriever
 from squtr.harness.components.retrievers.trec_run import TrecRun
 from squtr.harness.components.transcribers.files import TranscriptsFile
-from squtr.harness.evaluation import demands, searching, shards
-from squtr.harness.evaluation.evaluate import Evaluation, EvaluationFailed, Options, evaluate_runs, run_evaluation
-from squtr.harness.evaluation.plan import Plan
+from squtr.harness.evaluate import evaluate_records
+from squtr.harness.evaluation import shards
+from squtr.harness.evaluation.options import Options
+from squtr.harness.evaluation.plan import SpeechPlan
+from squtr.harness.evaluation.run import Evaluation, EvaluationFailed
 from squtr.harness.metrics.ranking import score_ranking
 from squtr.harness.protocols import ComponentSpec, Hit, Transcript
 from squtr.harness.systems.system import System
+from squtr.harness.tasks.retrieval import search
+from squtr.harness.tasks.retrieval.search_requests import SearchRequest
 from squtr.loaders.data import BuiltData
 from squtr.loaders.records import SpokenQuery
 
 from .encoders_for_tests import HashedWordsEncoder
+from .evaluate_runs_for_tests import evaluate_runs
+from .evaluation_for_tests import Backwards, NBest, Negative, Toy, built, by_config, truth_of
 from .fakes import LookupTranscriber, WordRetriever, sound_key
 from .groups_for_tests import Crew
-from .pipeline_for_tests import Backwards, NBest, Negative, Toy, built, by_config, truth_of
 
 CONDITIONS = ("clean", "high_noise", "reverb")
 SPOKEN = 2 * 5 * len(CONDITIONS)
@@ -92,14 +97,13 @@ def test_a_front_end_works_before_the_recognizer(
         assert record.items.column("documents").equals(without[config].items.column("documents"))
         result = record.result
         if result.data.condition == "text":
-            assert result.system.front_end is None
+            assert "front_end" not in result.system.components
             continue
         assert result.scores["cer"].value == 0
-        assert result.system.front_end is not None
-        assert result.system.front_end["name"] == "negative"
-        assert result.timing.front_end_s is not None
-        assert result.timing.front_end_s > 0
-        assert without[config].result.timing.front_end_s is None
+        assert "front_end" in result.system.components
+        assert result.system.components["front_end"]["name"] == "negative"
+        assert result.timing.stages["front_end"] > 0
+        assert "front_end" not in without[config].result.timing.stages
     evaluate_runs(systems, data, cache=tmp_path)
     assert (front.clips, behind.calls) == (SPOKEN, SPOKEN)
 
@@ -116,7 +120,7 @@ def test_clips_that_a_front_end_refuses_are_failed_ones(data: BuiltData, truth: 
     assert "there is no negative of this sound" in errors["q1"]
     assert "not finite" in errors["q2"]
     assert [errors[id_] for id_ in ("q0", "q3", "q4")] == [""] * 3
-    assert run.result.failures.undecodable == 2
+    assert run.result.failures["failed"] == 2
     assert run.result.scores["wer"].n == 3
     assert run.items["ndcg_at_10"].to_pylist()[1:3] == [0, 0]
 
@@ -187,8 +191,8 @@ def test_n_best_rankings_are_those_fused_by_hand(
             assert row["transcript"] == texts[0]
             assert alone["documents"] == [hit.document_id for hit in rankings[0][:10]]
     run = by_config(records, system.name)["en_clean"].result
-    assert (run.system.n_best, run.system.n_best_fusion) == (3, method)
-    assert by_config(records, system.name)["en_text"].result.system.n_best == 1
+    assert (run.system.settings["n_best"], run.system.settings["n_best_fusion"]) == (3, method)
+    assert by_config(records, system.name)["en_text"].result.system.settings["n_best"] == 1
     # The error rate is that of the best alone.
     assert run.scores["wer"].value == pytest.approx(2 / 5)
 
@@ -252,7 +256,7 @@ def test_a_composite_is_the_same_in_any_number_of_processes(
 
         def work(member: object) -> Evaluation:
             heard = LookupTranscriber({key: query.text for key, query in truth.items()})
-            return run_evaluation(
+            return evaluate_records(
                 [System(transcriber=heard, retriever=backwards)], data, cache=folder, processes=member
             )  # type: ignore[arg-type]
 
@@ -277,7 +281,7 @@ def test_a_part_that_fails_fails_what_is_made_of_it_only(data: BuiltData, perfec
         System(transcriber=perfect, retriever=HybridRetriever(parts=[words, broken])),
         System(transcriber=perfect, retriever=words),
     ]
-    done = run_evaluation(systems, data, configs=["en_clean", "zh_clean"])
+    done = evaluate_records(systems, data, configs=["en_clean", "zh_clean"])
     assert {(f.system, f.config) for f in done.failures} == {
         (systems[0].name, "zh_text"),
         (systems[0].name, "zh_clean"),
@@ -327,7 +331,7 @@ def test_ready_transcripts_with_a_retriever(data: BuiltData, tmp_path: Path) -> 
     assert set(runs) == {f"{lang}_{c}" for lang in ("en", "zh") for c in ("text", *CONDITIONS)}
     for config in ("en_clean", "zh_reverb"):
         run = runs[config]
-        assert run.result.failures.undecodable == 2
+        assert run.result.failures["failed"] == 2
         assert run.result.scores["cer"].n == 3
         assert run.result.scores["cer"].value == 0
         rows = {row["id"]: row for row in run.items.to_pylist()}
@@ -335,7 +339,8 @@ def test_ready_transcripts_with_a_retriever(data: BuiltData, tmp_path: Path) -> 
         assert rows["q1"]["ndcg_at_10"] == rows["q2"]["ndcg_at_10"] == 0
         assert rows["q1"]["documents"] == []
         assert rows["q0"]["ndcg_at_10"] > 0
-        assert run.result.timing.rtfx is run.result.timing.transcribe_s is run.result.timing.waiting_share is None
+        assert run.result.timing.rtfx is run.result.timing.waiting_share is None
+        assert set(run.result.timing.stages) == {"index", "search"}
         assert run.seconds is None
     # Texts that repeat under every condition are searched once.
     assert words.searched == 2 * 5
@@ -352,7 +357,7 @@ def test_ready_transcripts_with_a_ready_run(data: BuiltData, tmp_path: Path) -> 
     assert spoken.result.scores["wer"].value == 0
     assert spoken.result.scores["wer"].n == 3
     assert spoken.items["first_relevant_rank"].to_pylist() == [2, 2, 2, 2, 0]
-    assert spoken.result.failures.missing == 1
+    assert spoken.result.failures["missing"] == 1
 
 
 def test_a_ready_run_alone_has_rankings_and_no_words(data: BuiltData, tmp_path: Path) -> None:
@@ -364,10 +369,10 @@ def test_a_ready_run_alone_has_rankings_and_no_words(data: BuiltData, tmp_path: 
         assert result.system.kind == "run"
         assert set(result.scores) == {"ndcg_at_10", "mrr_at_10", "recall_at_10"}
         assert result.scores["mrr_at_10"].value == pytest.approx(4 / 5 / 2)
-        assert result.system.transcriber is None
-        assert result.system.retriever is not None
-        assert result.system.retriever["backend"] == "trec"
-        assert all(math.isnan(v) for v in record.items["word_errors"].to_pylist())
+        assert "transcriber" not in result.system.components
+        assert "retriever" in result.system.components
+        assert result.system.components["retriever"]["backend"] == "trec"
+        assert all(math.isnan(v) for v in record.items["word_substitutions"].to_pylist())
         run = {i["id"]: list(zip(i["documents"], i["scores"], strict=True)) for i in record.items.to_pylist()}
         again = score_ranking(data.qrels(f"tiny-{result.data.language}"), run, metrics=("ndcg_at_10",))
         assert result.scores["ndcg_at_10"].value == pytest.approx(again.mean["ndcg_at_10"])
@@ -376,7 +381,7 @@ def test_a_ready_run_alone_has_rankings_and_no_words(data: BuiltData, tmp_path: 
 
 def test_a_condition_that_a_ready_run_lacks_fails_alone(data: BuiltData, tmp_path: Path) -> None:
     system = System(retriever=TrecRun(write_run_files(tmp_path, data, ("text", "clean"))))
-    done = run_evaluation([system], data, configs=["en_clean", "en_reverb"])
+    done = evaluate_records([system], data, configs=["en_clean", "en_reverb"])
     assert set(by_config(done)) == {"en_clean"}
     assert [f.config for f in done.failures] == ["en_reverb"]
     assert "reverb" in str(done.failures[0].error)
@@ -403,7 +408,7 @@ def test_ready_components_that_give_too_little_are_a_sentence(data: BuiltData) -
 
     with pytest.raises(ModelError, match="short gave 0 rankings for 5 queries"):
         evaluate_runs([System(retriever=Hits())], data, configs=["en_clean"])
-    with pytest.raises(EvaluationFailed, match="short gave 1 transcripts for 5 queries"):
+    with pytest.raises(EvaluationFailed, match="short gave 1 transcripts for 5 rows"):
         evaluate_runs([System(transcriber=Transcripts(), retriever=WordRetriever())], data, configs=["en_clean"])
 
 
@@ -417,10 +422,10 @@ def test_an_end_to_end_encoder_finds_without_words(data: BuiltData, truth: Mappi
     for config, run in runs.items():
         assert set(run.result.scores) == {"ndcg_at_10", "mrr_at_10", "recall_at_10"}, "an encoder has no error rate"
         assert run.result.system.kind == "end-to-end"
-        assert run.result.system.encoder is not None
+        assert "encoder" in run.result.system.components
         if run.result.data.condition == "text":
             assert run.result.scores["ndcg_at_10"].value > 0.9
-            assert run.result.timing.transcribe_s is None
+            assert "encode" not in run.result.timing.stages
         else:
             assert (run.result.timing.rtfx or 0) > 0
             upper = runs[f"{config.split('_')[0]}_text"].items["documents"].to_pylist()
@@ -428,7 +433,7 @@ def test_an_end_to_end_encoder_finds_without_words(data: BuiltData, truth: Mappi
             expected = [[] if failed and i == 3 else documents for i, documents in enumerate(upper)]
             assert run.items["documents"].to_pylist() == expected
     reverb = runs["en_reverb"]
-    assert reverb.result.failures.undecodable == reverb.result.failures.missing == 1
+    assert reverb.result.failures["failed"] == reverb.result.failures["missing"] == 1
     row = reverb.items.to_pylist()[3]
     assert row["ndcg_at_10"] == 0
     assert "no finite vector" in row["error"]
@@ -462,7 +467,7 @@ def test_failed_vectors_are_tried_again(data: BuiltData, truth: Mapping[str, Spo
     mended = Toy(truth)
     records = evaluate_runs([System(encoder=mended)], data, configs=["en_clean"], cache=tmp_path)
     assert sum(mended.heard.values()) == 1
-    assert by_config(records)["en_clean"].result.failures.undecodable == 0
+    assert by_config(records)["en_clean"].result.failures["failed"] == 0
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -471,13 +476,13 @@ def test_end_to_end_in_several_processes(
 ) -> None:
     monkeypatch.setattr(shards, "SHARD_CLIPS", 2)
     monkeypatch.setattr(shards, "WINDOW_SHARDS", 2)
-    monkeypatch.setattr(searching, "LEAST_UNIT", 3)
+    monkeypatch.setattr(search, "LEAST_UNIT", 3)
     alone = evaluate_runs([System(encoder=Toy(truth))], data, cache=tmp_path / "1")
     toys = [Toy(truth) for _ in range(size)]
 
     def work(member: object) -> Evaluation:
         system = System(encoder=toys[member.rank])  # type: ignore[attr-defined]
-        return run_evaluation([system], data, cache=tmp_path / "n", processes=member)  # type: ignore[arg-type]
+        return evaluate_records([system], data, cache=tmp_path / "n", processes=member)  # type: ignore[arg-type]
 
     found = Crew(size).run(work)
     assert not found[0].failures
@@ -492,7 +497,7 @@ def test_end_to_end_in_several_processes(
     [
         (lambda clips: np.ones(len(clips), dtype=np.float32), r"shape \(5,\)"),
         (lambda clips: [[1.0, 0.0], [1.0]] * 3, "ValueError"),
-        (lambda clips: np.ones((2, 16), dtype=np.float32) / 4, "2 answers for 5 clips"),
+        (lambda clips: np.ones((2, 16), dtype=np.float32) / 4, "2 outputs for 5 clips"),
         (lambda clips: np.ones((len(clips), 16), dtype=np.float32), "length 4.0 instead of 1"),
         (lambda clips: np.eye(len(clips), 3, dtype=np.float32) + np.eye(5, 3, -3), "3.*16|16.*3"),
     ],
@@ -504,7 +509,7 @@ def test_vectors_that_cannot_be_used_are_a_sentence(
         def encode_audio(self, clips: list[np.ndarray], *, language: str) -> np.ndarray:  # type: ignore[override]
             return answer(clips)  # type: ignore[operator,no-any-return]
 
-    done = run_evaluation([System(encoder=Wrong(truth))], data, configs=["en_clean"])
+    done = evaluate_records([System(encoder=Wrong(truth))], data, configs=["en_clean"])
     assert [f.config for f in done.failures] == ["en_clean"]
     assert re.search(message, str(done.failures[0].error))
     assert set(by_config(done)) == {"en_text"}
@@ -527,7 +532,7 @@ def test_a_grid_hears_and_embeds_no_more_than_it_must(tmp_path: Path) -> None:
 
     transcribers, encoders, cells = systems()
     few = Options(resamples=20)
-    done = run_evaluation(cells, grid, cache=tmp_path / "cache", out=tmp_path / "run", options=few)
+    done = evaluate_records(cells, grid, cache=tmp_path / "cache", out=tmp_path / "run", options=few)
     assert not done.failures
     assert len(done.records) == 3 * 4 * 2 * (5 + 1)
     assert [t.calls for t in transcribers] == [5 * 2 * 4] * 3
@@ -537,7 +542,7 @@ def test_a_grid_hears_and_embeds_no_more_than_it_must(tmp_path: Path) -> None:
         assert sum(documents.values()) == 2 * 12, "each corpus is embedded once"
         assert sum(role == "query" for role, _ in encoder.encoded) == 2 * 4, "each text is embedded once"
     transcribers, encoders, cells = systems()
-    again = run_evaluation(cells, grid, cache=tmp_path / "cache", out=tmp_path / "run", options=few)
+    again = evaluate_records(cells, grid, cache=tmp_path / "cache", out=tmp_path / "run", options=few)
     assert [t.calls for t in transcribers] == [0] * 3
     assert not any(encoder.encoded for encoder in encoders)
     assert [r.result for r in again.records] == [r.result for r in done.records]
@@ -547,7 +552,7 @@ def test_without_a_cache_a_grid_embeds_no_more_either(data: BuiltData, perfect: 
     encoders = [HashedWordsEncoder(name=f"encoder{i}", width=12 + i) for i in range(2)]
     other = LookupTranscriber(perfect.table, name="other")
     retrievers = [DenseRetriever(encoder=encoder) for encoder in encoders]
-    run_evaluation([System(transcriber=t, retriever=r) for t in (perfect, other) for r in retrievers], data)
+    evaluate_records([System(transcriber=t, retriever=r) for t in (perfect, other) for r in retrievers], data)
     assert perfect.calls == other.calls == SPOKEN
     for encoder in encoders:
         assert sum(role == "document" for role, _ in encoder.encoded) == 2 * 12
@@ -596,13 +601,13 @@ class Remembering(WordRetriever):
 def test_what_is_searched_together_does_not_depend_on_processes_or_kills(
     data: BuiltData, truth: Mapping[str, SpokenQuery], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(searching, "LEAST_UNIT", 4)
+    monkeypatch.setattr(search, "LEAST_UNIT", 4)
     heard = {k: f"{q.text} {q.condition}" for k, q in truth.items()}
     shared = Remembering()
 
     def work(member: object) -> Evaluation:
         cascade = System(transcriber=LookupTranscriber(heard), retriever=shared)
-        return run_evaluation([cascade], data, cache=tmp_path, processes=member)  # type: ignore[arg-type]
+        return evaluate_records([cascade], data, cache=tmp_path, processes=member)  # type: ignore[arg-type]
 
     Crew(size).run(work)
     texts = [q.text for q in data.queries("tiny-en")]
@@ -621,8 +626,9 @@ def test_units_grow_with_the_corpus_they_go_through() -> None:
             return self.n
 
     for documents, unit in ((12, 256), (1_000_000, 976), (5_233_329, 4096)):
-        plan = Plan([], None, {}, {}, {}, {}, {"s": Long(documents)})  # type: ignore[arg-type,dict-item]
-        assert searching.Place(plan, "s", demands.Need(WordRetriever(), 10), searching.Searched()).unit == unit
+        plan = SpeechPlan(None, None, {}, {}, _corpora={"s": Long(documents)})  # type: ignore[arg-type,dict-item]
+        request = SearchRequest(WordRetriever(), 10)
+        assert search.Place(plan, "s", request, search.SearchResults()).unit == unit
 
 
 def test_parts_of_data_lie_apart_by_what_they_are() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from squtr.loaders.build import build
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.recipe import open_recipe
 
 MODEL = '''
 """A transcriber that says words made from the sound, slowly."""
@@ -57,8 +57,8 @@ KILLS = 20
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set of 5 shards per cell of 12, and a user's model."""
     folder = tmp_path_factory.mktemp("kill")
-    kitchen = open_kitchen("mini", conditions=["clean", "low_noise", "high_noise"], languages=["en", "es"])
-    build(kitchen, folder / "data")
+    opened = open_recipe("mini", conditions=["clean", "low_noise", "high_noise"], languages=["en", "es"])
+    build(opened, folder / "data")
     (folder / "slow_model.py").write_text(MODEL)
     return folder
 
@@ -86,7 +86,7 @@ def contents(place: Path, name: str) -> Mapping[str, object]:
     for path in sorted((place / f"{name}-run" / "results").rglob("*")):
         if path.suffix == ".json":
             found[path.name] = {k: v for k, v in json.loads(path.read_text()).items() if k != "timing"}
-        elif path.name.endswith(".queries.parquet"):
+        elif path.name.endswith(".items.parquet"):
             found[path.name] = path.read_bytes()
     return found
 

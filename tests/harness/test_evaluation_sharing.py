@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, StorageError
+from squtr.harness.evaluate import evaluate_records
 from squtr.harness.evaluation import shards
-from squtr.harness.evaluation.evaluate import Evaluation, EvaluationFailed, Options, evaluate_runs, run_evaluation
+from squtr.harness.evaluation.options import Options
+from squtr.harness.evaluation.run import Evaluation, EvaluationFailed
 from squtr.harness.evaluation.store import Store
 from squtr.harness.processes import complete
 from squtr.harness.protocols import ComponentSpec, Document, Hit, Transcript
@@ -23,6 +25,7 @@ from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData
 from squtr.loaders.recipe import open_recipe
 
+from .evaluate_runs_for_tests import evaluate_runs
 from .fakes import WordRetriever
 from .groups_for_tests import Crew
 
@@ -68,7 +71,7 @@ class Recorder:
 
 def run(data: BuiltData, system: System, size: int, folder: Path) -> Evaluation:
     def work(member: object) -> Evaluation:
-        return run_evaluation(
+        return evaluate_records(
             [system], data, configs=CONFIGS, out=folder / "run", cache=folder / "cache", processes=member
         )
 
@@ -81,7 +84,7 @@ def contents(folder: Path) -> dict[str, object]:
     for path in sorted((folder / "run" / "results").rglob("*")):
         if path.suffix == ".json":
             found[path.name] = {k: v for k, v in json.loads(path.read_text()).items() if k != "timing"}
-        elif path.name.endswith(".queries.parquet"):
+        elif path.name.endswith(".items.parquet"):
             found[path.name] = path.read_bytes()
     return found
 
@@ -111,7 +114,7 @@ def test_clips_are_heard_with_others_of_their_length(data: BuiltData, tmp_path: 
     found = list(shards.read_shards(data, cell, queries, own=lambda _: True, keep=lambda _: None))
     assert sorted(p for shard in found for p in shard.positions) == list(range(40))
     for window in range(0, len(found), 3):
-        lengths = [q.duration_s for shard in found[window : window + 3] for q in shard.queries]
+        lengths = [q.duration_s for shard in found[window : window + 3] for q in shard.rows]
         assert lengths == sorted(lengths, reverse=True)
 
 
@@ -147,7 +150,7 @@ class Short(Recorder):
 
 
 def test_a_model_with_too_few_answers_is_stopped_with_a_sentence(data: BuiltData) -> None:
-    with pytest.raises(EvaluationFailed, match=r"gave 3 answers for 4 clips"):
+    with pytest.raises(EvaluationFailed, match=r"gave 3 outputs for 4 clips"):
         evaluate_runs(
             [System(transcriber=Short(), retriever=WordRetriever(languages="en es"))], data, configs=["en_clean"]
         )
@@ -217,7 +220,7 @@ def test_a_finished_evaluation_is_read_and_its_files_stay(data: BuiltData, tmp_p
 def test_a_full_disk_stops_with_a_sentence_and_what_is_done_is_kept(
     data: BuiltData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep, calls = Store.keep_heard, Counter[str]()
+    keep, calls = Store.keep_transcripts, Counter[str]()
 
     def full(self: Store, *arguments: object, **named: object) -> None:
         calls["keep"] += 1
@@ -227,7 +230,7 @@ def test_a_full_disk_stops_with_a_sentence_and_what_is_done_is_kept(
 
     first = Recorder()
     with monkeypatch.context() as patch, pytest.raises(StorageError, match="disk is full"):
-        patch.setattr(Store, "keep_heard", full)
+        patch.setattr(Store, "keep_transcripts", full)
         run(data, System(transcriber=first, retriever=WordRetriever(languages="en es")), 1, tmp_path)
     again = Recorder()
     run(data, System(transcriber=again, retriever=WordRetriever(languages="en es")), 1, tmp_path)
@@ -243,8 +246,8 @@ def test_every_item_comes_back_once() -> None:
 
 def test_a_part_is_marked_partial_and_lies_apart(data: BuiltData, tmp_path: Path) -> None:
     system = System(transcriber=Recorder(), retriever=WordRetriever(languages="en es"))
-    full = run_evaluation([system], data, configs=CONFIGS, out=tmp_path)
-    part = run_evaluation([system], data, configs=CONFIGS, out=tmp_path, options=Options(fraction=0.1))
+    full = evaluate_records([system], data, configs=CONFIGS, out=tmp_path)
+    part = evaluate_records([system], data, configs=CONFIGS, out=tmp_path, options=Options(fraction=0.1))
     assert part.out == tmp_path / "partial-share-0.1"
     assert full.out == tmp_path
     for record in part.records:

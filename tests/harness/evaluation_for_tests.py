@@ -13,12 +13,12 @@ import numpy as np
 import soundfile
 
 from squtr.harness.components.retrievers.composite import Composite
-from squtr.harness.evaluation.evaluate import Evaluation
+from squtr.harness.evaluation.run import Evaluation
 from squtr.harness.protocols import ComponentSpec, DocumentLookup, Hit, Hypothesis, Transcript
-from squtr.harness.results.old import RunRecord
+from squtr.harness.results.envelope import RunRecord
 from squtr.loaders.build import build
-from squtr.loaders.paired import BuiltData, PairedData
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.data import BuiltData, SpeechData
+from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Document, Query, SpokenQuery
 
 from ..loaders.collections_for_tests import make_collection
@@ -29,11 +29,11 @@ from .fakes import sound_key
 def built(folder: Path, *conditions: str, queries: int = 5, documents: int = 12) -> BuiltData:
     """A small data set in English and Chinese, query i answered by document i."""
     root = make_collection(folder / "collection", queries=queries, documents=documents)
-    build(open_kitchen(str(root), conditions=list(conditions)), folder / "data")
+    build(open_recipe(str(root), conditions=list(conditions)), folder / "data")
     return BuiltData(folder / "data")
 
 
-def truth_of(data: PairedData) -> dict[str, SpokenQuery]:
+def truth_of(data: SpeechData) -> dict[str, SpokenQuery]:
     """The query of every sound, by the key of its samples."""
     table: dict[str, SpokenQuery] = {}
     for subset in data.subsets:
@@ -123,8 +123,8 @@ class Backwards(Composite):
     """A reranker: the first stage's documents, the last first."""
 
     def __init__(self, first: Any, depth: int = 5) -> None:
-        super().__init__([first])
-        self._depth, self.asked = depth, 0
+        super().__init__([first], depth)
+        self.asked = 0
 
     @property
     def spec(self) -> ComponentSpec:
@@ -153,7 +153,8 @@ class SharedSounds:
     """Data whose clips are given, for one subset `s` in English."""
 
     recipe: Mapping[str, Any] = {"source": "synthetic", "source_version": "1", "license": "CC0-1.0"}
-    revision, manifest_sha256 = "1", ""
+    revision, manifest_sha256, benchmark, split = "1", "", "", "test"
+    edges: Mapping[str, Sequence[float]] = {}
     subsets: Mapping[str, str] = {"s": "en"}
 
     def __init__(
@@ -169,6 +170,12 @@ class SharedSounds:
 
     def queries(self, subset: str) -> Sequence[Query]:
         return self._queries
+
+    def rows(self, subset: str, condition: str) -> Sequence[Query]:
+        return self._queries
+
+    def has_corpus(self, subset: str) -> bool:
+        return True
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Any:
         clips = self._sounds[condition]

@@ -24,8 +24,10 @@ from squtr.errors import DataError, IntegrityError, ModelError, StorageError
 from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
 from squtr.harness.components.retrievers.bm25 import BM25Retriever
 from squtr.harness.components.retrievers.dense import DenseRetriever
-from squtr.harness.evaluation import evaluate, recording, shards
-from squtr.harness.evaluation.evaluate import EvaluationFailed, Options, evaluate_runs, run_evaluation
+from squtr.harness.evaluate import evaluate_records
+from squtr.harness.evaluation import record, shards
+from squtr.harness.evaluation.options import Options
+from squtr.harness.evaluation.run import EvaluationFailed
 from squtr.harness.protocols import ComponentSpec, Hit, Retriever, Transcript
 from squtr.harness.systems.system import System
 from squtr.loaders.audio import encode_flac
@@ -33,8 +35,9 @@ from squtr.loaders.records import Document, SpokenQuery
 
 from ..loaders.collections_for_tests import speech_like
 from .encoders_for_tests import HashedWordsEncoder
+from .evaluate_runs_for_tests import evaluate_runs
+from .evaluation_for_tests import SharedSounds, by_config
 from .fakes import LookupTranscriber, WordRetriever, sound_key
-from .pipeline_for_tests import SharedSounds, by_config
 
 RATE = 24_000
 
@@ -100,8 +103,8 @@ def test_empty_texts_find_nothing(retriever: Retriever) -> None:
     assert [row["documents"] for row in clean[1:4]] == [[], [], []]
     assert [row["ndcg_at_10"] for row in text[:2]] == [0, 0]
     result = records["en_clean"].result
-    assert result.failures.empty >= 2
-    assert result.failures.undecodable == 0
+    assert result.failures["empty"] >= 2
+    assert result.failures["failed"] == 0
     assert result.scores["ndcg_at_10"].n == 5
     assert all(math.isfinite(score.value) for score in result.scores.values() if score.value is not None)
     # "river" and "lamp" were not heard, "river stone" has a word too many, "words" was made up.
@@ -181,8 +184,8 @@ def test_sounds_that_cannot_be_heard_are_counted_not_scored_as_words(tmp_path: P
             assert f"query {name!r} under clean" in rows[name]["error"]
             assert rows[name]["transcript"] == ""
             assert rows[name]["ndcg_at_10"] == 0
-            assert math.isnan(rows[name]["word_errors"])
-        assert run.result.failures.undecodable == run.result.failures.missing - 1 == len(broken)
+            assert math.isnan(rows[name]["word_substitutions"])
+        assert run.result.failures["failed"] == run.result.failures["missing"] - 1 == len(broken)
         assert run.result.scores["wer"].n == 2
         assert run.result.scores["wer"].value == 0.5
         assert run.result.scores["ndcg_at_10"].n == len(queries)
@@ -256,7 +259,7 @@ def test_a_corpus_of_one_document(retriever: Retriever) -> None:
     for record in records.values():
         assert record.items["documents"].to_pylist() == [["d0"], ["d0"]]
         assert record.result.scores["ndcg_at_10"].value == 1
-        assert record.result.system.depth == 1000
+        assert record.result.system.settings["depth"] == 1000
 
 
 @pytest.mark.parametrize("retriever", retrievers(), ids=["words", "bm25", "dense"])
@@ -284,7 +287,7 @@ def test_a_corpus_that_is_missing_fails_its_configs_alone() -> None:
     )
     system = System(transcriber=Anything(), retriever=WordRetriever(languages="en es"))
     system.transcriber.languages = ["en", "es"]  # type: ignore[union-attr]
-    done = run_evaluation([system], data)
+    done = evaluate_records([system], data)
     assert set(by_config(done)) == {"en_text", "en_clean"}
     assert {f.config for f in done.failures} == {"es_text", "es_clean"}
     assert all("no such file. Build it again." in str(f.error) for f in done.failures)
@@ -299,15 +302,15 @@ def test_recordings_without_a_corpus_are_a_sentence() -> None:
 def test_nothing_judged_is_a_sentence() -> None:
     data = data_of([("q0", "river")])
     data._relevant = {"other": {"d0": 1}}
-    records = run_evaluation([System(transcriber=Anything(), retriever=WordRetriever())], data)
+    records = evaluate_records([System(transcriber=Anything(), retriever=WordRetriever())], data)
     data._relevant = {}
-    assert {r.result.failures.unjudged for r in records.records} <= {0}
+    assert {r.result.failures["unjudged"] for r in records.records} <= {0}
     with pytest.raises(DataError, match="no query has a relevant document"):
         evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data)
 
 
 def test_query_ids_that_repeat_are_refused() -> None:
-    with pytest.raises(DataError, match="query id 'q0' occurs twice in s"):
+    with pytest.raises(DataError, match="id 'q0' occurs twice in s"):
         evaluate_runs(
             [System(transcriber=Anything(), retriever=WordRetriever())], data_of([("q0", "river"), ("q0", "stone")])
         )
@@ -317,10 +320,10 @@ def test_queries_that_are_not_those_of_the_text_are_refused() -> None:
     data = data_of([("q0", "river"), ("q1", "stone")])
     spoken = data.spoken
     data.spoken = lambda *a, **k: reversed(list(spoken(*a, **k)))  # type: ignore[method-assign]
-    with pytest.raises(EvaluationFailed, match="'q1' under clean has no typed partner at position 0"):
+    with pytest.raises(EvaluationFailed, match="the row 'q1' under clean is not the one at position 0"):
         evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data)
     data.spoken = lambda *a, **k: iter(list(spoken(*a, **k))[:1])  # type: ignore[method-assign]
-    with pytest.raises(EvaluationFailed, match="s under clean has 1 of 2 queries"):
+    with pytest.raises(EvaluationFailed, match="s under clean has 1 of 2 rows"):
         evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data)
 
 
@@ -394,7 +397,7 @@ def contents(folder: Path) -> dict[str, object]:
     for path in sorted((folder / "results").rglob("*")):
         if path.suffix == ".json":
             found[path.name] = {k: v for k, v in json.loads(path.read_text()).items() if k != "timing"}
-        elif path.name.endswith(".queries.parquet"):
+        elif path.name.endswith(".items.parquet"):
             found[path.name] = path.read_bytes()
     return found
 
@@ -415,7 +418,7 @@ def test_a_disk_that_fills_up_anywhere_stops_with_a_sentence_and_the_rest_is_kep
     few = Options(resamples=20, samples=1)
 
     def evaluated(folder: Path) -> None:
-        done = run_evaluation(
+        done = evaluate_records(
             [system(folder, transcriber)], data, out=folder / "run", cache=folder / "cache", options=few
         )
         assert not done.failures
@@ -438,10 +441,10 @@ def test_a_disk_that_fills_up_anywhere_stops_with_a_sentence_and_the_rest_is_kep
     assert not [p for p in place.rglob(".*") if p.suffix != ".sqlite"], "no half-written files are left"
     for size in (100, 5_000):
         with files_up_to(size), pytest.raises(StorageError, match="cannot write"):
-            run_evaluation(
+            evaluate_records(
                 [system(place, Anything())], data, out=tmp_path / "other", cache=place / "cache", options=few
             )
-    run_evaluation([system(place, transcriber)], data, out=tmp_path / "other", cache=place / "cache", options=few)
+    evaluate_records([system(place, transcriber)], data, out=tmp_path / "other", cache=place / "cache", options=few)
     assert contents(tmp_path / "other") == contents(tmp_path / "whole" / "run")
 
 
@@ -526,7 +529,7 @@ def test_threads_end_with_the_cell_that_fails(monkeypatch: pytest.MonkeyPatch) -
         def transcribe(self, clips: Sequence[np.ndarray], *, language: str) -> list[Transcript]:
             raise ValueError("not today")
 
-    done = run_evaluation([System(transcriber=Failing(), retriever=WordRetriever())], many(40))
+    done = evaluate_records([System(transcriber=Failing(), retriever=WordRetriever())], many(40))
     assert [f.config for f in done.failures] == ["en_clean"]
     # The error is held, and with it the frames that it came through, but no thread and no clip.
     assert threading.active_count() == before
@@ -585,21 +588,21 @@ def test_a_query_costs_little_time_and_memory(monkeypatch: pytest.MonkeyPatch) -
     )
     evaluate_runs([System(transcriber=Counts(), retriever=Null())], many(10))
     started = time.process_time()
-    run_evaluation([System(transcriber=Counts(), retriever=Null())], data)
+    evaluate_records([System(transcriber=Counts(), retriever=Null())], data)
     # The aim is 1 ms. A busy machine gets some slack.
     assert (time.process_time() - started) / (n * conditions) < 2e-3
 
     held = []
-    record = recording.record_system
+    records = record.Recorder.records
 
     def measured(*arguments: Any) -> Any:
         held.append(tracemalloc.get_traced_memory()[0])
-        return record(*arguments)
+        return records(*arguments)
 
-    monkeypatch.setattr(evaluate, "record_system", measured)
+    monkeypatch.setattr(record.Recorder, "records", measured)
     tracemalloc.start()
     try:
-        run_evaluation([System(transcriber=Counts(), retriever=Null())], data)
+        evaluate_records([System(transcriber=Counts(), retriever=Null())], data)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
