@@ -1,4 +1,4 @@
-"""Reading, checking, resampling and storing sound."""
+"""Reading, checking, resampling and storing audio."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..errors import AudioError, UsageError
 from .records import SAMPLE_RATE, Samples
 
 SILENCE_PEAK = 1e-5
-"""At or below this peak (−100 dBFS, under one 16-bit step) sound counts as silent."""
+"""At or below this peak (−100 dBFS, under one 16-bit step) audio counts as silent."""
 
 
 def check_samples(samples: Samples, name: str) -> Samples:
@@ -43,9 +43,9 @@ def check_samples(samples: Samples, name: str) -> Samples:
 
 
 def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None) -> tuple[Samples, int]:
-    """Samples (T,) float32 and the sample rate in Hz of a sound in any format that libsndfile reads.
+    """Samples (T,) float32 and the sample rate in Hz of audio in any format that libsndfile reads.
 
-    `content` is a whole file or its path. A sound with several channels needs `channel` (from 0): channels are never
+    `content` is a whole file or its path. Audio with several channels needs `channel` (from 0): channels are never
     averaged, because they may cancel. Raises `AudioError` naming `name`; the signal itself is not checked.
     """
     if isinstance(content, Path) and not content.is_file():
@@ -55,7 +55,7 @@ def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None
         data, rate = soundfile.read(source, dtype="float32", always_2d=True)
     except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
         reason = str(error).rstrip(".")
-        raise AudioError(f"{name} cannot be read as sound: {reason}.", hint="Replace or remove it.") from error
+        raise AudioError(f"{name} cannot be read as audio: {reason}.", hint="Replace or remove it.") from error
     channels = data.shape[1]
     if channel is None:
         if channels != 1:
@@ -81,7 +81,7 @@ def decode_hashed(content: bytes, name: str) -> tuple[Samples, int, str]:
             rate = int(file.samplerate)
     except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
         reason = str(error).rstrip(".")
-        raise AudioError(f"{name} cannot be read as sound: {reason}.", hint="Replace or remove it.") from error
+        raise AudioError(f"{name} cannot be read as audio: {reason}.", hint="Replace or remove it.") from error
     if pcm is None:
         samples, rate = decode_audio(content, name)
         return samples, rate, _digest(to_pcm16(samples, name), rate)
@@ -167,5 +167,5 @@ def pcm_sha256(audio: bytes, name: str) -> str:
     try:
         data, rate = soundfile.read(io.BytesIO(audio), dtype="int16")
     except (soundfile.LibsndfileError, RuntimeError) as error:
-        raise AudioError(f"{name} cannot be read as sound: {error}.") from error
+        raise AudioError(f"{name} cannot be read as audio: {error}.") from error
     return _digest(data, int(rate))

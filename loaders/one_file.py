@@ -15,9 +15,9 @@ import soundfile
 
 from ..errors import StorageError, UsageError
 from .audio import check_samples, decode_audio, encode_flac, resample, to_pcm16
+from .conditions.noise import draw_offset
 from .mixing import Level, level_noise, level_speech, limit_peak, mean_square, mix, noise_segment, remove_dc
 from .records import SAMPLE_RATE, Query, Samples
-from .conditions.noise import draw_offset
 from .reverb import prepare_rir, reverberate
 from .rir_measures import RirMeasures, measure_rir
 
@@ -28,7 +28,7 @@ _NO_QUERY = Query("", "", "", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class Recording:
     """A file as it is used: `samples` (T,) float32 at `rate` Hz; `own_rate` is the file's, `path` its name."""
 
     path: Path
@@ -61,7 +61,7 @@ class Mixed:
 
 @dataclass(frozen=True, slots=True)
 class Reverberated:
-    """Speech in a room, (T,) float32 at `rate` Hz with a peak of at most 0.9, aligned with the dry speech."""
+    """Reverberant speech, (T,) float32 at `rate` Hz with a peak of at most 0.9, aligned with the dry speech."""
 
     samples: Samples
     rate: int
@@ -69,12 +69,12 @@ class Reverberated:
     measures: RirMeasures
 
 
-def read_sound(path: Path, kind: str, *, rate: int = SAMPLE_RATE, channel: int | None = None) -> Sound:
-    """The sound file at `path`, resampled to `rate` Hz (0: its own).
+def read_recording(path: Path, kind: str, *, rate: int = SAMPLE_RATE, channel: int | None = None) -> Recording:
+    """The audio file at `path`, resampled to `rate` Hz (0: its own).
 
     `channel` (from 0) is taken from a file with several channels; a file with one needs none. Raises `AudioError`
     naming `kind` and path if it is unreadable, silent, constant, not finite or empty, or has several channels and none
-    was chosen; `UsageError` for a rate that no sound has.
+    was chosen; `UsageError` for a rate that no audio has.
     """
     if rate and not LOWEST_RATE <= rate <= HIGHEST_RATE:
         raise UsageError(
@@ -86,12 +86,12 @@ def read_sound(path: Path, kind: str, *, rate: int = SAMPLE_RATE, channel: int |
     samples, own_rate = decode_audio(path, name, channel=channel)
     target = rate or own_rate
     samples = check_samples(resample(check_samples(samples, name), own_rate, target), name)
-    return Sound(path, samples, target, own_rate)
+    return Recording(path, samples, target, own_rate)
 
 
-def mix_sounds(
-    speech: Sound,
-    noise: Sound,
+def mix_recordings(
+    speech: Recording,
+    noise: Recording,
     snr_db: float,
     *,
     level: Level = "whole",
@@ -140,16 +140,16 @@ def mix_sounds(
     )
 
 
-def reverberate_sound(speech: Sound, rir: Sound, *, keep_tail: bool = True) -> Reverberated:
-    """Put `speech` into the room of `rir`, with its tail or as long as the dry speech; both have the same rate.
+def reverberate_recording(speech: Recording, rir: Recording, *, keep_tail: bool = True) -> Reverberated:
+    """Convolve `speech` with `rir`, with its tail or as long as the dry speech; both have the same rate.
 
     Raises `AudioError` naming the response or the speech if they cannot be used.
     """
     if speech.rate != rir.rate:
-        raise UsageError(f"the speech has {speech.rate} Hz, the room {rir.rate} Hz.", hint="Read both at one rate.")
-    room = prepare_rir(rir.samples, str(rir.path))
-    wet = reverberate(remove_dc(speech.samples), room, keep_tail=keep_tail)
-    name = f"the speech {speech.path} in the room {rir.path}"
+        raise UsageError(f"the speech has {speech.rate} Hz, the RIR {rir.rate} Hz.", hint="Read both at one rate.")
+    prepared = prepare_rir(rir.samples, str(rir.path))
+    wet = reverberate(remove_dc(speech.samples), prepared, keep_tail=keep_tail)
+    name = f"the speech {speech.path} with the RIR {rir.path}"
     samples, gain_db = limit_peak(check_samples(wet, name))
     return Reverberated(samples, speech.rate, gain_db, measure_rir(rir.samples, str(rir.path), rir.rate))
 
@@ -167,7 +167,7 @@ def check_output(path: Path, *inputs: Path) -> Path:
     return path
 
 
-def write_sound(path: Path, samples: Samples, rate: int) -> None:
+def write_recording(path: Path, samples: Samples, rate: int) -> None:
     """Write (T,) float32 at `rate` Hz as 16-bit WAV or FLAC by suffix; the file appears when it is complete.
 
     Raises `AudioError` where it would clip, `StorageError` for a disk that refuses.

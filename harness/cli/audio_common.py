@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from ...errors import UsageError
 
 if TYPE_CHECKING:
-    from ...loaders.one_file import Sound
+    from ...loaders.one_file import Recording
     from ...loaders.rir_measures import RirMeasures
 
 KEEP = "keep"
 
 
-def add_sound_options(parser: argparse.ArgumentParser, keeps: str) -> None:
+def add_audio_options(parser: argparse.ArgumentParser, keeps: str) -> None:
     """Options about how files are read; `keeps` is the file whose rate `--rate keep` means."""
     parser.add_argument(
         "--rate", default="24000", metavar="HZ", help=f"sample rate in Hz, or keep: that of the {keeps} (24000)"
@@ -34,9 +34,9 @@ def parse_rate(text: str) -> int:
     return int(text)
 
 
-def about_file(sound: Sound) -> dict[str, Any]:
+def about_file(recording: Recording) -> dict[str, Any]:
     """A file that was read, for JSON: its own rate, and its samples after resampling."""
-    return {"file": str(sound.path), "rate": sound.own_rate, "samples": int(sound.samples.size)}
+    return {"file": str(recording.path), "rate": recording.own_rate, "samples": int(recording.samples.size)}
 
 
 def about_output(path: Path, samples: int, rate: int) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def about_output(path: Path, samples: int, rate: int) -> dict[str, Any]:
     return {"file": str(path), "rate": rate, "samples": samples, "duration_s": round(samples / rate, 6)}
 
 
-def about_room(measures: RirMeasures) -> dict[str, Any]:
+def about_rir(measures: RirMeasures) -> dict[str, Any]:
     """Measures for JSON: null where nothing could be measured, with the reason beside."""
     values = {name: getattr(measures, name) for name in ("rt60_s", "edt_s", "drr_db", "c50_db", "c80_db")}
     return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .audio_common import about_file, about_output, add_sound_options, parse_rate
+from .audio_common import about_file, about_output, add_audio_options, parse_rate
 from .common import say, say_json
 
 EXAMPLE = """example:
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--seed", type=int, default=0, metavar="N", help="decides where the noise begins (0)")
     where.add_argument("--offset", type=float, metavar="S", help="where the noise begins, in s")
-    add_sound_options(parser, "speech")
+    add_audio_options(parser, "speech")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ...errors import UsageError
     from ...loaders.conditions.noise import HIGHEST_SNR_DB, LOWEST_SNR_DB
     from ...loaders.mixing import check_level
-    from ...loaders.one_file import check_output, mix_sounds, read_sound, write_sound
+    from ...loaders.one_file import check_output, mix_recordings, read_recording, write_recording
 
     level = check_level(arguments.level)
     if not LOWEST_SNR_DB <= arguments.snr <= HIGHEST_SNR_DB:
@@ -46,10 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
             hint=f"Give {LOWEST_SNR_DB:g} to {HIGHEST_SNR_DB:g} dB.",
         )
     out = check_output(arguments.out, arguments.speech, arguments.noise)
-    speech = read_sound(arguments.speech, "speech", rate=parse_rate(arguments.rate), channel=arguments.channel)
-    noise = read_sound(arguments.noise, "noise", rate=speech.rate, channel=arguments.channel)
-    made = mix_sounds(speech, noise, arguments.snr, level=level, seed=arguments.seed, offset_s=arguments.offset)
-    write_sound(out, made.samples, made.rate)
+    speech = read_recording(arguments.speech, "speech", rate=parse_rate(arguments.rate), channel=arguments.channel)
+    noise = read_recording(arguments.noise, "noise", rate=speech.rate, channel=arguments.channel)
+    made = mix_recordings(speech, noise, arguments.snr, level=level, seed=arguments.seed, offset_s=arguments.offset)
+    write_recording(out, made.samples, made.rate)
     if arguments.json:
         say_json(
             {

@@ -1,4 +1,4 @@
-"""Put one recording of speech into a room, given its impulse response, as a build does it.
+"""Convolve one recording of speech with a room impulse response, as a build does it.
 
 The response is scaled to unit energy and convolved in full; the result is cut at the direct path, so that it stays
 aligned with the dry speech. The tail is kept unless --no-tail is given.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .audio_common import about_file, about_output, about_room, add_sound_options, parse_rate, shown
+from .audio_common import about_file, about_output, about_rir, add_audio_options, parse_rate, shown
 from .common import say, say_json
 
 EXAMPLE = """example:
@@ -24,21 +24,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write, .wav or .flac")
     tail = parser.add_mutually_exclusive_group()
     tail.add_argument(
-        "--keep-tail", action="store_true", dest="keep_tail", default=True, help="let the sound die away (the default)"
+        "--keep-tail",
+        action="store_true",
+        dest="keep_tail",
+        default=True,
+        help="keep the reverberation's tail (the default)",
     )
     tail.add_argument("--no-tail", action="store_false", dest="keep_tail", help="end where the dry speech ends")
-    add_sound_options(parser, "speech")
+    add_audio_options(parser, "speech")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Convolve, write, and say what was done."""
-    from ...loaders.one_file import check_output, read_sound, reverberate_sound, write_sound
+    from ...loaders.one_file import check_output, read_recording, reverberate_recording, write_recording
 
     out = check_output(arguments.out, arguments.speech, arguments.rir)
-    speech = read_sound(arguments.speech, "speech", rate=parse_rate(arguments.rate), channel=arguments.channel)
-    rir = read_sound(arguments.rir, "impulse response", rate=speech.rate, channel=arguments.channel)
-    made = reverberate_sound(speech, rir, keep_tail=arguments.keep_tail)
-    write_sound(out, made.samples, made.rate)
+    speech = read_recording(arguments.speech, "speech", rate=parse_rate(arguments.rate), channel=arguments.channel)
+    rir = read_recording(arguments.rir, "impulse response", rate=speech.rate, channel=arguments.channel)
+    made = reverberate_recording(speech, rir, keep_tail=arguments.keep_tail)
+    write_recording(out, made.samples, made.rate)
     if arguments.json:
         say_json(
             {
@@ -47,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "rir": about_file(rir),
                 "keep_tail": arguments.keep_tail,
                 "gain_db": round(made.gain_db, 6),
-                **about_room(made.measures),
+                **about_rir(made.measures),
             }
         )
         return 0

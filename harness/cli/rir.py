@@ -1,4 +1,4 @@
-"""Measure a room from its impulse response: RT60, EDT, DRR, C50, C80 and where the direct path arrives.
+"""Measure a room impulse response: RT60, EDT, DRR, C50, C80 and where the direct path arrives.
 
 What cannot be measured has a reason instead of a number. Measured at 24 kHz as in a data set, unless --rate keep is
 given.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .audio_common import about_file, about_room, add_sound_options, parse_rate, shown
+from .audio_common import about_file, about_rir, add_audio_options, parse_rate, shown
 from .common import say, say_json
 
 EXAMPLE = """example:
@@ -20,18 +20,18 @@ EXAMPLE = """example:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rir", type=Path, metavar="RIR", help="the impulse response of a room")
-    add_sound_options(parser, "response")
+    add_audio_options(parser, "response")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure and say."""
-    from ...loaders.one_file import read_sound
+    from ...loaders.one_file import read_recording
     from ...loaders.rir_measures import measure_rir
 
-    rir = read_sound(arguments.rir, "impulse response", rate=parse_rate(arguments.rate), channel=arguments.channel)
+    rir = read_recording(arguments.rir, "impulse response", rate=parse_rate(arguments.rate), channel=arguments.channel)
     measures = measure_rir(rir.samples, str(rir.path), rir.rate)
     if arguments.json:
-        say_json({"rir": about_file(rir), "measured_at_rate": rir.rate, **about_room(measures)})
+        say_json({"rir": about_file(rir), "measured_at_rate": rir.rate, **about_rir(measures)})
         return 0
     rows = (
         ("rt60_s", f"RT60 {f'({measures.rt60_method})' if measures.rt60_method else ''}", "s"),

@@ -6,7 +6,7 @@ import pytest
 
 from squtr.harness.cli import main
 
-from ..loaders.rir_mega_for_tests import make_rooms, make_speech
+from ..loaders.rirs_for_tests import make_rooms, make_speech
 
 
 @pytest.fixture(autouse=True)
