@@ -46,7 +46,7 @@ class _Paired:
 
     @property
     def conditions(self) -> int:
-        return self.tables[0].shape[1] // 2
+        return int(self.tables[0].shape[1]) // 2
 
 
 def _paired(conditions: Sequence[Items]) -> _Paired | None:
