@@ -12,7 +12,8 @@ from huggingface_hub import HfApi
 
 from squtr.errors import HubError, UsageError
 from squtr.harness.cli import main
-from squtr.harness.evaluation.evaluate import evaluate_runs
+from squtr.harness.evaluate import evaluate_records
+from squtr.harness.evaluation.options import Options
 from squtr.harness.systems.system import System
 from squtr.loaders.data import BuiltData
 from squtr.loaders.hub.repository import Repository, Sent
@@ -120,8 +121,14 @@ def test_results_are_submitted(
 ) -> None:
     hub, data, run = as_default, BuiltData(built), tmp_path / "run"
     texts = {language: [query.text for query in data.queries(subset)] for subset, language in data.subsets.items()}
-    evaluate_runs(
-        [System(transcriber=Garbler(texts), retriever=WordRetriever())], data, out=run, resamples=1, samples=0
+    evaluate_records(
+        [System(transcriber=Garbler(texts), retriever=WordRetriever())],
+        data,
+        out=run,
+        options=Options(resamples=1, samples=0),
+        data,
+        out=run,
+        options=Options(resamples=1, samples=0),
     )
     hub.storage.create(REPO)
     monkeypatch.setenv("HF_TOKEN", STRANGER)

@@ -15,11 +15,11 @@ from huggingface_hub import HfApi, constants
 
 from squtr.errors import DataError, HubError, IntegrityError, UsageError
 from squtr.harness.cli import main
-from squtr.loaders import push as push_module
 from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData
-from squtr.loaders.manifest import MANIFEST_NAME, read_manifest
+from squtr.loaders.hub import push as push_module
 from squtr.loaders.hub.push import PushReport, push
+from squtr.loaders.manifest import MANIFEST_NAME, read_manifest
 from squtr.loaders.recipe import open_recipe
 from squtr.loaders.retries import Backoff
 
