@@ -113,7 +113,7 @@ def run_evaluation(
             record, kept = found
             if target is not None and not kept:
                 write_run(target, record)
-            if chosen.latency and (not kept or record.result.timing.latency is None):
+            if chosen.latency:
                 timed = recorder.with_latency(run, record)
                 if isinstance(timed, SqutrError):
                     evaluation.failures.append(RunFailure(run.system, run.config, timed))

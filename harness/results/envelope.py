@@ -334,8 +334,12 @@ def read_record(path: Path) -> RunRecord:
             f"the records beside {path} do not begin with the columns {', '.join(names)}.",
             hint="Run the evaluation again.",
         )
-    if result.origin == "imported" and items.num_rows:
-        raise DataError(f"{path} is imported, but has records.", hint="Import it again.")
+    least = 0 if result.origin == "imported" else result.data.n
+    if items.num_rows < least or (items.num_rows and not least):
+        raise DataError(
+            f"the {items.num_rows} records beside {path} do not fit a result of {result.data.n} items.",
+            hint="Run the evaluation again.",
+        )
     return RunRecord(result, items)
 
 

@@ -11,17 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from squtr.errors import DataError, StorageError
-from squtr.harness.results.old import (
-    ITEM_SCHEMA,
-    SECONDS_SCHEMA,
-    Score,
-    file_name,
-    read_record,
-    read_result,
-    read_runs,
-    write_atomically,
-    write_run,
-)
+from squtr.harness.results.envelope import SECONDS_SCHEMA, Score, read_record, read_result, read_runs, write_run
+from squtr.harness.results.files import file_name, write_atomically
 
 from .report_runs_for_tests import Example, example_records, imported_records
 
@@ -63,23 +54,23 @@ def test_broken_results_name_file_and_field(tmp_path: Path) -> None:
 
 def test_missing_table(tmp_path: Path) -> None:
     path = write_run(tmp_path, example_records()[0])
-    table = path.with_suffix(".queries.parquet")
+    table = path.with_suffix(".items.parquet")
     kept = pq.read_table(table)
     pq.write_table(kept.slice(1), table)
-    with pytest.raises(DataError, match="does not fit"):
+    with pytest.raises(DataError, match="do not fit"):
         read_runs(tmp_path)
     table.unlink()
     with pytest.raises(DataError, match="cannot be read"):
         read_runs(tmp_path)
 
 
-def test_seconds_lie_apart(tmp_path: Path) -> None:
+def test_seconds_are_in_a_table_of_their_own(tmp_path: Path) -> None:
     records = {r.result.data.condition: r for r in example_records() if r.result.data.language == "en"}
-    assert "seconds" not in ITEM_SCHEMA.names
+    assert "seconds" not in records["clean"].items.schema.names
     table = pq.read_table(write_run(tmp_path, records["clean"]).with_suffix(".seconds.parquet"))
     assert table.schema.equals(SECONDS_SCHEMA)
     assert table.column("id").to_pylist() == records["clean"].items.column("id").to_pylist()
-    # Nothing was heard, or nobody knows how long it took.
+    # No audio, or nobody knows how long it took.
     assert not write_run(tmp_path, records["text"]).with_suffix(".seconds.parquet").exists()
 
 
@@ -90,7 +81,7 @@ def test_imported_results_have_no_records(tmp_path: Path) -> None:
     # A measured result must have them.
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"origin": "measured"}))
-    with pytest.raises(DataError, match="does not fit"):
+    with pytest.raises(DataError, match="do not fit"):
         read_record(path)
 
 

@@ -16,30 +16,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import IntegrityError, StorageError
-from squtr.harness.evaluation.store import Corner, Ranking, Store
-from squtr.harness.protocols import Hit, Hypothesis, Transcript
+from squtr.harness.evaluation.store import RankingKey, Ranking, Store
+from squtr.harness.protocols import Hit, Hypothesis, Reply, Transcript
 
-CORNER = Corner("retriever", "corpus", "en", 10)
-HEARD = Transcript("two words", loop=True, truncated=True, seconds=0.5, front_end_seconds=0.25)
+KEY = RankingKey("retriever", "corpus", "en", 10)
+TRANSCRIPT = Transcript("two words", loop=True, truncated=True, seconds=0.5, front_end_seconds=0.25)
 
 
-def keep(store: Store, *names: str, transcript: Transcript = HEARD) -> None:
-    sounds = {f"file-{name}": f"sound-{name}" for name in names}
-    store.keep_heard(sounds, dict.fromkeys(sounds.values(), (transcript, 2.0)), language="en", listener="ear")
-    store.keep_rankings(CORNER, {f"text-{name}": Ranking.of([Hit(f"d-{name}", 1.5)], 0.1) for name in names})
+def keep(store: Store, *names: str, transcript: Transcript = TRANSCRIPT) -> None:
+    clips = {f"file-{name}": f"clip-{name}" for name in names}
+    store.keep_transcripts(clips, dict.fromkeys(clips.values(), (transcript, 2.0)), language="en", model="asr")
+    store.keep_rankings(KEY, {f"text-{name}": Ranking.of([Hit(f"d-{name}", 1.5)], 0.1) for name in names})
 
 
 def held(store: Store, *names: str) -> int:
     """How many of these the store knows, the same of everything."""
-    sounds = store.sounds([f"file-{name}" for name in names])
-    transcripts = store.transcripts([f"sound-{name}" for name in names], language="en", listener="ear")
-    rankings = store.rankings(CORNER, [f"text-{name}" for name in names])
-    assert len(sounds) == len(transcripts) == len(rankings)
+    clips = store.clips([f"file-{name}" for name in names])
+    transcripts = store.transcripts([f"clip-{name}" for name in names], language="en", model="asr")
+    rankings = store.rankings(KEY, [f"text-{name}" for name in names])
+    assert len(clips) == len(transcripts) == len(rankings)
     for name in names:
-        if f"file-{name}" in sounds:
-            assert sounds[f"file-{name}"] == f"sound-{name}"
+        if f"file-{name}" in clips:
+            assert clips[f"file-{name}"] == f"clip-{name}"
             assert rankings[f"text-{name}"].hits == (Hit(f"d-{name}", 1.5),)
-    return len(sounds)
+    return len(clips)
 
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
@@ -49,24 +49,24 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     keep(store, "a")
     keep(store, "b", transcript=spoken)
     again = Store(tmp_path)
-    assert again.transcripts(["sound-a", "sound-b", "sound-c"], language="en", listener="ear") == {
-        "sound-a": HEARD,
-        "sound-b": spoken,
+    assert again.transcripts(["clip-a", "clip-b", "clip-c"], language="en", model="asr") == {
+        "clip-a": TRANSCRIPT,
+        "clip-b": spoken,
     }
-    assert again.transcripts(["sound-a"], language="es", listener="ear") == {}
-    assert again.transcripts(["sound-a"], language="en", listener="nose") == {}
+    assert again.transcripts(["clip-a"], language="es", model="asr") == {}
+    assert again.transcripts(["clip-a"], language="en", model="other") == {}
     assert held(again, "a", "b", "c") == 2
-    for other in (Corner("x", "corpus", "en", 10), Corner("retriever", "corpus", "en", 11)):
+    for other in (RankingKey("x", "corpus", "en", 10), RankingKey("retriever", "corpus", "en", 11)):
         assert again.rankings(other, ["text-a"]) == {}
-    assert again.speed("ear") == pytest.approx((0.75 + 0.1) / 4)
-    assert again.speed("nose") is None
+    assert again.speed("asr") == pytest.approx((0.75 + 0.1) / 4)
+    assert again.speed("other") is None
 
 
 def test_failed_transcripts_are_not_kept(tmp_path: Path) -> None:
     store = Store(tmp_path)
     keep(store, "a", transcript=Transcript("", error="too loud"))
-    assert store.sounds(["file-a"])
-    assert store.transcripts(["sound-a"], language="en", listener="ear") == {}
+    assert store.clips(["file-a"])
+    assert store.transcripts(["clip-a"], language="en", model="asr") == {}
 
 
 def test_the_first_word_holds(tmp_path: Path) -> None:
@@ -75,13 +75,24 @@ def test_the_first_word_holds(tmp_path: Path) -> None:
     keep(store, "a", transcript=Transcript("other words"))
     keep(other, "a", transcript=Transcript("third words"))
     for reader in (store, other):
-        assert reader.transcripts(["sound-a"], language="en", listener="ear")["sound-a"] == HEARD
+        assert reader.transcripts(["clip-a"], language="en", model="asr")["clip-a"] == TRANSCRIPT
     store.merge()
-    assert Store(tmp_path).transcripts(["sound-a"], language="en", listener="ear")["sound-a"] == HEARD
-    store.keep_indexing_s(CORNER, 5.0)
-    store.keep_indexing_s(CORNER, 7.0)
-    assert store.indexing_s(CORNER) == 5.0
-    assert store.indexing_s(Corner("other", "corpus", "en", 10)) is None
+    assert Store(tmp_path).transcripts(["clip-a"], language="en", model="asr")["clip-a"] == TRANSCRIPT
+    store.keep_indexing_s(KEY, 5.0)
+    store.keep_indexing_s(KEY, 7.0)
+    assert store.indexing_s(KEY) == 5.0
+    assert store.indexing_s(RankingKey("other", "corpus", "en", 10)) is None
+
+
+def test_replies_come_back_by_answerer_and_request(tmp_path: Path) -> None:
+    store, other = Store(tmp_path), Store(tmp_path, rank=1)
+    reply = Reply("B.", truncated=True, audio_truncated=True, seconds=0.5)
+    store.keep_replies("chat", {"a": reply, "b": Reply("", error="timed out")})
+    other.keep_replies("chat", {"c": Reply("C.", seconds=0.1)})
+    store.merge()
+    again = Store(tmp_path)
+    assert again.replies("chat", ["a", "b", "c", "d"]) == {"a": reply, "c": Reply("C.", seconds=0.1)}
+    assert again.replies("other", ["a"]) == {}
 
 
 def test_many_are_looked_up_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,15 +143,15 @@ def killed_writer(folder: Path, code: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-KEEP = "store.keep_heard({'file-k': 'sound-k'}, {'sound-k': (Transcript('x'), 1.0)}, language='en', listener='ear')\n"
+KEEP = "store.keep_transcripts({'file-k': 'clip-k'}, {'clip-k': (Transcript('x'), 1.0)}, language='en', model='asr')\n"
 KEEP_RANKING = (
-    "store.keep_rankings(Corner('retriever', 'corpus', 'en', 10), {'text-k': Ranking.of([Hit('d-k', 1.5)], 0.1)})"
+    "store.keep_rankings(RankingKey('retriever', 'corpus', 'en', 10), {'text-k': Ranking.of([Hit('d-k', 1.5)], 0.1)})"
 )
 HALF = """
 with sqlite3.connect(store.own) as connection:
     connection.execute("PRAGMA cache_size = 1")
     rows = [(f"file-{i}", "never to be seen " * 50) for i in range(2000)]
-    connection.executemany("INSERT INTO sounds VALUES (?, ?)", rows)
+    connection.executemany("INSERT INTO clips VALUES (?, ?)", rows)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -161,7 +172,7 @@ def test_a_process_killed_while_it_wrote_left_whole_transactions_only(tmp_path: 
     main = Store(tmp_path)
     main.merge()
     assert held(main, "k") == 1
-    assert not main.sounds([f"file-{i}" for i in range(2000)])
+    assert not main.clips([f"file-{i}" for i in range(2000)])
     assert [p.name for p in tmp_path.iterdir()] == ["evaluations.sqlite"]
 
 
@@ -255,7 +266,7 @@ def test_a_damaged_transcript_is_named(tmp_path: Path) -> None:
     with sqlite3.connect(store.path) as connection:
         connection.execute("UPDATE transcripts SET hypotheses = '[[1'")
     with pytest.raises(IntegrityError, match="Remove the file"):
-        store.transcripts(["sound-a"], language="en", listener="ear")
+        store.transcripts(["clip-a"], language="en", model="asr")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
