@@ -11,10 +11,10 @@ import pytest
 
 from squtr.harness.cli import main
 from squtr.harness.evaluation import forecast, shards
-from squtr.harness.results.old import read_runs
+from squtr.harness.results.envelope import read_runs
 
 from . import evaluate_for_tests as counted
-from .pipeline_for_tests import built
+from .evaluation_for_tests import built
 
 HERE = "class:tests.harness.evaluate_for_tests"
 SYSTEM = f"{HERE}:Hears + {HERE}:Finds"
@@ -146,7 +146,7 @@ def test_strict_fails_configs_in_which_a_query_failed(place: Place, capsys: pyte
     faulty = f"{HERE}:Faulty + {HERE}:Finds"
     assert place.evaluate("--strict", "--configs", "en_clean", system=faulty) == 1
     said = capsys.readouterr()
-    assert "faulty + finds on en_clean failed: 3 queries of en_clean failed, the first is 'q" in said.err
+    assert "faulty + finds on en_clean failed: 3 of 7 items of en_clean failed for faulty + finds, the first is 'q" in said.err
     assert "too loud" in said.err
     assert "1 run failed, 1 did not" in said.err
     assert "Traceback" not in said.err
@@ -154,7 +154,7 @@ def test_strict_fails_configs_in_which_a_query_failed(place: Place, capsys: pyte
     # Without it they are counted.
     assert place.evaluate("--configs", "en_clean", system=faulty) == 0
     record = next(r for r in read_runs(place.out) if r.result.data.config == "en_clean")
-    assert record.result.failures.undecodable == 3
+    assert record.result.failures["failed"] == 3
     assert record.result.scores["wer"].n == QUERIES - 3
 
 
@@ -199,7 +199,7 @@ def test_a_dry_run_tells_what_is_left_before_and_after(
     assert place.evaluate("--dry-run", "--json") == 0
     before = lines(capsys)
     assert numbers(before) == {
-        **{("listen", cell): (QUERIES, 0) for cell in cells},
+        **{("transcribe", cell): (QUERIES, 0) for cell in cells},
         **{("index", f"tiny-{language}"): (DOCUMENTS, 0) for language in ("en", "zh")},
     }
     assert all(line["seconds"] > 0 and line["measured"] == "now" for line in before.values())
@@ -216,17 +216,17 @@ def test_a_dry_run_tells_what_is_left_before_and_after(
     assert place.evaluate("--dry-run", "--json") == 0
     half = lines(capsys)
     assert numbers(half) == {
-        **{("listen", cell): (QUERIES, QUERIES if "-en_" in cell else 0) for cell in cells},
+        **{("transcribe", cell): (QUERIES, QUERIES if "-en_" in cell else 0) for cell in cells},
         ("index", "tiny-en"): (DOCUMENTS, DOCUMENTS),
         ("index", "tiny-zh"): (DOCUMENTS, 0),
     }
     # What was heard took 0.5 s a clip; the rate is that.
     kept = {p.stem: json.loads(p.read_text()) for p in (place.out / "results").rglob("*.json")}
     audio_s = sum(kept[c]["timing"]["audio_s"] for c in ("en_clean", "en_high_noise"))
-    zh = half["listen", "tiny-zh_clean"]
+    zh = half["transcribe", "tiny-zh_clean"]
     assert zh["measured"] == "before"
-    assert half["listen", "tiny-en_clean"]["seconds"] == 0
-    assert half["listen", "tiny-en_clean"]["measured"] == ""
+    assert half["transcribe", "tiny-en_clean"]["seconds"] == 0
+    assert half["transcribe", "tiny-en_clean"]["measured"] == ""
     assert not counted.Hears.heard
 
     assert place.evaluate() == 0
@@ -252,9 +252,9 @@ def test_a_dry_run_without_a_cache_and_of_a_part(place: Place, capsys: pytest.Ca
         place.evaluate("--dry-run", "--no-cache", "--limit", "2", "--configs", "en_clean", "--num-processes", "3") == 0
     )
     said = capsys.readouterr().out
-    header, listen, index, total = said.splitlines()
+    header, transcribe, index, total = said.splitlines()
     assert header.split() == ["stage", "component", "of", "items", "cached", "left", "rate", "measured"]
-    assert listen.split() == ["listen", "hears", "tiny-en_clean", "2", "0", "1", "s", "now"]
+    assert transcribe.split() == ["transcribe", "hears", "tiny-en_clean", "2", "0", "1", "s", "now"]
     assert index.split()[:5] == ["index", "finds", "tiny-en", str(DOCUMENTS), "0"]
     assert total.startswith("About ")
 
@@ -310,10 +310,10 @@ def test_a_log_for_machines(place: Place, tmp_path: Path) -> None:
     assert place.evaluate("--json-log", str(log), "--configs", "en_*") == 0
     events = [json.loads(line) for line in log.read_text().splitlines()]
     ends = {e["stage"]: e for e in events if e["event"] == "stage_end"}
-    assert set(ends) == {"listening with hears", "searching with finds"}
-    listening = ends["listening with hears"]
-    assert listening["done"] == listening["total"] == 2 * QUERIES
-    assert listening["rtfx"] > 0
+    assert set(ends) == {"transcribing with hears", "searching with finds", "scoring"}
+    transcribing = ends["transcribing with hears"]
+    assert transcribing["done"] == transcribing["total"] == 2 * QUERIES
+    assert transcribing["rtfx"] > 0
     assert ends["searching with finds"]["done"] == ends["searching with finds"]["total"]
     assert {e["stage"] for e in events if e["event"] == "stage_start"} == set(ends)
     # A second evaluation appends; all that is known counts as done at once.
@@ -342,7 +342,18 @@ def test_one_process_is_this_one(place: Place) -> None:
         (["--fraction", "nan"], SYSTEM, "fraction nan"),
         (["--limit", "-1"], SYSTEM, "limit -1"),
         (["--depth", "9"], SYSTEM, "the depth is 9"),
-        (["--latency", "-1"], SYSTEM, "-1 latencies"),
+        (["--latency", "-1"], SYSTEM, "latency is -1"),
+        (["--depth", "20", "--metrics", "recall_at_50"], SYSTEM, "the depth is 20, and recall_at_50 looks at 50"),
+        (["--metrics", "wer"], SYSTEM, "none of these metrics is of a ranking"),
+        (["--metrics", "accuracy"], SYSTEM, "accuracy does not apply to retrieval"),
+        (["--metrics", "ndgc_at_10"], SYSTEM, "Did you mean 'ndcg_at_10'?"),
+        (["--option-orders", "2"], SYSTEM, "--option-orders does not apply to retrieval"),
+        (["--baselines", "text-only"], SYSTEM, "--baselines does not apply to retrieval"),
+        (["--no-spoken"], SYSTEM, "does not apply to retrieval"),
+        ([], f"{HERE}:Hears", "retrieves nothing"),
+        (["--judge", "text-only + llm:x"], SYSTEM, "judges mark replies"),
+        (["--option", "beam_size"], SYSTEM, "is not written as NAME=VALUE"),
+        (["--option", "volume=3"], SYSTEM, "volume"),
         (["--num-processes", "0"], SYSTEM, "0 processes cannot evaluate anything"),
         (["--system", SYSTEM], SYSTEM, "two systems are called 'hears + finds'"),
         (["--batch-size", "3"], SYSTEM, "batch_size"),
@@ -417,3 +428,28 @@ def test_results_that_cannot_be_written_are_a_sentence(place: Place, capsys: pyt
     assert place.evaluate("--configs", "en_clean", "--samples", "0") == 0
     assert not counted.Hears.heard
     assert not counted.Finds.searched
+
+
+def test_metrics_decide_columns_depth_and_the_main_score(place: Place) -> None:
+    assert place.evaluate("--configs", "en_clean", "--metrics", "recall_at_150", "nDCG@3", "cer") == 0
+    for record in read_runs(place.out):
+        result = record.result
+        assert result.main_metric == "recall_at_150"
+        assert set(result.scores) - {"cer"} == {"recall_at_150", "ndcg_at_3"}
+        assert ("cer" in result.scores) == (result.data.condition != "text")
+        assert result.system.settings["depth"] == 150
+        names = record.items.schema.names
+        assert names[-2:] == ["recall_at_150", "ndcg_at_3"]
+        assert max(map(len, record.items["documents"].to_pylist())) <= DOCUMENTS
+
+
+def test_the_normalizer_is_the_one_named(place: Place) -> None:
+    assert place.evaluate("--configs", "en_clean", "--normalizer", "raw") == 0
+    assert {r.result.system.normalizer for r in read_runs(place.out)} == {"raw"}
+
+
+def test_options_of_components_are_given_by_name(place: Place) -> None:
+    assert place.evaluate("--configs", "en_clean", "--option", "errors=2") == 0
+    record = next(r for r in read_runs(place.out) if r.result.data.config == "en_clean")
+    assert record.result.system.components["transcriber"]["settings"] == {"errors": 2}
+    assert record.result.failures["failed"] > 0
