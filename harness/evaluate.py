@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
+from ..errors import UsageError
 from .benchmarks import BENCHMARKS, Benchmark, benchmark
 from .data import open_data
 from .evaluation.options import Options
@@ -32,10 +33,38 @@ def benchmark_of(data: Any) -> Benchmark:
     return benchmark("retrieval" if any(map(data.has_corpus, data.subsets)) else "recognition")
 
 
+def chosen_benchmark(data: Any, chosen: Benchmark | str | None) -> Benchmark:
+    """The benchmark that was chosen (a row, or its name), else the one that fits the data (`benchmark_of`).
+
+    Raises `UnknownNameError`, `UsageError` for one whose task needs other data.
+    """
+    if chosen is None:
+        return benchmark_of(data)
+    row = benchmark(chosen) if isinstance(chosen, str) else chosen
+    if (row.task == "understanding") != hasattr(data, "questions"):
+        kind = "questions" if hasattr(data, "questions") else "speech"
+        raise UsageError(
+            f"the data holds {kind}, and the task of the benchmark {row.name} is {row.task}.",
+            hint="Give other data, or leave the benchmark out.",
+        )
+    return row
+
+
+def source_of(chosen: Benchmark | str | None) -> str:
+    """The name of the data that a benchmark is evaluated on. Raises `UsageError` if it names none, or without one."""
+    if chosen is None:
+        raise UsageError("no data is given.", hint="Give data, or a benchmark.")
+    row = benchmark(chosen) if isinstance(chosen, str) else chosen
+    if not row.source:
+        raise UsageError(f"the benchmark {row.name} is for data of one's own.", hint="Give the data.")
+    return row.source
+
+
 def evaluate_records(
     systems: Sequence[System | str],
     data: Any,
     *,
+    benchmark: Benchmark | str | None = None,
     configs: Sequence[str] | None = None,
     out: Path | None = None,
     cache: Path | None = None,
@@ -45,7 +74,7 @@ def evaluate_records(
     processes: Processes | None = None,
 ) -> Evaluation:
     """Evaluate systems (objects, or as they are written) on opened data, by the task that the data is of."""
-    row, loaded = benchmark_of(data), _loaded(systems, cache)
+    row, loaded = chosen_benchmark(data, benchmark), _loaded(systems, cache)
     return run_evaluation(
         load_task(row.task),
         row,
@@ -74,6 +103,7 @@ def forecast(
     systems: Sequence[System | str],
     data: Any,
     *,
+    benchmark: Benchmark | str | None = None,
     configs: Sequence[str] | None = None,
     cache: Path | None = None,
     options: Options | None = None,
@@ -84,7 +114,7 @@ def forecast(
     Rates are those of earlier evaluations in this cache; a component that has none is timed now on a few items. Raises
     as `evaluate_records`, and what a component raises that is timed.
     """
-    row = benchmark_of(data)
+    row = chosen_benchmark(data, benchmark)
     task, request = (
         load_task(row.task),
         Request(_loaded(systems, cache), data, row, configs, options or Options(), judges),
@@ -95,7 +125,8 @@ def forecast(
 def evaluate(
     system: System | str | Sequence[System | str],
     *,
-    data: Any,
+    data: Any = None,
+    benchmark: Benchmark | str | None = None,
     configs: Sequence[str] | None = None,
     split: str = "test",
     out: Path | str | None = None,
@@ -108,16 +139,20 @@ def evaluate(
     """Evaluate one or several systems and return their results, those of added baselines (`text`) included.
 
     A system is a `System`, its written form, for example `"whisper-base + bm25"`, or the path of a spec file; `data` is
-    a folder that `squtr build` wrote, `mini`, `ORG/NAME` on the Hub, `release:PATH`, or an opened data set. `options`
-    are the fields of `Options`, for example `limit=100`, `metrics=["ndcg_at_10", "recall_at_100"]`.
+    a folder that `squtr build` wrote, `mini`, `ORG/NAME` on the Hub, `release:PATH`, or an opened data set (None: the
+    benchmark's). `benchmark` is a name of the table of benchmarks, or a row of one's own (None: what fits the data).
+    `options` are the fields of `Options`, for example `limit=100`, `metrics=["ndcg_at_10", "recall_at_100"]`.
 
     Raises `EvaluationFailed` if some runs failed; it holds the results of the others.
     """
+    if data is None:
+        data = source_of(benchmark)
     given = [system] if isinstance(system, str | System) else list(system)
     opened = open_data(str(data), configs=configs, split=split) if isinstance(data, str | Path) else data
     done = evaluate_records(
         cast(Sequence[System | str], given),
         opened,
+        benchmark=benchmark,
         configs=configs,
         out=Path(out) if out is not None else None,
         cache=Path(cache) if cache is not None else None,

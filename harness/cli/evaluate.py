@@ -53,9 +53,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--data",
-        required=True,
         metavar="DATA",
-        help="a folder that `squtr build` wrote, mini, ORG/NAME on the Hub, release:PATH, escucha_mini, …",
+        help="a folder that `squtr build` wrote, mini, ORG/NAME on the Hub, release:PATH, questions:mini, … (that of "
+        "the benchmark)",
+    )
+    parser.add_argument(
+        "--benchmark", metavar="NAME", help="a published benchmark (the one that the data was built for)"
     )
     parser.add_argument(
         "--configs", action=Extend, nargs="+", metavar="CONFIG", help="for example zh_clean 'zh_*' (all)"
@@ -252,8 +255,14 @@ def _systems(arguments: argparse.Namespace, cache: Path | None) -> tuple[list[Sy
     return systems, load_systems(arguments.judge, cache=cache) if arguments.judge else []
 
 
-def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation:
+def _data(arguments: argparse.Namespace) -> Any:
     from ..data import open_data
+    from ..evaluate import source_of
+
+    return open_data(arguments.data or source_of(arguments.benchmark), configs=arguments.configs, split=arguments.split)
+
+
+def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation:
     from ..evaluate import evaluate_records
 
     cache = _cache(arguments)
@@ -261,7 +270,8 @@ def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluati
     with _progress(arguments.json_log if processes.rank == 0 else None) as progress:
         return evaluate_records(
             systems,
-            open_data(arguments.data, configs=arguments.configs, split=arguments.split),
+            _data(arguments),
+            benchmark=arguments.benchmark,
             configs=arguments.configs,
             out=arguments.out,
             cache=cache,
@@ -310,14 +320,14 @@ def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
 
 
 def _dry_run(arguments: argparse.Namespace) -> int:
-    from ..data import open_data
     from ..evaluate import forecast
 
     cache = _cache(arguments)
     systems, judges = _systems(arguments, cache)
     lines = forecast(
         systems,
-        open_data(arguments.data, configs=arguments.configs, split=arguments.split),
+        _data(arguments),
+        benchmark=arguments.benchmark,
         configs=arguments.configs,
         cache=cache,
         options=_options(arguments),

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 from .loaders import hook as _hook
 
 if TYPE_CHECKING:
+    from .harness.benchmarks import Benchmark
     from .harness.components import (
         load_audio_text_encoder,
         load_front_end,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         load_text_encoder,
         load_transcriber,
     )
+    from .harness.data import open_data
     from .harness.evaluate import evaluate
     from .harness.mteb.models import mteb_model
     from .harness.mteb.tasks import mteb_benchmark, mteb_tasks
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from .loaders.loading import load_dataset
 
 __all__ = [
+    "Benchmark",
     "System",
     "__version__",
     "config_names",
@@ -43,9 +46,11 @@ __all__ = [
     "mteb_benchmark",
     "mteb_model",
     "mteb_tasks",
+    "open_data",
 ]
 
 _LAZY = {
+    "Benchmark": ("harness.benchmarks", "Benchmark"),
     "System": ("harness.systems", "System"),
     "config_names": ("loaders.loading", "config_names_of"),
     "evaluate": ("harness.evaluate", "evaluate"),
@@ -60,6 +65,7 @@ _LAZY = {
     "mteb_benchmark": ("harness.mteb.tasks", "mteb_benchmark"),
     "mteb_model": ("harness.mteb.models", "mteb_model"),
     "mteb_tasks": ("harness.mteb.tasks", "mteb_tasks"),
+    "open_data": ("harness.data", "open_data"),
 }
 
 _hook.install()
