@@ -121,15 +121,8 @@ def test_results_are_submitted(
 ) -> None:
     hub, data, run = as_default, BuiltData(built), tmp_path / "run"
     texts = {language: [query.text for query in data.queries(subset)] for subset, language in data.subsets.items()}
-    evaluate_records(
-        [System(transcriber=Garbler(texts), retriever=WordRetriever())],
-        data,
-        out=run,
-        options=Options(resamples=1, samples=0),
-        data,
-        out=run,
-        options=Options(resamples=1, samples=0),
-    )
+    system = System(transcriber=Garbler(texts), retriever=WordRetriever())
+    evaluate_records([system], data, out=run, options=Options(resamples=1, samples=0))
     hub.storage.create(REPO)
     monkeypatch.setenv("HF_TOKEN", STRANGER)
     command = ["submit", "--mteb", str(run), "--out", str(tmp_path / "out"), "--to", REPO]
