@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Export, and say what was written."""
-    from ..evaluation.evaluate import counted
+    from ..evaluation.run import counted
     from ..mteb.exchange import META_NAME, export_mteb
 
     written = export_mteb(arguments.folder, arguments.out)

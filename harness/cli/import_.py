@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Import, and say what was read."""
-    from ..evaluation.evaluate import counted
+    from ..evaluation.run import counted
     from ..mteb.exchange import import_mteb
 
     found = import_mteb(arguments.folder, arguments.out)

@@ -167,7 +167,7 @@ def _send(submission: Submission, repository: str) -> Sent:
 
 
 def _tell(submission: Submission) -> None:
-    from ..evaluation.evaluate import counted
+    from ..evaluation.run import counted
 
     results = counted(submission.tasks, "task result")
     say(f"Prepared {results} of {', '.join(submission.models)} in {submission.folder}; every file was checked.")
@@ -180,7 +180,7 @@ def _tell(submission: Submission) -> None:
 
 
 def _tell_sent(sent: Sent) -> None:
-    from ..evaluation.evaluate import counted
+    from ..evaluation.run import counted
 
     if not sent.url:
         say(f"{sent.repository} has all these files already: no pull request was opened.")
