@@ -116,7 +116,7 @@ def test_scores_and_results_load_neither_torch_nor_datasets() -> None:
     modules = [
         name
         for name, _ in source_files()
-        if under({name}, "squtr.harness.metrics", "squtr.harness.text", "squtr.harness.results.old")
+        if under({name}, "squtr.harness.metrics", "squtr.harness.text", "squtr.harness.results")
     ]
     assert len(modules) > 3
     assert not loaded_by("\n".join(f"import {name}" for name in modules)) & {
