@@ -1,4 +1,4 @@
-"""rir_mega and a Hub: LibriSpeech and the published set from there, and a built folder pushed to it."""
+"""Plans of RIRs and a Hub: LibriSpeech and the published set from there, and a built folder pushed to it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import soundfile
 from huggingface_hub import HfApi
 
 from squtr.harness.cli import main
+from squtr.loaders.build import build
+from squtr.loaders.data import BuiltData
 from squtr.loaders.hub.push import push
-from squtr.loaders.rir_mega.build import build_pairs
-from squtr.loaders.rir_mega.data import RirMegaData
-from squtr.loaders.rir_mega.recipe import open_pairs
+from squtr.loaders.recipe import open_recipe
 from squtr.loaders.sources.librispeech import REPOSITORY
 
-from ..loaders.rir_mega_for_tests import make_rooms, make_speech
+from ..loaders.rirs_for_tests import make_rooms, make_speech
 from .conftest import OWNER
 from .hub import LocalHub
 
@@ -34,7 +34,7 @@ def clip(seed: int, samples: int = 8000) -> bytes:
 
 
 def librispeech(count: int) -> bytes:
-    """A file as the repository's: undecoded sound, id, text, speaker."""
+    """A file as the repository's: undecoded audio, id, text, speaker."""
     ids = [f"{61 + n % 2}-70968-{n:04d}" for n in range(count)]
     columns = {
         "file": [f"{id_}.flac" for id_ in ids],
@@ -53,12 +53,12 @@ BUILD = """
 import hashlib, json
 from pathlib import Path
 from squtr.harness.cli import main
-from squtr.loaders.rir_mega.data import RirMegaData
-assert main(["build", "rir_mega", "--speech", "librispeech:test-clean@{commit}", "--rirs", "{rooms}", "--pairs", "8",
-             "--out", "out"]) == 0
-data = RirMegaData(Path("out"))
-print(json.dumps([[p.utterance_id, p.text, p.speaker, hashlib.sha256(p.clean_audio).hexdigest()]
-                  for split in data.splits for p in data.pairs(split)]))
+from squtr.loaders.data import BuiltData
+assert main(["build", "--benchmark", "rir_mega", "--source", "librispeech:test-clean@{commit}", "--rirs", "{rooms}",
+             "--utterances", "8", "--out", "out"]) == 0
+splits = [BuiltData(Path("out"), split) for split in ("validation", "test")]
+print(json.dumps([[row.id, row.text, row.speaker, hashlib.sha256(row.audio).hexdigest()]
+                  for data in splits for subset in data.subsets for row in data.spoken(subset, "clean")]))
 """
 
 
@@ -75,24 +75,28 @@ def test_librispeech_from_the_hub(hub: LocalHub, apart: Callable[..., str], tmp_
     for utterance_id, text, speaker, _ in rows:
         number = int(utterance_id[-4:])
         assert (text, speaker) == (f"TEXT {number}", str(61 + number % 2))
-    # The sound is that of the Hub.
+    # The audio is that of the Hub.
     utterance_id, _, _, digest = rows[0]
     samples, _ = soundfile.read(io.BytesIO(clip(int(utterance_id[-4:]))), dtype="float32")
-    pair = next(p for s in ("validation", "test") for p in RirMegaData(tmp_path / "out").pairs(s, 0, 1))
-    assert hashlib.sha256(pair.clean_audio).hexdigest() == digest
-    assert np.abs(soundfile.read(io.BytesIO(pair.clean_audio), dtype="float32")[0] - samples).max() < 1e-4
+    data = BuiltData(tmp_path / "out", "validation")
+    row = next(row for subset in data.subsets for row in data.spoken(subset, "clean"))
+    assert hashlib.sha256(row.audio).hexdigest() == digest
+    assert np.abs(soundfile.read(io.BytesIO(row.audio), dtype="float32")[0] - samples).max() < 1e-4
 
 
 PUBLISHED = "org/whisper-bench"
 LOAD = """
 import json
 from datasets import load_dataset
-from squtr.loaders.rir_mega.published import open_published
-data = open_published("org/whisper-bench")
-rows = load_dataset("squtr", "rir_mega", source="published:org/whisper-bench", split="test")
-pairs = [[p.sample_id, p.text, len(p.clean_audio), len(p.reverb_audio)] for p in data.pairs("test")]
-loaded = [[r["sample_id"], r["text"], *(len(r[c]["bytes"]) for c in ("clean_audio", "reverb_audio"))] for r in rows]
-print(json.dumps({"revision": data.revision, "splits": data.splits, "pairs": pairs, "loaded": loaded}))
+from squtr.harness.data import open_data
+data = open_data("whisper_rir_mega:org/whisper-bench")
+(subset,) = data.subsets
+found = {"revision": data.revision, "splits": data.recipe["splits"]}
+for condition in ("clean", "reverb"):
+    rows = load_dataset("squtr", f"en_{condition}", source="whisper_rir_mega:org/whisper-bench", split="test")
+    found[condition] = [[r.id, r.text, len(r.audio)] for r in data.spoken(subset, condition)]
+    found[f"{condition} loaded"] = [[r["id"], r["text"], len(r["audio"]["bytes"])] for r in rows]
+print(json.dumps(found))
 """
 
 
@@ -112,26 +116,27 @@ def test_the_published_set_from_the_hub(hub: LocalHub, apart: Callable[..., str]
         pq.write_table(pa.table(columns), buffer)
         commit = storage.write(PUBLISHED, f"data/{split}-00000-of-00001.parquet", buffer.getvalue())
     told = json.loads(apart(LOAD).splitlines()[-1])
-    assert (told["revision"], told["splits"]) == (commit.oid, {"validation": 2, "test": 8})
-    expected = [[f"s{n}", f"TEXT {n}", len(clip(n)), len(clip(n, 9000))] for n in range(2, 10)]
-    assert told["pairs"] == told["loaded"] == expected
+    assert (told["revision"], told["splits"]) == (commit.oid, ["validation", "test"])
+    for condition, samples in (("clean", 8000), ("reverb", 9000)):
+        expected = [[f"s{n}", f"TEXT {n}", len(clip(n, samples))] for n in range(2, 10)]
+        assert told[condition] == told[f"{condition} loaded"] == expected
 
 
 ROUND_TRIP = """
 import hashlib, json
 from datasets import load_dataset
+from squtr.harness.data import open_data
 told = {}
-for config in ("paired", "clean", "reverb", "rooms"):
+for config in ("en_clean", "en_reverb", "rirs"):
     for streaming in (False, True):
         rows = load_dataset("org/rooms", config, split="test", streaming=streaming)
         told[f"{config} {streaming}"] = [
-            [row.get("sample_id", row["rir_id"] if config == "rooms" else ""),
-             *(hashlib.sha256(row[c]["bytes"]).hexdigest() for c in ("clean_audio", "reverb_audio") if c in row)]
+            row["rir_id"] if config == "rirs" else [row["id"], hashlib.sha256(row["audio"]["bytes"]).hexdigest()]
             for row in rows
         ]
-from squtr.loaders.rir_mega.opening import open_pairs
-data = open_pairs("org/rooms")
-told["opened"] = [data.manifest_sha256, data.sample_ids("test")]
+for split in ("validation", "test"):
+    data = open_data("org/rooms", split=split)
+    told[split] = [data.manifest_sha256, [row.id for subset in data.subsets for row in data.rows(subset, "reverb")]]
 print(json.dumps(told))
 """
 
@@ -142,17 +147,21 @@ def test_a_built_folder_goes_to_the_hub_and_back(
     monkeypatch.setenv("SQUTR_HOME", str(tmp_path / "squtr-home"))
     speech = f"recorded:{make_speech(tmp_path / 'speech')}"
     out = tmp_path / "built"
-    build_pairs(open_pairs(speech, str(make_rooms(tmp_path / "rooms")), rirs_per_utterance=2), out)
+    opened = open_recipe(
+        speech, rirs=str(make_rooms(tmp_path / "rooms")), conditions=["clean", "reverb"], rirs_per_utterance=2, splits=True
+    )
+    build(opened, out)
     push(out, "org/rooms", token=OWNER, endpoint=hub.endpoint)
     assert not push(out, "org/rooms", token=OWNER, endpoint=hub.endpoint).uploaded
     told = json.loads(apart(ROUND_TRIP).splitlines()[-1])
-    pairs = list(RirMegaData(out).pairs("test"))
-    for config, columns in (("paired", ("clean", "reverb")), ("clean", ("clean",)), ("reverb", ("reverb",))):
-        expected = [
-            [p.sample_id, *(hashlib.sha256(getattr(p, f"{arm}_audio")).hexdigest() for arm in columns)] for p in pairs
-        ]
-        assert told[f"{config} False"] == told[f"{config} True"] == expected
-    assert told["opened"] == [RirMegaData(out).manifest_sha256, [pair.sample_id for pair in pairs]]
-    assert len(told["rooms True"]) == len(RirMegaData(out).rooms("test"))
+    data = BuiltData(out)
+    (subset,) = data.subsets
+    for condition in ("clean", "reverb"):
+        expected = [[row.id, hashlib.sha256(row.audio).hexdigest()] for row in data.spoken(subset, condition)]
+        assert told[f"en_{condition} False"] == told[f"en_{condition} True"] == expected
+    for split in ("validation", "test"):
+        there = BuiltData(out, split)
+        assert told[split] == [there.manifest_sha256, [row.id for row in there.rows(subset, "reverb")]]
+    assert told["rirs True"] == told["rirs False"] == [rir["rir_id"] for rir in data.rirs()]
     local = Path(api.snapshot_download("org/rooms", repo_type="dataset", local_dir=tmp_path / "copy"))
     assert main(["doctor", str(local)]) == 0
