@@ -114,12 +114,6 @@ def launched_size() -> int:
     return int(size) if size.isdigit() and "LOCAL_RANK" in os.environ else 1
 
 
-def launched_rank() -> int:
-    """This process among those that a launcher started, 0 without one. Loads nothing."""
-    rank = os.environ.get("RANK", "0")
-    return int(rank) if launched_size() > 1 and rank.isdigit() else 0
-
-
 def local_device_index() -> int:
     """The GPU of this process on its machine: its local rank, 0 without a launcher."""
     rank = os.environ.get("LOCAL_RANK", "0")

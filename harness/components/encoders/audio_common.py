@@ -6,7 +6,7 @@ import abc
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ from ...protocols import ComponentSpec
 from ..batches import free_memory
 from ..torch_models import BatchedTorchComponent, reason
 from ..transcribers.common import clip_fault
+from .prompts import Role
 
-Role = Literal["query", "document"]
 Vectors = NDArray[np.float32]
 
 TOKENS_PER_S = 25

@@ -13,9 +13,9 @@ from ....errors import ModelError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
 from ..torch_models import tightest
-from .audio_common import BatchedEncoder, Role, require_positive_or_none, window_of
+from .audio_common import BatchedEncoder, require_positive_or_none, window_of
 from .audio_models import UNKNOWN, published_audio_model
-from .prompts import prompt_of, published_prompts
+from .prompts import Role, prompt_of, published_prompts
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

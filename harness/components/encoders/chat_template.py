@@ -19,9 +19,10 @@ from ....loaders.records import Samples
 from ...protocols import ComponentSpec
 from ..generation import Message, conversation, dialogue_marks, without_marks
 from ..torch_models import quiet, read_config
-from .audio_common import Batches, Role, as_rows
+from .audio_common import Batches, as_rows
 from .audio_models import ARCHITECTURES, Architecture, Pooling
 from .processor_encoder import ProcessorEncoder
+from .prompts import Role
 
 
 class ChatTemplateEncoder(ProcessorEncoder):

@@ -13,8 +13,9 @@ from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
 from ..torch_models import quiet
-from .audio_common import Batches, Role, as_rows, unit_rows
+from .audio_common import Batches, as_rows, unit_rows
 from .processor_encoder import ProcessorEncoder
+from .prompts import Role
 
 LongClips = Literal["truncate", "mean"]
 _LONG_CLIPS = {"truncate": "truncate", "mean": "mean of windows"}

@@ -133,10 +133,8 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
 
     @cached_property
     def _width(self) -> int:
-        return (
-            self.model.get_embedding_dimension()
-            or self._encoded(["a"], self._features(["a"], "query"), role="query").shape[1]
-        )
+        told = self.model.get_embedding_dimension()
+        return int(told or self._encoded(["a"], self._features(["a"], "query"), role="query").shape[1])
 
     def _prepared(self, texts: Sequence[str], role: Role) -> Iterator[_Batch]:
         """The batches with their tokens; beside a GPU, a thread prepares the next ones while the model works."""

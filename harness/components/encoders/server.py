@@ -18,8 +18,7 @@ from ....errors import ModelError, UsageError
 from ...protocols import ComponentSpec
 from ..server_answers import ContentRefusedError
 from ..server_component import ServerComponent
-from .prompts import published_prompts
-from .sentence_transformers import Role
+from .prompts import Role, published_prompts
 
 EncodingFormat = Literal["float", "base64"]
 _SHOWN = 80
