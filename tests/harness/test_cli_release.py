@@ -9,7 +9,7 @@ import pytest
 
 from squtr.harness.cli import main
 from squtr.harness.data import open_data
-from squtr.harness.evaluation.evaluate import evaluate_runs
+from squtr.harness.evaluate import evaluate_records
 from squtr.harness.protocols import Transcript
 from squtr.harness.systems import System
 
@@ -39,10 +39,10 @@ def test_doctor_counts_its_defects(release: Path, capsys: pytest.CaptureFixture[
 
 def test_its_own_sound_is_evaluated(release: Path) -> None:
     data = open_data(f"release:{release}")
-    records = evaluate_runs([System(transcriber=LookupTranscriber(Mute()), retriever=WordRetriever())], data)
+    records = evaluate_records([System(transcriber=LookupTranscriber(Mute()), retriever=WordRetriever())], data).records
     conditions = {record.result.data.condition for record in records}
     assert {"text", "clean", "high_noise"} <= conditions
-    assert all(r.result.failures.empty > 0 for r in records if r.result.data.condition == "clean")
+    assert all(r.result.failures["empty"] > 0 for r in records if r.result.data.condition == "clean")
 
 
 def test_a_missing_release_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ import pytest
 import soundfile
 
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
-from squtr.harness.evaluation.evaluate import evaluate_runs
+from squtr.harness.evaluate import evaluate_records
 from squtr.harness.systems import System
 from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData, SpeechData
@@ -296,12 +296,12 @@ def test_evaluated_as_published_with_a_clip_missing(root: Path) -> None:
         for row in data.spoken("fiqa", condition)
         if row.duration_s
     }
-    records = evaluate_runs([System(transcriber=LookupTranscriber(heard), retriever=WordRetriever())], data)
+    records = evaluate_records([System(transcriber=LookupTranscriber(heard), retriever=WordRetriever())], data).records
     results = {record.result.data.config: record.result for record in records}
     assert set(results) == {"en_text", "en_clean", "en_low_noise", "en_medium_noise", "en_high_noise"}
     assert results["en_clean"].scores["wer"].value == 0
-    assert results["en_high_noise"].failures.undecodable == results["en_medium_noise"].failures.undecodable == 1
-    assert results["en_clean"].failures.undecodable == 0
+    assert results["en_high_noise"].failures["failed"] == results["en_medium_noise"].failures["failed"] == 1
+    assert results["en_clean"].failures["failed"] == 0
     assert results["en_high_noise"].data.n == 3
 
 
