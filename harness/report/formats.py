@@ -88,7 +88,6 @@ def interval(score: Score | None, digits: int = 3, *, as_percent: bool = False) 
 
 
 def points(loss: Loss | None) -> str:
-    """A loss of ratios in percentage points with its interval, as text."""
     if loss is None:
         return UNDEFINED
     return f"{signed(loss.absolute.value)} {interval(loss.absolute, 1, as_percent=True)}".strip()
@@ -156,12 +155,10 @@ def metric_name(metric: str) -> str:
 
 
 def language_name(code: str) -> str:
-    """The English name of a language, or the code itself."""
     return LANGUAGE_NAMES.get(code, code)
 
 
 def in_room(condition: str) -> bool:
-    """Whether a condition is reverberant."""
     return condition != TEXT_CONDITION and known_part(condition).reverb
 
 

@@ -27,16 +27,12 @@ _STYLES = Path(__file__).resolve().parent / "templates"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Where the page is, and what it found out, as JSON."""
-
     path: Path
     facts: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A section with its title and view."""
-
     section: Section
     title: str
     view: View
@@ -95,7 +91,6 @@ def make_report(
 
 
 def _tasks(found: Sequence[Section]) -> list[tuple[str, TaskReport, list[Section]]]:
-    """The tasks with their reports and sections, in order."""
     names = list(dict.fromkeys(section.first.task for section in found))
     return [(name, load_task_report(name), [s for s in found if s.first.task == name]) for name in names]
 

@@ -10,10 +10,11 @@ from typing import Any
 from ..metrics.attribution import Estimate
 from ..metrics.registry import metric_of
 from ..metrics.robustness import Item, SnrAtLoss, Stability, snr_at_loss, stability
+from ..results.comparable import aspects
 from ..results.envelope import Group
 from .formats import group_words, in_room, interval, language_name, measure_of, number, percent, snr_of
 from .sections import Run, Section, System
-from .tables import NONE, Cell, Head, Row, Rows, Table, loss_cell, named, points_cell, text_table
+from .tables import NONE, Cell, Head, Row, Rows, Table, loss_cell, named, points_cell
 
 SHARES = (0.1, 0.2)
 """Of the clean score: at which SNR they are lost."""
@@ -21,10 +22,11 @@ SHARES = (0.1, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class Robustness:
-    """Of one system over the sections that it is in; `snr` is by section and share."""
+    """Of one system over the sections `anchors` that it is in; `snr` is by section and share."""
 
     system: str
     metric: str
+    anchors: frozenset[str]
     sigma: Stability
     snr: Mapping[tuple[str, float], SnrAtLoss]
 
@@ -40,6 +42,7 @@ class Robustness:
                 {
                     "section": titles[anchor],
                     "share": share,
+                    "relative": metric_of(self.metric).better != "lower",
                     "snr_db": _finite(found.snr_db),
                     "low": _finite(found.interval.low),
                     "high": _finite(found.interval.high),
@@ -61,27 +64,41 @@ def _plain(estimate: Estimate) -> dict[str, Any]:
     return {"value": _finite(estimate.value), **ends, "n": estimate.n}
 
 
-def robustness(sections: Sequence[Section]) -> dict[str, Robustness]:
-    """Every measured system with two conditions or more, by name. Systems of one name are one over all languages."""
-    found = {}
-    measured = [section for section in sections if not section.imported]
-    for name in dict.fromkeys(system.name for section in measured for system in section.systems):
-        own = [(section, system) for section in measured for system in section.systems if system.name == name]
-        scores: dict[tuple[str, str], Mapping[str, Mapping[str, Item]]] = {}
-        for section, system in own:
-            for run in system.runs:
-                scores.setdefault((section.language, run.condition), _items(section, run))
-        if len(scores) < 2:
-            continue
-        seed, metric = own[0][0].first.seed, own[0][0].metric
-        levels = {
-            (section.anchor, share): at
-            for section, system in own
-            for share in SHARES
-            if (at := _snr_at_loss(section, system, share)) is not None
-        }
-        found[name] = Robustness(name, metric, stability(scores, seed=seed), levels)
+def robustness(sections: Sequence[Section]) -> list[Robustness]:
+    """Every measured system with two conditions or more: one over all languages whose results are comparable."""
+    found = []
+    for own in _comparable([section for section in sections if not section.imported]):
+        for name in dict.fromkeys(system.name for section in own for system in section.systems):
+            pairs = [(section, system) for section in own for system in section.systems if system.name == name]
+            scores: dict[tuple[str, str], dict[str, dict[str, Item]]] = {}
+            for section, system in pairs:
+                for run in system.runs:
+                    merged = scores.setdefault((section.language, run.condition), {})
+                    for subset, items in _items(section, run).items():
+                        merged.setdefault(subset, {}).update(items)
+            if len(scores) < 2:
+                continue
+            levels = {
+                (section.anchor, share): at
+                for section, system in pairs
+                for share in SHARES
+                if (at := _snr_at_loss(section, system, share)) is not None
+            }
+            anchors = frozenset(section.anchor for section, _ in pairs)
+            sigma = stability(scores, seed=own[0].first.seed)
+            found.append(Robustness(name, own[0].metric, anchors, sigma, levels))
     return found
+
+
+def _comparable(sections: Sequence[Section]) -> list[list[Section]]:
+    """Sections of the same data and versions, each scope once."""
+    groups: dict[tuple[object, ...], list[Section]] = {}
+    for section in sections:
+        key: tuple[object, ...] = (*aspects(section.first, words=False).items(), section.first.seed)
+        while any(other.scope == section.scope for other in groups.get(key, ())):
+            key = (*key, section.mark)
+        groups.setdefault(key, []).append(section)
+    return list(groups.values())
 
 
 def _items(section: Section, run: Run) -> dict[str, dict[str, Item]]:
@@ -120,9 +137,10 @@ def _snr_at_loss(section: Section, system: System, share: float) -> SnrAtLoss | 
     return found if found.n else None
 
 
-def robustness_table(section: Section, found: Mapping[str, Robustness]) -> Table:
+def robustness_table(section: Section, found: Sequence[Robustness]) -> Table:
     """σ in this language and pooled over all, and the SNR at which a given loss against clean is reached."""
-    own = [(system, found[system.name]) for system in section.systems if system.name in found and system.runs]
+    by_name = {one.system: one for one in found if section.anchor in one.anchors}
+    own = [(system, by_name[system.name]) for system in section.systems if system.runs and system.name in by_name]
     rates = section.metric in ("wer", "cer")
     several = any(len(one.sigma.within) > 1 for _, one in own)
     shares = [share for share in SHARES if any((section.anchor, share) in one.snr for _, one in own)]
@@ -144,9 +162,10 @@ def robustness_table(section: Section, found: Mapping[str, Robustness]) -> Table
         for system, one in own
     ]
     note = (
-        f"{'In percentage points. ' if rates else ''}σ: sample standard deviation of the condition means; small is steady, and says nothing about how good. "
-        "Intervals resample items."
+        "σ: sample standard deviation of the condition means; a small σ is a steady score, not a good one. Intervals "
+        "resample items."
     )
+    note = f"In percentage points. {note}" if rates else note
     groups = [Rows(rows)] if rows else []
     return Table(f"Robustness, {section.title}", "System", columns, groups, note=note)
 
@@ -175,17 +194,6 @@ def _level_cell(found: SnrAtLoss | None, system: System) -> Cell:
     bounds = found.interval
     known = not (math.isnan(bounds.low) or math.isnan(bounds.high))
     return Cell(shown(found.snr_db), (f"[{shown(bounds.low)}, {shown(bounds.high)}]",) if known else ())
-
-
-def robustness_text(section: Section, found: Mapping[str, Robustness]) -> str:
-    """The same for a terminal; "" without anything."""
-    table = robustness_table(section, found)
-    rows = [
-        [row.head.name, *(" ".join((str(cell.text), *cell.below)) for cell in row.cells)]
-        for group in table.groups
-        for row in group.rows
-    ]
-    return text_table(["robustness", *(name for name, _ in table.columns)], rows) if rows else ""
 
 
 def breakdowns(section: Section) -> Iterator[str]:

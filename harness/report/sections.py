@@ -24,8 +24,6 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One system under one condition."""
-
     record: RunRecord
 
     @property
@@ -38,7 +36,6 @@ class Run:
 
     @cached_property
     def rows(self) -> dict[Key, int]:
-        """Row number of every item."""
         items = self.record.items
         keys = zip(items.column("subset").to_pylist(), items.column("id").to_pylist(), strict=True)
         return {key: row for row, key in enumerate(keys)}
@@ -63,7 +60,6 @@ class Run:
         return item_numbers(self.record.items)
 
     def score(self, metric: str = "") -> Score | None:
-        """A score, by default of the main metric; None if it does not apply."""
         return self.result.scores.get(metric or self.result.main_metric)
 
     def loss(self, baseline: str, metric: str = "") -> Loss | None:
@@ -89,7 +85,6 @@ class System:
         return self.runs if self.text is None else (self.text, *self.runs)
 
     def run(self, condition: str) -> Run | None:
-        """The run under one condition."""
         return next((run for run in self.shown if run.condition == condition), None)
 
     @property
@@ -149,12 +144,10 @@ class Section:
 
     @property
     def metric(self) -> str:
-        """The main metric's name."""
         return self.first.main_metric
 
     @property
     def imported(self) -> bool:
-        """Whether these are another tool's aggregates, without intervals and records."""
         return self.first.origin == "imported"
 
     @property
@@ -165,12 +158,10 @@ class Section:
 
     @property
     def by_character(self) -> bool:
-        """Whether errors are counted by character."""
         return is_written_without_spaces(self.language)
 
     @property
     def error_metric(self) -> str:
-        """`cer` or `wer`."""
         return "cer" if self.by_character else "wer"
 
     @property
@@ -185,7 +176,6 @@ class Section:
 
     @property
     def sizes(self) -> list[int]:
-        """The numbers of items that occur, ascending."""
         return sorted({run.result.data.n for run in self.runs})
 
     @property
@@ -196,7 +186,6 @@ class Section:
 
     @property
     def same_items(self) -> bool:
-        """Whether every run covers the same items."""
         return len({frozenset(run.rows) for run in self.runs}) == 1
 
 

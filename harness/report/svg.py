@@ -27,22 +27,17 @@ def escape(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A linear map from data to user units."""
-
     low: float
     high: float
     start: float
     end: float
 
     def __call__(self, value: float) -> float:
-        """The coordinate of `value`."""
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle."""
-
     left: float
     top: float
     right: float
@@ -59,7 +54,6 @@ class Box:
         return float(width * height) if width > 0 and height > 0 else 0.0
 
     def within(self, outer: Box) -> bool:
-        """Whether it lies inside `outer`."""
         return (
             self.left >= outer.left
             and self.right <= outer.right
@@ -142,7 +136,6 @@ def shorten_middle(text: str, width: float, size: float = 11) -> str:
 
 
 def series_class(index: int) -> str:
-    """The color class of a system."""
     return f"s{index % SERIES_COLORS}"
 
 
@@ -194,7 +187,6 @@ def band(low: Sequence[tuple[float, float]], high: Sequence[tuple[float, float]]
 
 
 def line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
-    """A straight line."""
     ends = f'x1="{coordinate(x1)}" y1="{coordinate(y1)}" x2="{coordinate(x2)}" y2="{coordinate(y2)}"'
     return f'<line class="{css}" {ends}/>'
 

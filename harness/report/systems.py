@@ -34,8 +34,6 @@ _REVISION_SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A component as a card shows it."""
-
     name: str
     origin: Sequence[tuple[str, str, str]]
     settings: Sequence[tuple[str, str]]
@@ -54,12 +52,10 @@ class Card:
 
 
 def component_name(spec: Spec | None) -> str:
-    """The short name in a component's JSON; "" without one."""
     return "" if spec is None else str(spec.get("name") or spec.get("model") or spec.get("backend") or "")
 
 
 def is_component(value: object) -> bool:
-    """Whether a setting is a component of its own."""
     return isinstance(value, Mapping) and "backend" in value and "kind" in value
 
 
@@ -75,7 +71,6 @@ def parts_of(spec: Spec) -> list[Spec]:
 
 
 def _plain_settings(spec: Spec) -> dict[str, Any]:
-    """The settings that are not components."""
     return {
         name: value
         for name, value in sorted((spec.get("settings") or {}).items())
@@ -157,7 +152,6 @@ def _settings(where: Sequence[tuple[Section, SystemInfo]]) -> list[tuple[str, st
 
 
 def component(spec: Spec) -> Component:
-    """A component with its weights, its settings and its parts."""
     parts = parts_of(spec)
     own = component_name(spec)
     model, revision = str(spec.get("model") or ""), str(spec.get("revision") or "")

@@ -89,17 +89,14 @@ class Table:
 
 
 def named(system: System, small: str = "") -> Head:
-    """A system with its marker."""
     return Head(system.name, small, system.index)
 
 
 def conditioned(condition: str, small: str = "") -> Head:
-    """A condition with what it means."""
     return Head(condition, small or condition_words(condition))
 
 
 def value_cell(value: float | None, digits: int = 3, css: str = "", below: str = "") -> Cell:
-    """A number."""
     return Cell(number(value, digits), (below,) if below else (), css=css) if value is not None else NONE
 
 
@@ -136,14 +133,12 @@ def points_cell(score: Score | None, css: str = "", *, p_value: float | None = N
 
 
 def relative_cell(loss: Loss | None) -> Cell:
-    """The relative part of a loss, with its sign."""
     if loss is None or loss.relative.value is None:
         return NONE
     return Cell(signed_percent(loss.relative.value), _nonempty(interval(loss.relative, 0, as_percent=True)))
 
 
 def p_cell(value: float | None, below: str = "") -> Cell:
-    """A p-value."""
     return Cell(p_words(value), _nonempty(below))
 
 
@@ -243,6 +238,23 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str] | str], most: i
     shown = iter(cells)
     lines += [clip(printable(row), most) if isinstance(row, str) else _line(next(shown), widths) for row in rows]
     return "\n".join(lines)
+
+
+def plain_table(table: Table, pick: Sequence[int] = (), *, small: bool = False) -> str:
+    """A table for a terminal: all columns, or those at `pick`; `small`: with the small texts of the heads."""
+    chosen = list(pick) or list(range(len(table.columns)))
+    rows: list[Sequence[str] | str] = []
+    for group in table.groups:
+        if group.head is not None:
+            rows.append(f"{group.head.name} {group.head.small}".rstrip())
+        for row in group.rows:
+            name = f"{row.head.name}: {row.head.small}" if small and row.head.small else row.head.name
+            rows.append([name, *(_plain_cell(row.cells[k]) for k in chosen)])
+    return text_table([table.first, *(table.columns[k][0] for k in chosen)], rows) if rows else ""
+
+
+def _plain_cell(cell: Cell) -> str:
+    return " ".join([str(cell.text), *(text.partition(" · ")[0] for text in cell.below[:1] if text.startswith("["))])
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ...errors import StorageError, unknown_name
 from ...loaders.pages import audio_url
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 TASK_REPORTS: Mapping[str, str] = {
-    "retrieval": "retrieval.report:RetrievalReport",
-    "recognition": "recognition.report:RecognitionReport",
-    "understanding": "understanding.report:UnderstandingReport",
+    "retrieval": "retrieval.report:REPORT",
+    "recognition": "recognition.report:REPORT",
+    "understanding": "understanding.report:REPORT",
 }
 """Name of the task to dotted path below `harness.tasks`."""
 
@@ -36,8 +36,6 @@ Prose = Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A value of a system in the overview: what it is of, and its interval."""
-
     value: str
     words: str
     small: str = ""
@@ -45,8 +43,6 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A system's line in the overview."""
-
     name: str
     mark: int
     metric: str
@@ -91,18 +87,7 @@ class Player:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a section under its own heading; `body` is what the task's template made."""
-
-    anchor: str
-    title: str
-    body: Markup
-
-
-@dataclass(frozen=True, slots=True)
 class View:
-    """A section as the page shows it."""
-
     chains: Sequence[Chain]
     lede: Prose
     facts: Sequence[str]
@@ -134,7 +119,6 @@ class AudioBudget:
         return urls
 
     def size(self, paths: Sequence[Path]) -> int:
-        """Bytes of base64."""
         return sum(4 * (-(-path.stat().st_size // 3)) for path in paths)
 
 
@@ -149,32 +133,22 @@ class Context:
     cache: dict[str, Any] = field(default_factory=dict)
 
 
-class TaskReport(Protocol):
+@dataclass(frozen=True, slots=True)
+class TaskReport:
     """A task's part of a report.
 
-    `title` is the page's where all results are of this task, `aim` what the overview shows, `reading` is the
-    template that says what the numbers mean.
+    `title` is the page's where all results are of this task, `aim` what the overview shows, `reading` is the template
+    that says what the numbers mean. `view` makes a section of the page, `terminal` one as plain text (it gets all
+    sections of the task, too), `as_json` what `squtr report --json` prints beside the page's path.
     """
 
     title: str
     aim: str
     reading: str
-
-    def section_title(self, section: Section) -> str:
-        """How a section is called."""
-        ...
-
-    def view(self, section: Section, context: Context) -> View:
-        """A section of the page."""
-        ...
-
-    def terminal(self, section: Section, sections: Sequence[Section]) -> str:
-        """A section as plain text; `sections` are all of the task."""
-        ...
-
-    def as_json(self, sections: Sequence[Section]) -> dict[str, Any]:
-        """What `squtr report --json` prints beside the page's path."""
-        ...
+    view: Callable[[Section, Context], View]
+    terminal: Callable[[Section, Sequence[Section]], str]
+    as_json: Callable[[Sequence[Section]], dict[str, Any]]
+    section_title: Callable[[Section], str] = lambda section: section.title
 
 
 def load_task_report(task: str) -> TaskReport:
@@ -182,5 +156,5 @@ def load_task_report(task: str) -> TaskReport:
     if task not in TASK_REPORTS:
         raise unknown_name("task", task, TASK_REPORTS)
     module, _, attribute = TASK_REPORTS[task].partition(":")
-    found: TaskReport = getattr(import_module(f"...tasks.{module}", __name__), attribute)()
+    found: TaskReport = getattr(import_module(f"...tasks.{module}", __name__), attribute)
     return found

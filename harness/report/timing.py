@@ -25,8 +25,6 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TimingTable:
-    """A table with the meanings of the columns that it has."""
-
     table: Table
     columns: Sequence[Column]
 

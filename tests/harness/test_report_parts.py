@@ -200,12 +200,12 @@ def test_groups_show_the_losses_of_the_results() -> None:
 
 def test_robustness_is_the_spread_of_the_means() -> None:
     found = sections(example_records(Example(n=8)))
-    for name, one in robustness(found).items():
+    for one in robustness(found):
         means = {
             section.language: [
                 run.result.scores["ndcg_at_10"].value
                 for system in section.systems
-                if system.name == name
+                if system.name == one.system
                 for run in system.runs
             ]
             for section in found
@@ -267,7 +267,7 @@ def test_terminal_table_fits_and_aligns() -> None:
     assert lines[0] == "English (en), 5 queries"
     assert "WER" in lines[1]
     assert "CER" in table
-    first = lines[: next(i for i, line in enumerate(lines) if line.startswith("  robustness"))]
+    first = lines[: next(i for i, line in enumerate(lines) if line.startswith("  System"))]
     assert len({display_width(line) for line in first if line.startswith("  ")}) == 1
 
 

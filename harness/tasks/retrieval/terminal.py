@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...report.formats import UNDEFINED, interval, metric_name, number, percent, plural
-from ...report.robustness import robustness, robustness_text
+from ...report.robustness import robustness, robustness_table
 from ...report.sections import Run, Section
-from ...report.tables import heading, text_table
+from ...report.tables import heading, plain_table, text_table
 from ...results.envelope import TEXT_CONDITION
 
 IMPORTED = "imported: aggregates only, no intervals"
@@ -31,7 +31,7 @@ def section_table(section: Section, sections: Sequence[Section]) -> str:
     if section.imported:
         lines.append(IMPORTED)
     lines.append(text_table(head, rows))
-    below = robustness_text(section, robustness(sections))
+    below = plain_table(robustness_table(section, robustness(sections)))
     return "\n".join([*lines, *([below] if below else [])])
 
 

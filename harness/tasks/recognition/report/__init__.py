@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ....report.formats import (
     condition_words,
@@ -19,7 +18,7 @@ from ....report.formats import (
 from ....report.rendering import drawing, markup
 from ....report.robustness import group_tables, robustness, robustness_table
 from ....report.sections import Section, System
-from ....report.task_report import Chain, Context, Prose, Step, Strong, View
+from ....report.task_report import Chain, Context, Prose, Step, Strong, TaskReport, View
 from ..terminal import section_table
 from .effects import effect_tables, effect_verdicts
 from .players import pair_players
@@ -43,64 +42,46 @@ FEW_UTTERANCES = 30
 _OPEN_MAPS = 2
 
 
-class RecognitionReport:
-    """Sections by language and split: error rates, losses against clean, groups, front ends, cost, and players."""
+def view(section: Section, context: Context) -> View:
+    """A section of the page."""
+    if "robustness" not in context.cache:
+        context.cache["robustness"] = robustness(context.sections)
+    return View(_chains(section), _lede(section), _facts(section), _warnings(section), _body(section, context))
 
-    title = "Speech recognition, clean and degraded"
-    aim = "The same utterances clean and degraded: changes of the error rate in percentage points, with 95 % intervals."
-    reading = "tasks/recognition/report/templates/reading.html"
 
-    def section_title(self, section: Section) -> str:
-        """Language, subset and split."""
-        return section.title
-
-    def view(self, section: Section, context: Context) -> View:
-        """A section of the page."""
-        if "robustness" not in context.cache:
-            context.cache["robustness"] = robustness(context.sections)
-        return View(_chains(section), _lede(section), _facts(section), _warnings(section), self._body(section, context))
-
-    def _body(self, section: Section, context: Context) -> Markup:
-        players, left_out = pair_players(section, context)
-        metric = section.metric.upper()
-        return markup(
-            "tasks/recognition/report/templates/section.html",
-            section=section,
-            metric=metric,
-            rates=rates_table(section),
-            all_rates=all_rates_table(section),
-            robustness=robustness_table(section, context.cache["robustness"]),
-            kinds=kinds_table(section),
-            groups=group_tables(section, "clean"),
-            bin_plots=[
-                (f"Δ{metric} by {measure_of(measure)[0]}, {condition_words(condition)}", drawing(drawn))
-                for condition in section.spoken
-                for measure in ("rt60_s", "drr_db")
-                if (drawn := bin_plot(section, condition, measure))
-            ],
-            change_point=change_point_table(section),
-            maps=map_tables(section),
-            open_maps=_OPEN_MAPS,
-            spread=spread_table(section),
-            cost=cost_table(section),
-            cost_plots=[
-                (f"Δ{metric} {words}", drawing(drawn))
-                for words, drawn in (("by size", size_plot(section)), ("by speed", speed_plot(section)))
-                if drawn
-            ],
-            verdicts=effect_verdicts(section),
-            effects=effect_tables(section),
-            players=players,
-            left_out=", ".join(left_out),
-        )
-
-    def terminal(self, section: Section, sections: Sequence[Section]) -> str:
-        """The scores as plain text."""
-        return section_table(section, sections)
-
-    def as_json(self, sections: Sequence[Section]) -> dict[str, Any]:
-        """Robustness of every system."""
-        return {"robustness": [one.as_json(sections) for one in robustness(sections).values()]}
+def _body(section: Section, context: Context) -> Markup:
+    players, left_out = pair_players(section, context)
+    metric = section.metric.upper()
+    return markup(
+        "tasks/recognition/report/templates/section.html",
+        section=section,
+        metric=metric,
+        rates=rates_table(section),
+        all_rates=all_rates_table(section),
+        robustness=robustness_table(section, context.cache["robustness"]),
+        kinds=kinds_table(section),
+        groups=group_tables(section, "clean"),
+        bin_plots=[
+            (f"Δ{metric} by {measure_of(measure)[0]}, {condition_words(condition)}", drawing(drawn))
+            for condition in section.spoken
+            for measure in ("rt60_s", "drr_db")
+            if (drawn := bin_plot(section, condition, measure))
+        ],
+        change_point=change_point_table(section),
+        maps=map_tables(section),
+        open_maps=_OPEN_MAPS,
+        spread=spread_table(section),
+        cost=cost_table(section),
+        cost_plots=[
+            (f"Δ{metric} {words}", drawing(drawn))
+            for words, drawn in (("by size", size_plot(section)), ("by speed", speed_plot(section)))
+            if drawn
+        ],
+        verdicts=effect_verdicts(section),
+        effects=effect_tables(section),
+        players=players,
+        left_out=", ".join(left_out),
+    )
 
 
 def _chains(section: Section) -> list[Chain]:
@@ -199,3 +180,13 @@ def _warnings(section: Section) -> list[str]:
         words = ", ".join(f"{name} {count}" for name, count in failed.items())
         found.append(f"Items left out because they could not be decoded: {words}.")
     return found
+
+
+REPORT = TaskReport(
+    title="Speech recognition, clean and degraded",
+    aim="The same utterances clean and degraded: changes of the error rate in percentage points, with 95 % intervals.",
+    reading="tasks/recognition/report/templates/reading.html",
+    view=view,
+    terminal=section_table,
+    as_json=lambda sections: {"robustness": [one.as_json(sections) for one in robustness(sections)]},
+)

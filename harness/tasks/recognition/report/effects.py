@@ -14,7 +14,6 @@ BASELINE = "no-front-end"
 
 
 def _found(section: Section) -> list[tuple[System, list[Run]]]:
-    """The systems that were evaluated beside themselves without front end, with those runs."""
     found = [(system, [run for run in system.runs if run.loss(BASELINE)]) for system in section.systems]
     return [(system, runs) for system, runs in found if runs]
 
@@ -57,7 +56,6 @@ def _does(section: Section, loss: Loss | None) -> str:
 
 
 def _size_interval(loss: Loss, value: float) -> str:
-    """The interval of the size of the change."""
     low, high = loss.absolute.low, loss.absolute.high
     if low is None or high is None:
         return ""

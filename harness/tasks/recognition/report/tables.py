@@ -44,10 +44,11 @@ FEW = 10
 KIND_WORDS = {"substitutions": "Substituted", "deletions": "Deleted", "insertions": "Inserted"}
 UNIT_WORDS = {"word": "words", "char": "characters"}
 MAP = "rt60_s|drr_db"
+TERMINAL_COLUMNS = range(7)
+"""Of the table of rates."""
 
 
 def details_of(run: Run) -> RecognitionDetails:
-    """The task's own block of a result."""
     return RecognitionDetails.model_validate(run.result.details)
 
 
@@ -72,8 +73,9 @@ def rates_table(section: Section) -> Table:
         (f"Δ{section.metric.upper()}", "percentage points"),
         ("Relative", "Δ / clean"),
         ("p", "sign flips"),
-        *((metric_name(name), "mean of items" if name.endswith("_macro") else "all items") for name in others),
+        ("RTFx", "audio / time"),
         ("Failures", "items"),
+        *((metric_name(name), "mean of items" if name.endswith("_macro") else "all items") for name in others),
     ]
     rows = []
     for system, run in runs_of(section):
@@ -84,8 +86,9 @@ def rates_table(section: Section) -> Table:
             NONE if loss is None else points_cell(loss.absolute, "main"),
             relative_cell(loss),
             NONE if loss is None else p_cell(loss.p_value),
-            *(rate_cell(run.score(name)) for name in others),
+            Cell(number(run.result.timing.rtfx, 1)),
             Cell(failure_words(run.result.failures, n) or "0", css="failures", is_text=True),
+            *(rate_cell(run.score(name)) for name in others),
         ]
         rows.append((system, Row(conditioned(run.condition), cells)))
     title = f"Error rates, {section.title}"

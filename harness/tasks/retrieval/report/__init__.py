@@ -9,9 +9,9 @@ from ....report.formats import metric_name, plural
 from ....report.rendering import drawing, markup
 from ....report.robustness import group_tables, robustness, robustness_table
 from ....report.sections import Section
-from ....report.task_report import Context, View
+from ....report.task_report import Context, TaskReport, View
 from ..terminal import section_table
-from .attribution import TITLE, RunAttribution, attributions, classes_table, parts_table
+from .attribution import TITLE, attributions, classes_table, parts_table
 from .clips import choose_clips
 from .curves import axis_top, curve_panels
 from .headline import chains, facts, lede, warnings
@@ -26,90 +26,85 @@ if TYPE_CHECKING:
 _TEMPLATE = "tasks/retrieval/report/templates/section.html"
 
 
-class RetrievalReport:
-    """Sections by language: scores, robustness, curves, loss attribution, the worst queries, and players."""
+def view(section: Section, context: Context) -> View:
+    """A section of the page; of imported results the scores alone."""
+    if section.imported:
+        template = "tasks/retrieval/report/templates/imported.html"
+        body = markup(template, anchor=section.anchor, scores=score_table(section))
+        return View(chains(section), [], facts(section), warnings(section), body)
+    return View(chains(section), lede(section), facts(section), warnings(section), _body(section, context))
 
-    title = "Retrieval from spoken queries, in noise and reverberation"
-    aim = "What is lost between typing a query and speaking it, with 95 % intervals."
-    reading = "tasks/retrieval/report/templates/reading.html"
 
-    def section_title(self, section: Section) -> str:
-        """Language and subset."""
-        return section.title
+def _body(section: Section, context: Context) -> Markup:
+    top = axis_top(context.sections)
+    if "clips" not in context.cache:
+        context.cache["clips"] = choose_clips(context.folder, context.sections, context.audio)
+        context.cache["robustness"] = robustness(context.sections)
+    cases = worst_cases(section, context.max_worst)
+    found = attributions(section)
+    return markup(
+        _TEMPLATE,
+        section=section,
+        metric=metric_name(section.metric),
+        scores=score_table(section),
+        robustness=robustness_table(section, context.cache["robustness"]),
+        panels=[(caption, drawing(one)) for caption, one in curve_panels(section, top)],
+        groups=group_tables(section),
+        attribution=parts_table(section, found),
+        attribution_title=TITLE,
+        classes=classes_table(section, found),
+        answers=answers(section, variants(section)),
+        cases=cases,
+        case_systems=sorted({case.system.index: case.system.name for case in cases}.items()),
+        case_conditions=[c for c in section.conditions if any(case.condition == c for case in cases)],
+        max_worst=context.max_worst,
+        clips=context.cache["clips"][section.anchor],
+        **_scatter(section, top),
+        **_speed(section, top),
+    )
 
-    def view(self, section: Section, context: Context) -> View:
-        """A section of the page; of imported results the scores alone."""
-        body = self._imported(section) if section.imported else self._body(section, context)
-        words = [] if section.imported else lede(section)
-        return View(chains(section), words, facts(section), warnings(section), body)
 
-    def _imported(self, section: Section) -> Markup:
-        return markup(
-            "tasks/retrieval/report/templates/imported.html", anchor=section.anchor, scores=score_table(section)
-        )
+def _scatter(section: Section, top: float) -> Mapping[str, Any]:
+    drawn = scatter(section, top)
+    if drawn is None:
+        return {"scatter": None}
+    note = (
+        "Numbers beside the points are SNR in dB, R is reverberation; dotted lines are the typed query of each "
+        "system, at an error rate of 0."
+    )
+    if drawn.unlabeled:
+        note += f" {drawn.unlabeled} of {plural(drawn.points, 'label')} would overlap and are left out."
+    if drawn.left_out:
+        note += f" Left out without error rates: {', '.join(drawn.left_out)}."
+    shown = [system for system in section.systems if system.name not in drawn.left_out]
+    return {"scatter": drawing(drawn.drawing), "scatter_note": note, "scatter_systems": shown}
 
-    def _body(self, section: Section, context: Context) -> Markup:
-        top = axis_top(context.sections)
-        if "clips" not in context.cache:
-            context.cache["clips"] = choose_clips(context.folder, context.sections, context.audio)
-            context.cache["robustness"] = robustness(context.sections)
-        cases = worst_cases(section, context.max_worst)
-        found = attributions(section)
-        return markup(
-            _TEMPLATE,
-            section=section,
-            metric=metric_name(section.metric),
-            scores=score_table(section),
-            robustness=robustness_table(section, context.cache["robustness"]),
-            panels=[(caption, drawing(one)) for caption, one in curve_panels(section, top)],
-            groups=group_tables(section),
-            attribution=parts_table(section, found),
-            attribution_title=TITLE,
-            classes=classes_table(section, found),
-            answers=answers(section, variants(section)),
-            cases=cases,
-            case_systems=sorted({case.system.index: case.system.name for case in cases}.items()),
-            case_conditions=[c for c in section.conditions if any(case.condition == c for case in cases)],
-            max_worst=context.max_worst,
-            clips=context.cache["clips"][section.anchor],
-            **self._scatter(section, top),
-            **self._speed(section, top),
-        )
 
-    def _scatter(self, section: Section, top: float) -> Mapping[str, Any]:
-        drawn = scatter(section, top)
-        if drawn is None:
-            return {"scatter": None}
-        note = (
-            "Numbers beside the points are SNR in dB, R is reverberation; dotted lines are the typed query of each "
-            "system, at an error rate of 0."
-        )
-        if drawn.unlabeled:
-            note += f" {drawn.unlabeled} of {plural(drawn.points, 'label')} would overlap and are left out."
-        if drawn.left_out:
-            note += f" Left out without error rates: {', '.join(drawn.left_out)}."
-        shown = [system for system in section.systems if system.name not in drawn.left_out]
-        return {"scatter": drawing(drawn.drawing), "scatter_note": note, "scatter_systems": shown}
+def _speed(section: Section, top: float) -> Mapping[str, Any]:
+    drawn = speed(section, top)
+    if drawn is None:
+        return {"speed": None}
+    note = f"Mean {metric_name(section.metric)} over the conditions that all share: {', '.join(drawn.conditions)}."
+    note += " The time of the search is not in RTFx."
+    if drawn.left_out:
+        note += f" Left out without RTFx or score: {plural(len(drawn.left_out), 'system')}"
+        note += f" ({', '.join(drawn.left_out)})."
+    return {"speed": drawing(drawn.drawing), "speed_table": drawn.table(section.metric), "speed_note": note}
 
-    def _speed(self, section: Section, top: float) -> Mapping[str, Any]:
-        drawn = speed(section, top)
-        if drawn is None:
-            return {"speed": None}
-        note = f"Mean {metric_name(section.metric)} over the conditions that all share: {', '.join(drawn.conditions)}."
-        note += " The time of the search is not in RTFx."
-        if drawn.left_out:
-            note += f" Left out without RTFx or score: {plural(len(drawn.left_out), 'system')}"
-            note += f" ({', '.join(drawn.left_out)})."
-        return {"speed": drawing(drawn.drawing), "speed_table": drawn.table(section.metric), "speed_note": note}
 
-    def terminal(self, section: Section, sections: Sequence[Section]) -> str:
-        """The scores as plain text."""
-        return section_table(section, sections)
+def as_json(sections: Sequence[Section]) -> dict[str, Any]:
+    """Robustness of every system, loss attribution of every run."""
+    return {
+        "robustness": [one.as_json(sections) for one in robustness(sections)],
+        "attribution": [one.as_json() for section in sections for one in attributions(section)],
+    }
 
-    def as_json(self, sections: Sequence[Section]) -> dict[str, Any]:
-        """Robustness of every system, loss attribution of every run."""
-        found: list[RunAttribution] = [one for section in sections for one in attributions(section)]
-        return {
-            "robustness": [one.as_json(sections) for one in robustness(sections).values()],
-            "attribution": [one.as_json() for one in found],
-        }
+
+REPORT = TaskReport(
+    title="Retrieval from spoken queries, in noise and reverberation",
+    aim="What is lost between typing a query and speaking it, with 95 % intervals.",
+    reading="tasks/retrieval/report/templates/reading.html",
+    view=view,
+    terminal=section_table,
+    as_json=as_json,
+)

@@ -130,9 +130,7 @@ def parts_table(section: Section, found: Sequence[RunAttribution]) -> Table:
     rows = [(one.system, Row(conditioned(one.run.condition), _parts(one.found))) for one in found]
     wordless = [system.name for system in section.systems if system.runs and not system.has_transcripts]
     note = f"{_NOTE} Left out without transcripts: {', '.join(wordless)}." if wordless else _NOTE
-    return Table(
-        f"{TITLE}, {section.title}", "Condition", columns, by_system(section, rows), caption=TITLE, css="", note=note
-    )
+    return Table(f"{TITLE}, {section.title}", "Condition", columns, by_system(section, rows), caption=TITLE, note=note)
 
 
 def _parts(found: Attribution) -> list[Cell]:
@@ -164,7 +162,7 @@ def classes_table(section: Section, found: Sequence[RunAttribution]) -> Table:
         for parts in ((one.classes.key, one.classes.other, one.classes.none),)
     ]
     title = f"Loss by error: {what}, other words"
-    return Table(f"{title}, {section.title}", "Condition", columns, by_system(section, rows), caption=title, css="")
+    return Table(f"{title}, {section.title}", "Condition", columns, by_system(section, rows), caption=title)
 
 
 def _score(estimate: Estimate) -> Score:

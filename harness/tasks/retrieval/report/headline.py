@@ -142,7 +142,6 @@ def _lost(loss: Loss | None) -> Prose:
 
 
 def _negated(score: Score) -> Score:
-    """A gain from a negative loss."""
 
     def minus(value: float | None) -> float | None:
         return None if value is None else -value

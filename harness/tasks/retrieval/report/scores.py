@@ -73,8 +73,6 @@ def _row(section: Section, run: Run, others: Sequence[str]) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A system with its RTFx and mean score."""
-
     system: System
     rtfx: float
     value: float

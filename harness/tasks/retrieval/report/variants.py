@@ -51,8 +51,6 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question with its answers in words and numbers."""
-
     title: str
     verdicts: Sequence[Prose]
     table: Table
@@ -160,7 +158,6 @@ def _corrected(found: Sequence[Variant]) -> list[Variant]:
 
 
 def answers(section: Section, found: Sequence[Variant]) -> list[Answer]:
-    """The questions that have an answer."""
     shown = []
     for question, title in QUESTIONS.items():
         own = [one for one in found if one.question == question]

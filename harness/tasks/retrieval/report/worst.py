@@ -83,7 +83,6 @@ class Case:
 
     @property
     def origin(self) -> list[str]:
-        """What the query and its audio are."""
         parts = [f"query {self.query_id}", f"subset {self.subset}"]
         if self.noise_id:
             parts.append(f"noise {self.noise_id}{f' ({self.noise_family})' if self.noise_family else ''}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ....report.formats import number, percent, plural
 from ....report.rendering import markup
 from ....report.sections import Section, System
-from ....report.task_report import Chain, Context, Step, View
+from ....report.task_report import Chain, Context, Step, TaskReport, View
 from ..terminal import section_table
 from .players import question_players
 from .tables import (
@@ -21,63 +20,36 @@ from .tables import (
     label_maps,
     order_table,
     score_table,
+    section_title,
     verifier_table,
 )
 
-_CONFIGS = {
-    "all": "All questions",
-    "mcqa": "Multiple choice",
-    "aif": "Instructions",
-    "comparative": "Two clips compared",
-    "spoken": "Spoken questions",
-    "non_normative": "Non-normative speech",
-}
 FEW_QUESTIONS = 30
 
 
-class UnderstandingReport:
-    """Sections by config: scores, comparisons, labels, option orders, instructions, judges, and players."""
-
-    title = "Audio understanding: questions and instructions"
-    aim = "Accuracy of multiple choice, and the share of instructions followed, with 95 % intervals."
-    reading = "tasks/understanding/report/templates/reading.html"
-
-    def section_title(self, section: Section) -> str:
-        """What the questions of the config are."""
-        name = _CONFIGS.get(section.scope, section.scope)
-        return f"{name} ({section.mark})" if section.mark else name
-
-    def view(self, section: Section, context: Context) -> View:
-        """A section of the page."""
-        tables = {
-            "scores": score_table(section),
-            "comparisons": comparison_table(section),
-            "breakdowns": breakdown_tables(section),
-            "orders": order_table(section),
-            "verifiers": verifier_table(section),
-            "judges": judge_table(section),
-        }
-        players, left_out = question_players(section, context)
-        body = markup(
-            "tasks/understanding/report/templates/section.html",
-            section=section,
-            maps=label_maps(section),
-            heat_words=HEAT_WORDS,
-            judge_notes=judge_notes(section),
-            players=players,
-            left_out=f"{plural(left_out, 'question')} that would make this file too large" if left_out else "",
-            errors=_errors(section),
-            **tables,
-        )
-        return View([_chain(system) for system in section.systems], [], _facts(section), _warnings(section), body)
-
-    def terminal(self, section: Section, sections: Sequence[Section]) -> str:
-        """The scores as plain text."""
-        return section_table(self.section_title(section), section)
-
-    def as_json(self, sections: Sequence[Section]) -> dict[str, Any]:
-        """Nothing beside the results."""
-        return {}
+def view(section: Section, context: Context) -> View:
+    """A section of the page."""
+    tables = {
+        "scores": score_table(section),
+        "comparisons": comparison_table(section),
+        "breakdowns": breakdown_tables(section),
+        "orders": order_table(section),
+        "verifiers": verifier_table(section),
+        "judges": judge_table(section),
+    }
+    players, left_out = question_players(section, context)
+    body = markup(
+        "tasks/understanding/report/templates/section.html",
+        section=section,
+        maps=label_maps(section),
+        heat_words=HEAT_WORDS,
+        judge_notes=judge_notes(section),
+        players=players,
+        left_out=f"{plural(left_out, 'question')} that would make this file too large" if left_out else "",
+        errors=_errors(section),
+        **tables,
+    )
+    return View([_chain(system) for system in section.systems], [], _facts(section), _warnings(section), body)
 
 
 def _chain(system: System) -> Chain:
@@ -116,3 +88,14 @@ def _errors(section: Section) -> list[tuple[str, Sequence[tuple[str, int]]]]:
     """The most frequent messages of failed requests, by system."""
     found = [(system.name, list(details_of(system.runs[0]).errors.items())) for system in section.systems]
     return [(name, errors) for name, errors in found if errors]
+
+
+REPORT = TaskReport(
+    title="Audio understanding: questions and instructions",
+    aim="Accuracy of multiple choice, and the share of instructions followed, with 95 % intervals.",
+    reading="tasks/understanding/report/templates/reading.html",
+    view=view,
+    terminal=section_table,
+    as_json=lambda _: {},
+    section_title=section_title,
+)

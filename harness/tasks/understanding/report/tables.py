@@ -26,21 +26,37 @@ _BREAKDOWNS: Mapping[str, str] = {
     "intelligibility": "Non-normative speech: intelligibility",
     "sex": "Non-normative speech: sex of the speaker",
 }
+TERMINAL_BREAKDOWNS = ("perception", "reasoning")
+TERMINAL_COLUMNS = (1, 2, 6, 7, 9)
+"""Of the table of scores."""
 COMPARISONS = (
-    ("text-only", "audio against text only", "audio − text only"),
-    ("shuffled", "own order of options against another", "own − other order"),
-    ("spoken", "spoken question against the written one", "spoken − written"),
+    ("text-only", "audio against text only"),
+    ("shuffled", "own order of options against another"),
+    ("spoken", "spoken question against the written one"),
 )
-"""Name, words on the page, words in a terminal."""
+
+
+_CONFIGS = {
+    "all": "All questions",
+    "mcqa": "Multiple choice",
+    "aif": "Instructions",
+    "comparative": "Two clips compared",
+    "spoken": "Spoken questions",
+    "non_normative": "Non-normative speech",
+}
+
+
+def section_title(section: Section) -> str:
+    """What the questions of the config are."""
+    name = _CONFIGS.get(section.scope, section.scope)
+    return f"{name} ({section.mark})" if section.mark else name
 
 
 def details_of(run: Run) -> UnderstandingDetails:
-    """The task's own block of a result."""
     return UnderstandingDetails.model_validate(run.result.details)
 
 
 def with_details(section: Section) -> Iterator[tuple[System, Run, UnderstandingDetails]]:
-    """The systems of a section with their one run."""
     for system in section.systems:
         yield system, system.runs[0], details_of(system.runs[0])
 
@@ -93,12 +109,12 @@ def pairs_of(details: UnderstandingDetails) -> dict[str, tuple[Paired | None, Pa
 def comparison_table(section: Section) -> Table:
     """Paired comparisons: against text only, another order of options, and spoken against written questions."""
     kinds = ("Multiple choice", "Instructions")
-    columns = [(name, below) for name in kinds for below in ("difference, points", "p", "n")]
+    columns = [column for name in kinds for column in ((name, "difference, points"), ("p", ""), ("n", ""))]
     rows = [
         Row(named(system, words), [cell for pair in pairs[name] for cell in _pair(pair)])
         for system, _, details in with_details(section)
         for pairs in (pairs_of(details),)
-        for name, words, _ in COMPARISONS
+        for name, words in COMPARISONS
         if name in pairs
     ]
     return Table("Comparisons", "Comparison", columns, [Rows(rows)] if rows else [], css="scores")
@@ -125,10 +141,12 @@ def groups_of(run: Run, breakdown: str) -> dict[str, Group]:
     return {g.label: g for g in run.result.by_group.get(breakdown, ()) if "mcqa_accuracy_wilson" in g.scores}
 
 
-def breakdown_tables(section: Section) -> list[Table]:
-    """Accuracy of multiple choice in every group, systems side by side."""
+def breakdown_tables(section: Section, names: Sequence[str] = ()) -> list[Table]:
+    """Accuracy of multiple choice in every group of these breakdowns (all if []), systems side by side."""
     found = []
     for name, title in _BREAKDOWNS.items():
+        if names and name not in names:
+            continue
         own = [groups_of(run, name) for _, run, _ in with_details(section)]
         rows = []
         for label in dict.fromkeys(label for each in own for label in each):
@@ -137,7 +155,7 @@ def breakdown_tables(section: Section) -> list[Table]:
             small = f"n = {first.scores['mcqa_accuracy_wilson'].n}" + (f", {missing} without audio" if missing else "")
             rows.append(Row(Head(label.replace("_", " "), small), [_group_cell(each.get(label)) for each in own]))
         if rows:
-            found.append(Table(title, "", _names(section), [Rows(rows)], caption=title))
+            found.append(Table(title, title.removeprefix("By "), _names(section), [Rows(rows)], caption=title))
     return found
 
 
@@ -247,7 +265,6 @@ def judge_table(section: Section) -> Table:
 
 
 def judge_notes(section: Section) -> Sequence[str]:
-    """How far judges agree."""
     return [
         f"{system.name}: {one.first} and {one.second} give the same mark to {percent(one.equal)} of {one.n}, weighted "
         f"kappa {number(one.kappa, 2)}."
