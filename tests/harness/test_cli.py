@@ -73,7 +73,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["build", "--limit", "many"], "invalid int value: 'many'"),
         (["build", "--nosie", "x"], "unrecognized arguments: --nosie x"),
         (["build", "--engine", "rai"], "unknown engine 'rai'. Did you mean 'ray'?"),
-        (["evaluate"], "the following arguments are required"),
+        (["evaluate"], "no system is given"),
         (["build", "--noise", "pinkk"], "unknown noise bank 'pinkk'"),
     ],
 )
