@@ -1,4 +1,4 @@
-"""One of each from outside the package, in a few lines: a transcriber, a condition, a metric, a benchmark; used together.
+"""One of each from outside the package, in a few lines: transcriber, condition, metric, benchmark; used together.
 
 CONTRIBUTING.md shows the same; here the four are files beside one another in a folder of the user's own.
 """
