@@ -144,10 +144,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             groups=("perception", "reasoning", "duration_s"),
             demo=Demo(
                 systems=("whisper-base + embedder:multilingual-e5-small",),
-                source="escucha_mini",
+                source="questions:mini",
                 languages=("es",),
                 baselines=("text-only", "shuffled"),
-                next_steps=("squtr evaluate chat:MODEL --data escucha_mini --baselines text-only --out run",),
+                next_steps=("squtr evaluate chat:MODEL --data questions:mini --baselines text-only --out run",),
             ),
         ),
         Benchmark("retrieval", "1", "retrieval", "Retrieval from spoken queries", metrics=_RETRIEVAL,

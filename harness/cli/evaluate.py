@@ -34,7 +34,7 @@ EXAMPLE = """example:
   squtr evaluate 'whisper-base + bm25' --data mini --configs 'zh_*' --out run
   squtr evaluate --system base.yaml robust.yaml --data data --metrics ndcg_at_10 recall_at_100 --out run
   squtr evaluate whisper-base --front-end wpe spectral-gate --data whisper-rir-mega --out run --num-processes 2
-  squtr evaluate 'whisper-base + llm:MODEL' --data escucha_mini --baselines text-only --out run
+  squtr evaluate 'whisper-base + llm:MODEL' --data questions:mini --baselines text-only --out run
   squtr report run
 """
 

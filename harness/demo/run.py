@@ -71,6 +71,7 @@ def run_demo(
         evaluation = evaluate_records(
             systems,
             open_data(data),
+            benchmark=row,
             out=out,
             cache=cache,
             options=Options(seed=seed, baselines=demo.baselines, limit=0 if demo.conditions else items),
