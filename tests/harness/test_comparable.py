@@ -11,8 +11,8 @@ import pytest
 
 from squtr.errors import DataError
 from squtr.harness.cli import main
-from squtr.harness.results.old_comparable import difference, refuse_mixture, share_words
-from squtr.harness.results.old import Result, RunRecord, write_run
+from squtr.harness.results.comparable import coverage_words, difference, refuse_mixture
+from squtr.harness.results.envelope import Result, RunRecord, write_run
 
 from .report_runs_for_tests import EVERY_KIND, Example, edit_json, example_records, imported_records, write_example
 
@@ -73,7 +73,7 @@ def test_mixtures_are_refused_by_name() -> None:
         with pytest.raises(DataError) as error:
             refuse_mixture(mixture)
         assert full.system.name in str(error.value)
-        assert f"{partial.system.name!r} on 'en_clean' is partial (10 % of the queries: 6 of 60)" in str(error.value)
+        assert f"{partial.system.name!r} on 'en_clean' is partial (10 % of the items: 6 of 60)" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_mixtures_are_refused_by_name() -> None:
     [(34, 680, "5 %"), (1, 3, "33.3 %"), (3, 70_000, "0.004 %"), (5, 5, "100 %"), (0, 0, "0 %")],
 )
 def test_shares_are_readable(n: int, total: int, share: str) -> None:
-    assert share_words(n, total) == f"{share} of the queries: {n} of {total}"
+    assert coverage_words(n, total) == f"{share} of the items: {n} of {total}"
 
 
 # squtr compare
@@ -101,7 +101,7 @@ def test_a_part_is_not_compared_with_the_whole(tmp_path: Path, capsys: pytest.Ca
         for more in ([], ["--on", "intersection"]):
             assert main(["compare", *map(str, order), *more]) == 1
             side = "first" if order[0] == one else "second"
-            said = f"en_clean: the {side} side is partial (10 % of the queries: 6 of 60), the other is not."
+            said = f"en_clean: the {side} side is partial (10 % of the items: 6 of 60), the other is not."
             assert said in capsys.readouterr().err
 
 
@@ -119,7 +119,7 @@ def test_other_numbers_of_queries_are_not_compared(tmp_path: Path, capsys: pytes
         example = Example(languages=("en",), systems=(system,), conditions=("text", "clean"), n=n)
         paths.append(write_run(tmp_path, example_records(example)[1]))
     assert main(["compare", *map(str, paths)]) == 1
-    assert "en_clean: one side has 6 queries, the other 8." in capsys.readouterr().err
+    assert "en_clean: one side has 6 items, the other 8." in capsys.readouterr().err
     assert main(["compare", *map(str, paths), "--on", "intersection"]) == 0
 
 
@@ -138,7 +138,7 @@ def test_other_texts_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixt
     paths = [write_run(tmp_path, first), write_run(tmp_path, RunRecord(second.result, items))]
     assert main(["compare", *map(str, paths)]) == 1
     error = capsys.readouterr().err
-    assert "query 'mini-en/en-q02' is" in error
+    assert "'mini-en/en-q02' is" in error
     assert "'something else' on the other" in error
 
 

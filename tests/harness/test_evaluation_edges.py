@@ -256,10 +256,10 @@ def test_equal_sounds_are_heard_once(
 def test_a_corpus_of_one_document(retriever: Retriever) -> None:
     data = data_of([("q0", "river"), ("q1", "stone")], documents=["river stone"])
     records = by_config(evaluate_runs([System(transcriber=Anything(), retriever=retriever)], data, depth=1000))
-    for record in records.values():
-        assert record.items["documents"].to_pylist() == [["d0"], ["d0"]]
-        assert record.result.scores["ndcg_at_10"].value == 1
-        assert record.result.system.settings["depth"] == 1000
+    for one in records.values():
+        assert one.items["documents"].to_pylist() == [["d0"], ["d0"]]
+        assert one.result.scores["ndcg_at_10"].value == 1
+        assert one.result.system.settings["depth"] == 1000
 
 
 @pytest.mark.parametrize("retriever", retrievers(), ids=["words", "bm25", "dense"])

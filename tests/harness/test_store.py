@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import IntegrityError, StorageError
-from squtr.harness.evaluation.store import RankingKey, Ranking, Store
+from squtr.harness.evaluation.store import Ranking, RankingKey, Store
 from squtr.harness.protocols import Hit, Hypothesis, Reply, Transcript
 
 KEY = RankingKey("retriever", "corpus", "en", 10)
