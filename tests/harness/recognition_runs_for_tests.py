@@ -23,7 +23,7 @@ from squtr.loaders.data import BuiltData, SpeechData
 from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import SpokenQuery
 
-from ..loaders.rir_mega_for_tests import make_rooms, make_speech
+from ..loaders.rirs_for_tests import make_rooms, make_speech
 
 Words = dict[str, str | Transcript]
 """Transcripts by the sha256 of a clip's samples."""

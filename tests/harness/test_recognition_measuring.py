@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError
-from squtr.harness.tasks.recognition.measuring import measure, own_peak_memory_mb
 from squtr.harness.systems import Overrides, System, load_systems
+from squtr.harness.tasks.recognition.measuring import measure, own_peak_memory_mb
 
 MODEL = """
 import os, time
@@ -70,7 +70,7 @@ def test_time_and_memory_are_its_own(waiter: str) -> None:
 
 
 def test_an_error_comes_back_as_a_sentence(waiter: str) -> None:
-    with pytest.raises(ModelError, match="timing waiter failed: ValueError: not today"):
+    with pytest.raises(ModelError, match="waiter on 1 clips in 'en' failed: ValueError: not today"):
         measure(made(waiter, end="raise"), "en", CLIPS)
     with pytest.raises(ModelError, match=r"measuring waiter ended without an answer \(exit status 3\)"):
         measure(made(waiter, end="die"), "en", CLIPS)

@@ -12,6 +12,7 @@ from ..verification import (
     Problems,
     Recomputed,
     common_problems,
+    condition_config_problem,
     count_problems,
     flag_counts,
     rate_error,
@@ -20,6 +21,7 @@ from ..verification import (
 )
 
 NULLABLE: frozenset[str] = frozenset()
+config_problem = condition_config_problem
 _STRANGE_RATE = 5.0
 
 
