@@ -101,48 +101,9 @@ def read_table(path: Path, name: str) -> pa.Table:
         raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
 
 
-def read_result_table(path: Path, name: str, schema: pa.Schema, *, rows: int | None) -> pa.Table:
-    """The table of that name beside the result at `path`.
-
-    Raises `DataError` naming it if it cannot be read, or has other columns or another number of rows (None: any).
-    """
-    table_path = path.with_suffix(f".{name}.parquet")
-    try:
-        table = pq.read_table(table_path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
-    if table.schema.names != schema.names or (rows is not None and table.num_rows != rows):
-        raise DataError(f"{table_path} does not fit {path.name}.", hint="Run the evaluation again.")
-    return table
-
-
-def result_paths(folder: Path, *, command: str = "squtr evaluate") -> list[Path]:
-    """The JSON files of all results below `folder`, sorted. Raises `DataError` naming `command` if there are none."""
-    paths = _all_paths(folder) if folder.is_dir() else []
+def result_paths(folder: Path) -> list[Path]:
+    """The JSON files of all results below `folder`, sorted. Raises `DataError` if there are none."""
+    paths = sorted((folder / "results").glob("*/*.json"))
     if not paths:
-        raise DataError(f"{folder} holds no results.", hint=f"Run `{command}` with --out on that folder first.")
+        raise DataError(f"{folder} holds no results.", hint="Run `squtr evaluate` with --out on that folder first.")
     return paths
-
-
-def is_of_benchmark(path: Path, benchmark: str) -> bool:
-    """Whether a JSON file is a result of a benchmark, by what it says itself; False for what cannot be read."""
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(content, dict) and content.get("benchmark") == benchmark
-
-
-def holds_benchmark(folder: Path, benchmark: str) -> bool:
-    """Whether the results below `folder` are a benchmark's. Raises `DataError` where only some of them are."""
-    kinds = {is_of_benchmark(path, benchmark): path for path in _all_paths(folder)}
-    if len(kinds) > 1:
-        raise DataError(
-            f"{kinds[True]} is a result of {benchmark}, {kinds[False]} of another benchmark.",
-            hint="Keep the results of different benchmarks in folders of their own.",
-        )
-    return True in kinds
-
-
-def _all_paths(folder: Path) -> list[Path]:
-    return sorted((folder / "results").glob("*/*.json"))

@@ -21,7 +21,7 @@ class ItemNumbers:
     """By key ("subset/id", with the order of the options behind it where there are several).
 
     `items` has the item's value of every metric, and of each unit `<unit>_errors` and `<unit>_reference_length`; NaN
-    where one does not apply. `texts` are references or questions.
+    where one does not apply. `clusters` are unique over subsets. `texts` are references or questions.
     """
 
     items: dict[str, dict[str, float]]
@@ -32,7 +32,7 @@ class ItemNumbers:
     @property
     def has_clusters(self) -> bool:
         """Whether several items share a cluster."""
-        return len({(self.subsets[key], cluster) for key, cluster in self.clusters.items()}) < len(self.clusters)
+        return len(set(self.clusters.values())) < len(self.clusters)
 
 
 def item_numbers(table: pa.Table) -> ItemNumbers:
@@ -56,7 +56,10 @@ def item_numbers(table: pa.Table) -> ItemNumbers:
     return ItemNumbers(
         items={key: {name: values[row] for name, values in numbers.items()} for row, key in enumerate(keys)},
         subsets=dict(zip(keys, subsets, strict=True)),
-        clusters=dict(zip(keys, _texts(table, "cluster"), strict=True)),
+        clusters={
+            key: f"{subset}/{cluster}"
+            for key, subset, cluster in zip(keys, subsets, _texts(table, "cluster"), strict=True)
+        },
         texts=dict(zip(keys, texts, strict=True)),
     )
 
@@ -66,10 +69,10 @@ def with_changes(numbers: ItemNumbers, baseline: ItemNumbers) -> ItemNumbers:
 
     NaN for an utterance that the baseline lacks.
     """
-    same = {(baseline.subsets[key], cluster): key for key, cluster in baseline.clusters.items()}
+    same = {cluster: key for key, cluster in baseline.clusters.items()}
 
     def changed(key: str, row: Mapping[str, float]) -> dict[str, float]:
-        other = baseline.items.get(same.get((numbers.subsets[key], numbers.clusters[key]), ""), {})
+        other = baseline.items.get(same.get(numbers.clusters[key], ""), {})
         changes = {
             f"delta_{unit}_errors": row[f"{unit}_errors"] - other.get(f"{unit}_errors", math.nan)
             for unit in ("word", "char")

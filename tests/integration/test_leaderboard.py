@@ -15,11 +15,11 @@ from huggingface_hub import parse_eval_result_entries
 
 from squtr.errors import HubError, UsageError
 from squtr.harness.cli import main
-from squtr.harness.results.old import Result, read_result, write_result
+from squtr.harness.results.envelope import Result, read_result, write_result
 from squtr.leaderboard.eval_results import PATH, prepare_eval_results, send_eval_results, task_id
 from squtr.leaderboard.store import read_store
 from squtr.leaderboard.submit import Delivery, Submission, prepare, send
-from squtr.loaders.evaluation_file import SPLIT, task_name
+from squtr.loaders.hub.evaluation_file import SPLIT, task_name
 from squtr.loaders.hub.repository import Repository
 from squtr.loaders.retries import Backoff
 
