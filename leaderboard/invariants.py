@@ -13,13 +13,9 @@ from ..harness.results.envelope import Loss, Result, Score
 from ..harness.tasks.verification import load_verifier
 from .entry import limit_of
 from .findings import Findings, close, number
-from .published import SUBSETS
+from .published import PUBLISHED_SUBSETS
 from .strict_json import shown
 
-PUBLISHED_QUERIES: Mapping[str, int] = {subset: n for subset, _, n in SUBSETS.values()}
-PUBLISHED_LANGUAGES: Mapping[str, str] = {subset: language for subset, language, _ in SUBSETS.values()}
-
-RELEASE = "release"
 _CONDITION = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9.-]+)*", re.ASCII)
 _CONFIG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
@@ -46,7 +42,11 @@ def check_result(result: Result, findings: Findings) -> None:
 def _check_versions(result: Result, findings: Findings) -> None:
     row = BENCHMARKS.get(result.benchmark)
     if row is None or row.task != result.task:
-        findings.error("benchmark", f"{shown(result.benchmark)} is no benchmark of the task {shown(result.task)}")
+        known = ", ".join(name for name, other in BENCHMARKS.items() if other.task == result.task)
+        findings.error(
+            "benchmark",
+            f"{shown(result.benchmark)} is no benchmark of the task {shown(result.task)}, whose benchmarks are {known}",
+        )
     elif row.version != result.benchmark_version:
         findings.error(
             "benchmark_version",
@@ -71,14 +71,13 @@ def _check_data(result: Result, findings: Findings) -> None:
         findings.error("data.condition", f"{shown(data.condition)} is no condition")
     if not _CONFIG.fullmatch(data.config):
         findings.error("data.config", f"{shown(data.config)} is no config")
+    elif problem := load_verifier(result.task).config_problem(data):
+        findings.error("data.config", f"{shown(data.config)} is not its config: {shown(problem, 300)[1:-1]}")
     if not data.subsets or len(set(data.subsets)) != len(data.subsets):
         findings.error("data.subsets", "there is no subset, or one is named twice")
     for subset in data.subsets:
         if not _SUBSET.fullmatch(subset):
             findings.error("data.subsets", f"{shown(subset)} is no name of a subset")
-    scope = data.config.removesuffix(f"_{data.condition}")
-    if scope not in {data.config, data.language} and [scope] != data.subsets:
-        findings.error("data.config", f"{shown(data.config)} is not the config of these subsets and this condition")
     if data.manifest_sha256 and not _HEX.fullmatch(data.manifest_sha256):
         findings.error("data.manifest_sha256", f"{shown(data.manifest_sha256)} is no sha256")
     if not 1 <= data.clusters <= max(1, data.n):
@@ -92,19 +91,20 @@ def _check_coverage(result: Result, findings: Findings) -> None:
         findings.error("data.n", f"{data.n} of {data.n_total} items is no coverage")
     elif data.partial != (data.n < data.n_total) and result.origin == "measured":
         findings.error("data.partial", f"{data.n} of {data.n_total} items, and partial is {str(data.partial).lower()}")
-    known = [PUBLISHED_QUERIES[subset] for subset in data.subsets if subset in PUBLISHED_QUERIES]
+    published = PUBLISHED_SUBSETS.get(result.benchmark, {})
+    known = [published[subset].queries for subset in data.subsets if subset in published]
     limit = limit_of(data.recipe)
     if limit:
         findings.warn(
-            "data.recipe.limit", f"the data has {limit} queries of each subset, so the result is listed apart"
+            "data.recipe.limit", f"the data has {limit} queries of each subset, so the result is listed separately"
         )
     elif known and len(known) == len(data.subsets) and data.n_total != sum(known):
-        # Other sources may cut the same collections in another way; the release is what was published.
-        note = findings.error if data.source == RELEASE else findings.warn
+        # Other sources may cut the same collections in another way; the benchmark's own is what was published.
+        note = findings.error if data.source == BENCHMARKS[result.benchmark].source else findings.warn
         note("data.n_total", f"{' + '.join(data.subsets)} has {sum(known)} queries, the result says {data.n_total}")
     for subset in data.subsets:
-        language = PUBLISHED_LANGUAGES.get(subset)
-        if language and language != data.language:
+        if subset in published and published[subset].language != data.language:
+            language = published[subset].language
             findings.error("data.language", f"{subset} is in {language}, the result says {shown(data.language)}")
 
 

@@ -4,6 +4,7 @@ A `verify` module has
 
     schema(result) -> pa.Schema            the columns that the records of such a result have
     NULLABLE: frozenset[str]               those that may hold nulls
+    config_problem(data) -> str            why a config cannot be that of its language, subsets and condition, "" if it can
     rows(result) -> int | None             how many rows there must be, None where that depends on how it was run
     summary_problems(result) -> Problems   what cannot be, or is hard to believe, in the summary alone
     recompute(result, columns) -> Recomputed
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 
 from ...errors import unknown_name
 from ..results.columns import Columns, Floats
-from ..results.envelope import FLAGS, Result, Score
+from ..results.envelope import FLAGS, DataInfo, Result, Score
 from . import TASKS
 
 Mask = NDArray[np.bool_]
@@ -56,6 +57,8 @@ class Verifier(Protocol):
 
     NULLABLE: frozenset[str]
 
+    def config_problem(self, data: DataInfo) -> str: ...
+
     def schema(self, result: Result) -> pa.Schema: ...
 
     def rows(self, result: Result) -> int | None: ...
@@ -74,6 +77,13 @@ def load_verifier(task: str) -> Verifier:
     if task not in TASKS:
         raise unknown_name("task", task, TASKS)
     return cast(Verifier, import_module(f".{task}.verify", __package__))
+
+
+def condition_config_problem(data: DataInfo) -> str:
+    """Why a config is not `<language>_<condition>`, nor that of its only subset; "" if it is."""
+    scopes = [data.language, *(data.subsets if len(data.subsets) == 1 else ())]
+    known = [f"{scope}_{data.condition}" for scope in scopes]
+    return "" if data.config in known else f"with these subsets and this condition it is called {' or '.join(known)}"
 
 
 def error_counts(columns: Columns, unit: str, mask: Mask) -> tuple[Floats, Floats]:

@@ -24,6 +24,18 @@ SUBSETS: Mapping[str, tuple[str, str, int]] = {
     "T2Retrieval": ("t2retrieval", "zh", 22_812),
 }
 """Published name to subset, language and number of queries (SQuTR, tables 1 and 10 to 21)."""
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """A published subset: its language, and how many queries it has."""
+
+    language: str
+    queries: int
+
+
+PUBLISHED_SUBSETS: Mapping[str, Mapping[str, Subset]] = {
+    "squtr": {subset: Subset(language, n) for subset, language, n in SUBSETS.values()}
+}
+"""By benchmark and subset, where results of it must have just these queries."""
 CONDITIONS: Mapping[str, str] = {
     "text": "text",
     "clean": "clean",

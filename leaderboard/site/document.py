@@ -133,6 +133,7 @@ def _first(values: Iterable[Any]) -> list[Any]:
 
 
 def _group(group: Group) -> dict[str, Any]:
+    title = BENCHMARKS[group.benchmark].title if group.benchmark in BENCHMARKS else group.benchmark
     return {
         # In addresses: links stay good when groups come and go.
         "id": content_sha256([group.benchmark, group.version, group.published, sorted(group.aspects.items())])[:8],
@@ -141,7 +142,9 @@ def _group(group: Group) -> dict[str, Any]:
         "source": plain(group.source),
         "aspects": {plain(name): plain(value, _LONGEST_VALUE) for name, value in sorted(group.aspects.items())},
         "metrics": [plain(name) for name in group.metrics],
-        "title": plain(BENCHMARKS[group.benchmark].title if group.benchmark in BENCHMARKS else group.benchmark),
+        "title": plain(title),
+        # What stands before the colon of a title is the name.
+        "name": plain(title.partition(":")[0]),
         "labels": {plain(name): plain(metric_of(name).label) for name in group.metrics},
     }
 

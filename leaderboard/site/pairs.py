@@ -118,7 +118,7 @@ def _compared(left: ItemNumbers, right: ItemNumbers, seed: int, *, words: bool) 
             right.items,
             names,
             subsets=left.subsets,
-            clusters=left.clusters,
+            clusters=left.clusters if left.has_clusters else None,
             seed=seed,
             resamples=RESAMPLES,
             permutations=PERMUTATIONS,

@@ -110,12 +110,13 @@ def test_values_of_items() -> None:
         {**row, "id": "2", "subset": "b", "ndcg_at_10": float("nan"), **NO_ERRORS, "word_insertions": 1.0, "word_reference_length": 2.0},
     ]
     table = pa.Table.from_pylist(rows, schema=ITEM_SCHEMA)
-    assert item_values(table, "ndcg_at_10") == {"a": {"a/1": 0.5}, "b": {"b/1": 1.0}}
-    assert item_values(table, "ndcg_at_10", "b") == {"b": {"b/1": 1.0}}
-    assert item_values(table, "wer") == {"": {"a/1": 2.0, "b/1": 0.0, "b/2": 1.0}}
-    assert item_values(table, "wer_macro") == {"": {"a/1": 0.5, "b/2": 0.5}}
-    assert item_values(table, "accuracy") == {}
-    assert item_values(None, "wer") == {}
+    assert item_values(table, "retrieval", "ndcg_at_10") == {"a": {"a/1": 0.5}, "b": {"b/1": 1.0}}
+    assert item_values(table, "retrieval", "ndcg_at_10", "b") == {"b": {"b/1": 1.0}}
+    for task in ("retrieval", "recognition"):
+        assert item_values(table, task, "wer") == {"": {"a/1": 2.0, "b/1": 0.0, "b/2": 1.0}}
+    assert item_values(table, "retrieval", "wer_macro") == {"": {"a/1": 0.5, "b/2": 0.5}}
+    assert item_values(table, "retrieval", "accuracy") == {}
+    assert item_values(None, "retrieval", "wer") == {}
 
 
 def test_paired_tests_are_those_of_squtr_compare() -> None:
@@ -130,8 +131,16 @@ def test_paired_tests_are_those_of_squtr_compare() -> None:
     sides = []
     for id_ in (a, b):
         rows = records[id_, "en_clean"].to_pylist()
-        sides.append({f"{r['subset']}/{r['id']}": {k: r[k] for k in ("ndcg_at_10", "mrr_at_10", "recall_at_10",
-                      "word_errors", "word_reference_length")} for r in rows})  # fmt: skip
+        sides.append(
+            {
+                f"{r['subset']}/{r['id']}": {
+                    **{name: r[name] for name in ("ndcg_at_10", "mrr_at_10", "recall_at_10")},
+                    "word_errors": sum(r[name] for name in NO_ERRORS),
+                    "word_reference_length": r["word_reference_length"],
+                }
+                for r in rows
+            }
+        )
     subsets = {key: key.split("/")[0] for key in sides[0]}
     expected = {one.metric: one for one in compare_items(*sides, subsets=subsets)}
     assert set(own) == set(expected)

@@ -28,8 +28,8 @@ from squtr.harness.tasks.verification import load_verifier
 from squtr.leaderboard.changes import compare_folders, validate_change
 from squtr.leaderboard.entry import content_sha256
 from squtr.leaderboard.findings import Findings
-from squtr.leaderboard.invariants import PUBLISHED_QUERIES
 from squtr.leaderboard.markdown import plain
+from squtr.leaderboard.published import PUBLISHED_SUBSETS
 from squtr.leaderboard.records import Limits, read_items
 from squtr.leaderboard.rescore import compare_with_records
 from squtr.leaderboard.store import add_files, read_store
@@ -75,7 +75,7 @@ def test_what_the_pipeline_writes_holds(run: Path, capsys: pytest.CaptureFixture
 
 
 def test_the_published_queries_are_all_there() -> None:
-    assert sum(PUBLISHED_QUERIES.values()) == 37_317
+    assert sum(subset.queries for subset in PUBLISHED_SUBSETS["squtr"].values()) == 37_317
 
 
 def put(*keys: str | int, value: object) -> Callable[[dict[str, Any]], None]:
@@ -99,10 +99,10 @@ def put(*keys: str | int, value: object) -> Callable[[dict[str, Any]], None]:
         (put("scores", "charm", value={"value": 0.5, "low": None, "high": None, "n": 12}), "is no metric"),
         (put("by_group", "subset", 0, "scores", "mrr_at_10", "value", value=0.77), "by_group.subset.tiny-en.mrr_at_10"),
         (put("losses", "text", "ndcg_at_10", "absolute", "value", value=0.5), "losses.text.ndcg_at_10"),
-                (put("failures", "loop", value=3), "failures.loop: the result says 3, its records give 0"),
+        (put("failures", "loop", value=3), "failures.loop: the result says 3, its records give 0"),
         (put("failures", "empty", value=-1), "failures.empty: -1 of 12 items"),
         (put("benchmark_version", value="2"), "squtr '2' is not taken here, only 1"),
-        (put("benchmark", value="mine"), "'mine' is no benchmark of the task 'retrieval'"),
+        (put("benchmark", value="mine"), "'mine' is no benchmark of the task 'retrieval', whose benchmarks are squtr, retrieval"),
         (put("task", value=["retrieval"]), "is not one of retrieval, recognition, understanding"),
         (put("task", value="recognition"), "'squtr' is no benchmark of the task 'recognition'"),
         (put("metrics_version", value="0"), "metrics_version: '0' is not"),
@@ -115,9 +115,11 @@ def put(*keys: str | int, value: object) -> Callable[[dict[str, Any]], None]:
         (put("data", "n", value=True), "data.n"),
         (put("data", "partial", value=True), "partial is true"),
         (put("data", "n_total", value=24), "partial is false"),
-        (put("data", "config", value="en_clean"), "is not the config"),
-        (put("data", "config", value="../../x"), "is not the config"),
-        (put("data", "condition", value="loud"), "is not the config"),
+        (put("data", "config", value="en_clean"), "it is called en_medium_noise or tiny-en_medium_noise"),
+        (put("data", "config", value="en"), "'en' is not its config"),
+        (put("data", "config", value="zh_medium_noise"), "'zh_medium_noise' is not its config"),
+        (put("data", "config", value="../../x"), "'../../x' is no config"),
+        (put("data", "condition", value="loud"), "it is called en_loud or tiny-en_loud"),
         (put("data", "language", value="en/../x"), "is no language tag"),
         (put("data", "subsets", value=["fiqa"]), "by_group.subset"),
         (put("unknown", value=1), "unknown: Extra inputs are not permitted"),
@@ -222,7 +224,7 @@ def first(**values: object) -> Callable[[list[dict[str, Any]]], None]:
         (first(documents=["d"], scores=[]), "not one score for each"),
         (first(word_deletions=-1.0), "a count is negative or no whole number"),
         (first(word_deletions=1.5), "a count is negative or no whole number"),
-        (first(word_deletions=float("inf")), "items.word_deletions"),
+        (first(word_deletions=float("inf")), "a record has some counts and lacks others"),
         (first(condition="clean"), "items.condition: some records are of another condition"),
         (first(language="zh"), "items.language"),
         (first(subset="other"), "items.subset"),
@@ -348,10 +350,12 @@ def test_a_store_is_read_and_written_once(run: Path, tmp_path: Path) -> None:
     store = read_store(folder)
     assert [entry.who for entry in store.entries] == ["re-scored", "re-scored"]
     assert read_store(folder, rescore=False).entries[0].who == "self-reported"
-    table = store.read_items(store.entries[0], "zh_clean", ["ndcg_at_10"])
+    table = store.numbers(store.entries[0], "zh_clean")
     assert table is not None
-    assert table.column_names == ["ndcg_at_10"]
-    assert store.read_items(store.entries[0], "xx_clean") is None
+    assert table.num_rows == 12
+    assert {"id", "subset", "cluster", "ndcg_at_10", "char_deletions"} <= set(table.column_names)
+    assert not {"transcript", "documents", "flags"} & set(table.column_names)
+    assert store.numbers(store.entries[0], "xx_clean") is None
     # A bad file hides no other.
     paths[0].write_text("{}")
     (folder / "results/squtr/x.json").write_text("{}")
@@ -486,7 +490,7 @@ def test_other_queries_than_those_of_the_store(run: Path, copy: Path, tmp_path: 
     edit_table(own.with_suffix(".items.parquet"), first(id="q99"))
     send(prepare([own])[0], str(after))
     (found,) = validate_change(compare_folders(before, after))
-    assert "its 12 queries are not the 12 of" in messages(found)
+    assert "its 12 items are not the 12 of" in messages(found)
 
 
 def test_the_same_system_again_is_pointed_out(run: Path, copy: Path, tmp_path: Path) -> None:
@@ -495,7 +499,7 @@ def test_the_same_system_again_is_pointed_out(run: Path, copy: Path, tmp_path: P
     shutil.copytree(before, after)
     own = copy / "results/garbler+words/en_text.json"
     document = json.loads(own.read_text())
-    document["timing"]["search_s"] = 1.0
+    document["timing"]["stages"]["search"] = 1.0
     own.write_text(json.dumps(document))
     send(prepare([own])[0], str(after))
     (found,) = validate_change(compare_folders(before, after))
@@ -525,4 +529,4 @@ def test_the_whole_release_is_asked_for(changed: Callable[..., Validation]) -> N
 def test_a_part_of_the_queries_is_pointed_out(changed: Callable[..., Validation]) -> None:
     validation = changed(put("data", "recipe", "limit", value=12))
     assert validation.ok
-    assert any("listed apart" in finding.message for finding in validation.findings)
+    assert any("listed separately" in finding.message for finding in validation.findings)

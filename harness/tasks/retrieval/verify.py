@@ -21,6 +21,7 @@ from ..verification import (
     Problems,
     Recomputed,
     common_problems,
+    condition_config_problem,
     count_problems,
     flag_counts,
     keyed_values,
@@ -31,6 +32,7 @@ from ..verification import (
 from .columns import DOCUMENTS_KEPT, items_schema
 
 NULLABLE: frozenset[str] = frozenset()
+config_problem = condition_config_problem
 _CUT = 10
 _TOLERANCE = 1e-9
 _TRIO = ("ndcg_at_10", "mrr_at_10", "recall_at_10")

@@ -6,14 +6,20 @@ import math
 
 import pyarrow as pa
 
+from ....loaders.questions.question import CONFIGS
 from ...results.columns import Columns
-from ...results.envelope import Result, Score
+from ...results.envelope import DataInfo, Result, Score
 from ..verification import Problems, Recomputed, common_problems, flag_counts
 from .items import SCHEMA
 
 NULLABLE = frozenset(SCHEMA.names)
 KINDS = {"mcqa": "mcqa_accuracy", "aif": "aif_prompt_strict"}
 _TOLERANCE = 1e-7
+
+
+def config_problem(data: DataInfo) -> str:
+    """Configs are parts of the questions, whatever the language."""
+    return "" if data.config in CONFIGS else f"questions have the configs {', '.join(CONFIGS)}"
 
 
 def schema(result: Result) -> pa.Schema:
