@@ -67,12 +67,14 @@ def make_report(
     tasks = _tasks(found)
     audio = AudioBudget(max_audio_bytes)
     aside = [] if place != folder else [path.name for path in partial_folders(folder)]
-    groups = []
+    groups: list[dict[str, Any]] = []
+    every: list[_Shown] = []
     facts: dict[str, Any] = {"tasks": [task for task, _, _ in tasks]}
     for _, report, own in tasks:
         context = Context(own, place, audio, max_worst)
         shown = [_Shown(section, report.section_title(section), report.view(section, context)) for section in own]
         groups.append({"aim": report.aim, "reading": report.reading, "sections": shown})
+        every += shown
         facts |= report.as_json(own)
     page = markup(
         "report/templates/page.html",
@@ -80,7 +82,7 @@ def make_report(
         style=asset(_STYLES, "style.css"),
         script=asset(_STYLES, "script.js"),
         groups=groups,
-        partial=_partial([one for group in groups for one in group["sections"]]),
+        partial=_partial(every),
         cards=system_cards(found),
         tables=timing_tables(found),
         origin=Origin.of(found),

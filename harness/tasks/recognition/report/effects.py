@@ -5,9 +5,21 @@ from __future__ import annotations
 from ....report.formats import group_words, measure_of, metric_name, number, where_words
 from ....report.robustness import breakdowns
 from ....report.sections import Run, Section, System
-from ....report.tables import NONE, SIGNIFICANT, Cell, Row, Rows, Table, by_system, conditioned, named, points_cell
+from ....report.tables import (
+    NONE,
+    SIGNIFICANT,
+    Cell,
+    Head,
+    Row,
+    Rows,
+    Table,
+    by_system,
+    conditioned,
+    named,
+    points_cell,
+)
 from ....report.task_report import Prose, Strong
-from ....results.envelope import Loss
+from ....results.envelope import Group, Loss
 from .tables import details_of
 
 BASELINE = "no-front-end"
@@ -109,7 +121,8 @@ def effect_tables(section: Section) -> list[Table]:
 
 
 def _by_group(section: Section, breakdown: str) -> Table:
-    rows, heads = [], {}
+    rows: list[tuple[Head, dict[str, Group]]] = []
+    heads: dict[str, tuple[str, str]] = {}
     for system, runs in _found(section):
         for run in runs:
             groups = {g.label: g for g in run.result.by_group.get(breakdown, ()) if BASELINE in g.losses}

@@ -36,7 +36,8 @@ def pair_players(section: Section, context: Context) -> tuple[list[Player], list
 
     Raises `DataError` for an RIR that cannot be read, `StorageError` for a clip.
     """
-    players, left_out = [], []
+    players: list[Player] = []
+    left_out: list[str] = []
     for item in sorted(_items(section, context.folder), key=lambda item: item.order):
         paths = _paths(section, item)
         urls = context.audio.take([path for _, _, path in paths])

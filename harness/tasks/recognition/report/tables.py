@@ -35,7 +35,7 @@ from ....report.tables import (
     relative_cell,
     runs_of,
 )
-from ....results.envelope import Score
+from ....results.envelope import Loss, Score
 from ..details import KindRate, RecognitionDetails
 
 HEAT_STEPS = 8
@@ -114,7 +114,7 @@ def all_rates_table(section: Section) -> Table:
             cells = []
             for condition in section.spoken:
                 other = found.get(condition, {}).get(normalizer, {}).get(name)
-                cells.append(NONE if other is None else _rate_with(other.rate, other.loss and points(other.loss)))
+                cells.append(NONE if other is None else _rate_with(other.rate, other.loss))
             rows.append(Row(Head(metric_name(name), f"normalizer {normalizer}"), cells))
         groups.append(Rows(rows, named(system)))
     columns = [(condition, "Δ in percentage points") for condition in section.spoken]
@@ -128,13 +128,12 @@ def _aligned(section: Section, system: System) -> list[Run | None]:
 def _with_loss(run: Run | None, metric: str) -> Cell:
     if run is None:
         return NONE
-    loss = run.loss("clean", metric)
-    return _rate_with(run.score(metric), None if loss is None else points(loss))
+    return _rate_with(run.score(metric), run.loss("clean", metric))
 
 
-def _rate_with(score: Score | None, loss: str | None) -> Cell:
+def _rate_with(score: Score | None, loss: Loss | None) -> Cell:
     cell = rate_cell(score)
-    return Cell(cell.text, (*cell.below, f"Δ {loss}")) if loss and score is not None else cell
+    return cell if loss is None or score is None else Cell(cell.text, (*cell.below, f"Δ {points(loss)}"))
 
 
 def kinds_table(section: Section) -> Table:
