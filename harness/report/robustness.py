@@ -111,7 +111,7 @@ def _items(section: Section, run: Run) -> dict[str, dict[str, Item]]:
         if math.isfinite(value + weight):
             subset = run.items.subsets[key]
             own = found.setdefault("" if unit else subset, {})
-            cluster = f"{subset}/{run.items.clusters[key]}"
+            cluster = run.items.clusters[key]
             before = own.get(cluster, (0.0, 0.0))
             own[cluster] = (before[0] + value, before[1] + weight)
     return found

@@ -140,7 +140,7 @@ def series_class(index: int) -> str:
 
 
 def marker(index: int, x: float, y: float, *, hollow: bool = False, title: str = "", radius: float = 4.2) -> str:
-    """The marker of system number `index` at (x, y); hollow for a room."""
+    """The marker of system number `index` at (x, y); hollow for reverberation or a front end."""
     shape = SHAPES[index % len(SHAPES)]
     look = "hollow" if hollow else "solid"
     inside = f"<title>{escape(title)}</title>" if title else ""

@@ -29,7 +29,7 @@ ROLES = {
     "retriever": "Retriever",
     "answerer": "Answerer",
 }
-_REVISION_SHOWN = 12
+_REVISION_SHOWN, _LONGEST_SHOWN = 12, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +151,11 @@ def _settings(where: Sequence[tuple[Section, SystemInfo]]) -> list[tuple[str, st
     ]
 
 
+def _short(text: str) -> str:
+    """A digest or revision by its beginning."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_REVISION_SHOWN]}…"
+
+
 def component(spec: Spec) -> Component:
     parts = parts_of(spec)
     own = component_name(spec)
@@ -169,4 +174,6 @@ def shown(value: object) -> str:
     """A setting as it reads best: a text with its outer blanks visible, anything else as JSON."""
     if isinstance(value, str) and value and value == value.strip():
         return value
+    if isinstance(value, Mapping) and value and all(isinstance(one, str) for one in value.values()):
+        return ", ".join(f"{key} {_short(one)}" for key, one in value.items())
     return json.dumps(value, ensure_ascii=False)

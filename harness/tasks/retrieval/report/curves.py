@@ -43,7 +43,7 @@ class _Axis:
 
 
 def curve_panels(section: Section, top: float) -> list[tuple[str, str]]:
-    """Caption and drawing of each panel: noise alone, and noise in a room if any run has one.
+    """Caption and drawing of each panel: noise alone, and with reverberation if any run has it.
 
     `top` is the upper end of the vertical axis, the same for all panels of a report.
     """
