@@ -84,7 +84,7 @@ def open_data(
             raise UsageError(
                 f"{revision!r} in {name!r} is no revision.", hint="Write ORG/NAME@<branch, tag or commit>."
             )
-        return _open_hub(repository, revision, configs, split, api, backoff)
+        return _open_hub(repository, revision, configs=configs, split=split, api=api, backoff=backoff)
     if folder.exists():
         raise DataError(f"{name} is a file.", hint=f"Give {_FORMS}.")
     raise DataError(f"{name} does not exist.", hint=f"Run `squtr build` first, or give {_FORMS}.")
@@ -185,9 +185,7 @@ class HubData(BuiltData):
     `origin` is `ORG/NAME@<commit>`.
     """
 
-    def __init__(
-        self, folder: Path, origin: str, parts: Mapping[str, Sequence[str]], split: str = TEST
-    ) -> None:
+    def __init__(self, folder: Path, origin: str, parts: Mapping[str, Sequence[str]], split: str = TEST) -> None:
         super().__init__(folder, split)
         self.origin = origin
         self._parts = parts
@@ -219,6 +217,7 @@ class HubData(BuiltData):
 def _open_hub(
     repository: str,
     revision: str,
+    *,
     configs: Sequence[str] | None,
     split: str,
     api: HfApi | None,
@@ -304,7 +303,8 @@ def _needed_shards(manifest: Manifest, parts: Mapping[str, Sequence[str]], split
         f"queries/{manifest.subsets[subset]}/{subset}/{condition}" for subset in parts for condition in parts[subset]
     ]
     shards = [shard for folder in (*folders, "rirs") for shard in manifest.below(folder, split)]
-    return shards + [s for table in ("corpus", "qrels") for subset in parts for s in manifest.below(f"{table}/{subset}")]
+    tables = [f"{table}/{subset}" for table in ("corpus", "qrels") for subset in parts]
+    return shards + [shard for table in tables for shard in manifest.below(table)]
 
 
 def _literal(path: str) -> str:

@@ -21,9 +21,7 @@ def render_take(opened: OpenedRecipe, conditions: Sequence[Condition], take: Tak
 
 def block_tables(takes: Sequence[Sequence[Sequence[SpokenQuery]]], schema: pa.Schema) -> list[pa.Table]:
     """From rows by utterance and condition to one table per condition."""
-    return [
-        query_table([row for rows in column for row in rows], schema) for column in zip(*takes, strict=True)
-    ]
+    return [query_table([row for rows in column for row in rows], schema) for column in zip(*takes, strict=True)]
 
 
 def render_rows(

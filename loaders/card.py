@@ -55,12 +55,12 @@ def dataset_card(manifest: Manifest, folder: Path) -> str:
         pretty_name=json.dumps(title.replace("`", ""), ensure_ascii=False),
         size=size_category(sum(table.num_rows for table in tables.values())),
         tasks="\n".join(["- automatic-speech-recognition", *["- text-retrieval"][: len(retrieval)]]),
-        tags="\n".join(["- spoken-query-retrieval"][: len(retrieval)] + ["- noise-robustness", "- reverberation"]),
+        tags="\n".join([*["- spoken-query-retrieval"][: len(retrieval)], "- noise-robustness", "- reverberation"]),
         title=title,
         squtr_version=manifest.squtr_version,
         rate=f"{recipe['sample_rate'] / 1000:g}",
         examples="\n".join(_examples(manifest, retrieval)),
-        system="faster-whisper:whisper-base + bm25" if retrieval else "whisper-base",
+        system="whisper-base + bm25" if retrieval else "whisper-base",
         counts="\n".join(_counts(manifest)),
         statistics="\n".join(_statistics(tables)),
         noises="\n".join(_noises(tables)),
@@ -145,13 +145,15 @@ def _examples(manifest: Manifest, retrieval: Sequence[str]) -> list[str]:
         configs |= {table: f"{retrieval[0]}-{table}" for table in ("corpus", "qrels")}
     if manifest.below("rirs"):
         configs["rirs"] = RIRS.name
-    return [f'{name} = load_dataset("{REPOSITORY_PLACEHOLDER}", "{config}", split="test")' for name, config in configs.items()]
+    place = REPOSITORY_PLACEHOLDER
+    return [f'{name} = load_dataset("{place}", "{config}", split="test")' for name, config in configs.items()]
 
 
 def _citation(benchmark: str) -> str:
     """What to cite: of a benchmark, what its file says."""
     own = _cards() / "citations" / f"{benchmark}.md"
-    text: str = (own if benchmark and own.is_file() else _cards() / "citations" / "default.md").read_text(encoding="utf-8")
+    place = own if benchmark and own.is_file() else _cards() / "citations" / "default.md"
+    text: str = place.read_text(encoding="utf-8")
     return text.strip()
 
 
@@ -198,7 +200,8 @@ def _mean(table: pa.Table, column: str) -> str:
 
 def _statistics(tables: Tables) -> list[str]:
     return [
-        f"| {subset} | {condition} | {split} | {table.num_rows:,} | {pc.sum(table.column('duration_s')).as_py() / 60:.1f} "
+        f"| {subset} | {condition} | {split} | {table.num_rows:,} "
+        f"| {pc.sum(table.column('duration_s')).as_py() / 60:.1f} "
         f"| {_mean(table, 'snr_db')} | {_mean(table, 'snr_active_db')} | {_mean(table, 'rt60_s')} "
         f"| {_mean(table, 'drr_db')} |"
         for (subset, condition, split), table in tables.items()
@@ -238,9 +241,9 @@ def _plan(manifest: Manifest) -> str:
     lines = [
         "## RIRs",
         "",
-        f"Under a condition with reverberation every utterance has {each} RIR{'s' if each > 1 else ''}, one row each, with",
-        "the id `<utterance>@<rir>`; `utterance_id` is the id of its clean row. RIRs were dealt so that the strata of known",
-        "RIRs have equally many pairs. No room and no utterance is in two splits.",
+        f"Under a condition with reverberation every utterance has {each} RIR{'s' if each > 1 else ''}, one row each,",
+        "with the id `<utterance>@<rir>`; `utterance_id` is the id of its clean row. RIRs were dealt so that the strata",
+        "of known RIRs have equally many pairs. No room and no utterance is in two splits.",
         "",
         f"| stratum | RT60, s | DRR, dB | RIRs | rooms | pairs ({names}) |",
         "|---|---|---|--:|--:|---|",

@@ -1,4 +1,4 @@
-"""Checks of a sample of a built data set's clips: each decoded, every SNR measured again, clean and reverberant matched."""
+"""Checks of a sample of a data set's clips: decoded, every SNR measured again, clean and reverberant ones matched."""
 
 from __future__ import annotations
 
@@ -152,9 +152,7 @@ def check_clips(
     return findings
 
 
-def _measure(
-    clip: Clip, partner: Clip | None, snr_db: float, level: Level, checked: Checked
-) -> tuple[str, str] | None:
+def _measure(clip: Clip, partner: Clip | None, snr_db: float, level: Level, checked: Checked) -> tuple[str, str] | None:
     """The kind and the words of what is wrong, None if nothing is or nothing can be measured."""
     row, noisy = clip
     if partner is None or partner[0]["id"] != row["id"]:

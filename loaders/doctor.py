@@ -217,7 +217,8 @@ class _Tables:
     def _ids(self, table: pa.Table, condition: StoredCondition, place: str) -> list[Finding]:
         """Ids that do not say their utterance and, with a plan, their RIR."""
         planned = bool(self.manifest.strata and condition.rir)
-        for id_, utterance, rir in zip(*(table.column(n).to_pylist() for n in ("id", "utterance_id", "rir_id")), strict=True):
+        columns = (table.column(name).to_pylist() for name in ("id", "utterance_id", "rir_id"))
+        for id_, utterance, rir in zip(*columns, strict=True):
             expected = f"{utterance}@{rir}" if planned else utterance
             if id_ != expected:
                 return [Finding("ids", place, f"{place}: the row {id_!r} should have the id {expected!r}", id_)]
@@ -265,7 +266,7 @@ def _pairings(
 
     `once` has one row per utterance.
     """
-    groups = {"all": (once, ("id", "text", "speaker", "voice", "seed"))}
+    groups: dict[str, tuple[pa.Table, tuple[str, ...]]] = {"all": (once, ("id", "text", "speaker", "voice", "seed"))}
     if condition.snr_db is not None:
         groups["noise"] = (once, ("noise_id", "noise_family", "noise_offset_s"))
     known = len(condition.steps) == (condition.snr_db is not None) + bool(condition.rir)

@@ -33,8 +33,8 @@ LEAST_RATE, HIGHEST_RATE = 8_000, 192_000
 class Recipe:
     """What is built: a source, subsets, conditions, banks and seed, each with the version of its content.
 
-    - `noise` and `rirs` are "" when no condition needs them. `limit` is the number of queries per subset (0: all), taken
-      by `choose_queries`.
+    - `noise` and `rirs` are "" when no condition needs them. `limit` is the number of queries per subset (0: all),
+      taken by `choose_queries`.
     - `steps` are the steps of each condition (see `Condition.described`), `columns` what they add to the row columns.
     - With `stratify` ("rt60" or "rt60+drr") a plan deals `rirs_per_utterance` RIRs to each of `utterances` (0: all)
       utterances; `rir_measures` identifies the measures and publisher's values of all RIRs that could be dealt. Without

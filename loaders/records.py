@@ -86,8 +86,8 @@ class Qrel:
 class CleanSpeech:
     """A query spoken without noise or reverberation.
 
-    `samples` is (T,) float32 at `SAMPLE_RATE` (or at the rate that was asked for). `tts_error_rate` is the WER (CER for zh) of a named ASR model on this
-    clip, NaN if not measured or not synthetic.
+    `samples` is (T,) float32 at `SAMPLE_RATE` (or at the rate that was asked for). `tts_error_rate` is the WER (CER for
+    zh) of a named ASR model on this clip, NaN if not measured or not synthetic.
     """
 
     samples: Samples
@@ -100,14 +100,14 @@ class CleanSpeech:
 class SpokenQuery:
     """One row of a built data set: one utterance under one condition.
 
-    `audio` is a complete mono FLAC file (16 bit) at the recipe's rate. What does not apply is NaN for numbers and "" for
-    strings. Times in s, levels in dB.
+    `audio` is a complete mono FLAC file (16 bit) at the recipe's rate. What does not apply is NaN for numbers and ""
+    for strings. Times in s, levels in dB.
 
     - `utterance_id`: pairs the rows of one utterance across conditions and RIRs; the same as `id` but where an
       utterance has several RIRs.
     - `snr_db`: the SNR asked for; `snr_active_db`: the one measured over the active part of the speech.
-    - `rt60_s` (with `rt60_method` "T30" or "T20"), `edt_s`, `drr_db`, `c50_db`, `c80_db`: measured on the whole RIR (see
-      `rir_measures`); `source_rt60_s`, `source_drr_db`, `source_c50_db`: what its publisher says.
+    - `rt60_s` (with `rt60_method` "T30" or "T20"), `edt_s`, `drr_db`, `c50_db`, `c80_db`: measured on the whole RIR
+      (see `rir_measures`); `source_rt60_s`, `source_drr_db`, `source_c50_db`: what its publisher says.
     - `room_id`: the room of the RIR; `stratum`: the group of RIRs that it was drawn from.
     - `onset_samples`: what was cut from the RIR before its direct path (0 without a RIR).
     - `gain_db`: the joint gain that kept the peak at or below 0.9 (0 when none was needed).

@@ -33,9 +33,8 @@ def check_plan(manifest: Manifest, rows: Mapping[str, pa.Table], rirs: Mapping[s
 def _apart(rows: Mapping[str, pa.Table]) -> Iterator[Finding]:
     splits = list(rows.values())
     for column, what in (("room_id", "room"), ("utterance_id", "utterance")):
-        names = [
-            {(subset if what == "utterance" else "", name) for subset, name in _pairs(table, column)} for table in splits
-        ]
+        own = what == "utterance"  # ids of utterances are unique within a subset
+        names = [{(subset if own else "", name) for subset, name in _pairs(table, column)} for table in splits]
         shared = sorted(set.intersection(*names)) if len(names) > 1 else []
         if shared:
             message = f"{len(shared)} {what}s are in both splits, first {shared[0][1]!r}"
@@ -52,9 +51,7 @@ def _strata(manifest: Manifest, split: str, table: pa.Table, conditions: int) ->
     by_drr = manifest.recipe["stratify"] == "rt60+drr"
     strata = Strata(tuple(edges["rt60_s"]), tuple(edges["drr_db"]), by_drr)
     for row in table.select(["id", "rir_id", "room_id", "rt60_s", "drr_db", "stratum"]).to_pylist():
-        expected = strata.name(
-            MeasuredRir(row["rir_id"], row["room_id"], rt60_s=row["rt60_s"], drr_db=row["drr_db"])
-        )
+        expected = strata.name(MeasuredRir(row["rir_id"], row["room_id"], rt60_s=row["rt60_s"], drr_db=row["drr_db"]))
         if row["stratum"] != expected:
             message = f"{place}: {row['id']!r} is in the stratum {row['stratum']}, its RIR belongs into {expected}"
             yield Finding("value", place, message, row["id"])

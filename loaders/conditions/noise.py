@@ -87,9 +87,7 @@ def _draw(utterance: Utterance, context: StepContext) -> _Drawn:
     bank = context.noise_bank()
     info = draw_noise(utterance.query, bank, context.seed)
     noise = context.read_noise(info.id)
-    power = context.cache.noise_power.get(
-        info.id, lambda: mean_square(check_samples(noise, f"the noise {info.id!r}"))
-    )
+    power = context.cache.noise_power.get(info.id, lambda: mean_square(check_samples(noise, f"the noise {info.id!r}")))
     offset = draw_offset(utterance.query, noise, power, utterance.dry.leveled, context.seed)
     return _Drawn(info, noise, offset)
 

@@ -183,4 +183,3 @@ class StepContext:
     def read_rir(self, rir_id: str) -> Samples:
         """A RIR at the context's rate, (L,) float32."""
         return read_at(self.rir_bank(), rir_id, self.sample_rate)
-

@@ -7,8 +7,8 @@ Everything is decided by counts and by keyed randomness, never by the order in w
 2. Utterances go to a split, a fifth to validation. No utterance is in both.
 3. In each split, every stratum gets its number of pairs, and its RIRs are used equally often, with a difference of at
    most one.
-4. The RIRs, in the order of their strata, are dealt like cards: each utterance gets its RIRs spread over the strata, and
-   never one twice.
+4. The RIRs, in the order of their strata, are dealt like cards: each utterance gets its RIRs spread over the strata,
+   and never one twice.
 
 Without splits, everything is test.
 """
@@ -86,10 +86,8 @@ def make_plan(
     held_out = max(1, round(VALIDATION_SHARE * count)) if several else 0
     _check_ids(queries)
     stratum_of = {rir.rir_id: strata.name(rir) for rir in rirs}
-    if several:
-        split_of_room = _split_rooms(rirs, stratum_of, strata, seed)
-    else:
-        split_of_room = {rir.room_id: TEST for rir in rirs}
+    whole = {rir.room_id: TEST for rir in rirs}
+    split_of_room = _split_rooms(rirs, stratum_of, strata, seed) if several else whole
     order = {(query.subset, query.id): number for number, query in enumerate(queries)}
 
     wanted = targets(count * each, Counter(stratum_of.values()))

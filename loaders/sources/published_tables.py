@@ -1,4 +1,4 @@
-"""Tables of clips that were published by others: from `save_to_disk`, parquet, Arrow or a metadata file, as they lie."""
+"""Tables of clips that others published: what `save_to_disk` wrote, parquet, Arrow, or a metadata file."""
 
 from __future__ import annotations
 

@@ -38,15 +38,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import soundfile
 
-from squtr.loaders.banks import load_noise_bank, load_room_bank
-from squtr.loaders.banks.babble import babble
+from squtr.loaders.banks import load_noise_bank, load_rir_bank
+from squtr.loaders.blocks import render_take
 from squtr.loaders.conditions import parse_condition
+from squtr.loaders.conditions.step import StepContext
 from squtr.loaders.engines import ThreadEngine
 from squtr.loaders.keyed import keyed_rng
-from squtr.loaders.recipe import Kitchen, open_kitchen
+from squtr.loaders.noise.babble import babble
+from squtr.loaders.recipe import OpenedRecipe, open_recipe
 from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Document, Qrel, Query, Samples
-from squtr.loaders.render import Air
-from squtr.loaders.rows import ROWS_PER_TABLE, batches, query_features, render_query
+from squtr.loaders.rows import ROWS_PER_TABLE, batches
 from squtr.loaders.shards import ShardPlan, write_shards
 
 CONDITIONS = ("clean", "low_noise", "medium_noise", "high_noise", "reverb")
@@ -81,11 +82,11 @@ class FewRooms:
     """Some of the embedded rooms, short to long."""
 
     def __init__(self) -> None:
-        self._bank = load_room_bank("simulated")
+        self._bank = load_rir_bank("simulated")
         self.name, self.version, self.license = self._bank.name, self._bank.version, self._bank.license
-        self._ids = list(self._bank.rooms())[3::5][:ROOMS]
+        self._ids = list(self._bank.rirs())[3::5][:ROOMS]
 
-    def rooms(self) -> list[str]:
+    def rirs(self) -> list[str]:
         """The ids."""
         return self._ids
 
@@ -130,32 +131,32 @@ class Clips:
         return CleanSpeech(self._clips[int(query.id)])
 
 
-def make_kitchen(clips: list[Samples]) -> Kitchen:
+def make_kitchen(clips: list[Samples]) -> OpenedRecipe:
     """The recipe of the benchmark, with few noises and rooms."""
-    kitchen = open_kitchen(Clips(clips), conditions=CONDITIONS)
-    return replace(kitchen, air=Air(FewNoises(), FewRooms()))
+    opened = open_recipe(Clips(clips), conditions=CONDITIONS)
+    return replace(opened, context=StepContext(FewNoises(), FewRooms()))
 
 
-def squtr_run(kitchen: Kitchen, folder: Path) -> Run:
+def squtr_run(opened: OpenedRecipe, folder: Path) -> Run:
     """As `squtr build` does it."""
     conditions = [parse_condition(name) for name in CONDITIONS]
-    queries = kitchen.queries("benchmark")
-    schema = query_features().arrow_schema
+    takes = opened.takes("benchmark")
+    schema = opened.features().arrow_schema
 
     def run(threads: int) -> None:
-        plans = [ShardPlan(f"{name}.parquet", len(queries), schema, name) for name in CONDITIONS]
-        blocks = list(batches(queries, ROWS_PER_TABLE))
-        write_shards(folder / "squtr", plans, ThreadEngine(threads)(kitchen, conditions, blocks))
+        plans = [ShardPlan(f"{name}.parquet", len(takes), schema, name) for name in CONDITIONS]
+        blocks = list(batches(takes, ROWS_PER_TABLE))
+        write_shards(folder / "squtr", plans, ThreadEngine(threads)(opened, conditions, blocks))
 
     return run
 
 
-def flac_run(kitchen: Kitchen) -> Run:
+def flac_run(opened: OpenedRecipe) -> Run:
     """The encoder alone, on the outputs of squtr."""
     conditions = [parse_condition(name) for name in CONDITIONS]
     outputs = [
-        [soundfile.read(io.BytesIO(row.audio), dtype="int16")[0] for row in render_query(kitchen, conditions, query)]
-        for query in kitchen.queries("benchmark")
+        [soundfile.read(io.BytesIO(row.audio), dtype="int16")[0] for (row,) in render_take(opened, conditions, take)]
+        for take in opened.takes("benchmark")
     ]
 
     def encode(pcms: list[np.ndarray]) -> int:
@@ -196,24 +197,24 @@ def peer_run(outputs_of: Callable[[Samples], list[Samples]], clips: list[Samples
     return run
 
 
-def write_banks(air: Air, folder: Path) -> tuple[Path, Path]:
+def write_banks(context: StepContext, folder: Path) -> tuple[Path, Path]:
     """The noises and rooms as WAV files, for the peers."""
     noises, rooms = folder / "noise", folder / "rooms"
     if not noises.exists():
         noises.mkdir()
         rooms.mkdir()
-        for info in air.noise.noises() if air.noise else ():
-            soundfile.write(noises / f"{info.id}.wav", air.noise.read(info.id), SAMPLE_RATE, subtype="FLOAT")
-        for rir_id in air.rooms.rooms() if air.rooms else ():
-            soundfile.write(rooms / f"{rir_id}.wav", air.rooms.read(rir_id), SAMPLE_RATE, subtype="FLOAT")
+        for info in context.noise.noises() if context.noise else ():
+            soundfile.write(noises / f"{info.id}.wav", context.noise.read(info.id), SAMPLE_RATE, subtype="FLOAT")
+        for rir_id in context.rirs.rirs() if context.rirs else ():
+            soundfile.write(rooms / f"{rir_id}.wav", context.rirs.read(rir_id), SAMPLE_RATE, subtype="FLOAT")
     return noises, rooms
 
 
-def audiomentations_outputs(air: Air, folder: Path) -> Callable[[Samples], list[Samples]]:
+def audiomentations_outputs(context: StepContext, folder: Path) -> Callable[[Samples], list[Samples]]:
     """What its documentation shows, with every probability at 1 and every range at one value."""
     from audiomentations import AddBackgroundNoise, ApplyImpulseResponse
 
-    noises, rooms = write_banks(air, folder)
+    noises, rooms = write_banks(context, folder)
     adders = [
         AddBackgroundNoise(sounds_path=noises, min_snr_db=level, max_snr_db=level, noise_rms="relative", p=1.0)
         for level in LEVELS_DB
@@ -222,12 +223,12 @@ def audiomentations_outputs(air: Air, folder: Path) -> Callable[[Samples], list[
     return lambda clip: [clip, *(add(clip, SAMPLE_RATE) for add in adders), reverberator(clip, SAMPLE_RATE)]
 
 
-def librosa_outputs(air: Air, folder: Path) -> Callable[[Samples], list[Samples]]:
+def librosa_outputs(context: StepContext, folder: Path) -> Callable[[Samples], list[Samples]]:
     """What a short script does."""
     import librosa
     from scipy.signal import fftconvolve
 
-    noises, rooms = (sorted(place.iterdir()) for place in write_banks(air, folder))
+    noises, rooms = (sorted(place.iterdir()) for place in write_banks(context, folder))
     rng = np.random.default_rng(0)
 
     def outputs(clip: Samples) -> list[Samples]:
@@ -242,13 +243,13 @@ def librosa_outputs(air: Air, folder: Path) -> Callable[[Samples], list[Samples]
     return outputs
 
 
-def make_run(name: str, clips: list[Samples], kitchen: Kitchen, folder: Path) -> Run:
+def make_run(name: str, clips: list[Samples], opened: OpenedRecipe, folder: Path) -> Run:
     """The contender called `name`."""
     if name == "squtr":
-        return squtr_run(kitchen, folder)
+        return squtr_run(opened, folder)
     if name == "flac":
-        return flac_run(kitchen)
-    outputs = {"audiomentations": audiomentations_outputs, "librosa": librosa_outputs}[name](kitchen.air, folder)
+        return flac_run(opened)
+    outputs = {"audiomentations": audiomentations_outputs, "librosa": librosa_outputs}[name](opened.context, folder)
     return peer_run(outputs, clips, folder / f"{name}.parquet")
 
 
@@ -282,14 +283,14 @@ def main() -> None:
         print(f"{name} is not installed and left out. To compare: pip install {name}")
 
     clips = make_clips(arguments.clips)
-    kitchen = make_kitchen(clips)
+    opened = make_kitchen(clips)
     with tempfile.TemporaryDirectory() as folder:
         if arguments.memory_of:
-            run = make_run(arguments.memory_of, clips, kitchen, Path(folder))
+            run = make_run(arguments.memory_of, clips, opened, Path(folder))
             run(1)
             print(json.dumps({"peak": memory_mb()}))
             return
-        runs = {name: make_run(name, clips, kitchen, Path(folder)) for name in names}
+        runs = {name: make_run(name, clips, opened, Path(folder)) for name in names}
         for run in runs.values():
             run(1)
         seconds: dict[tuple[str, int], list[float]] = {}

@@ -148,7 +148,11 @@ def test_a_built_folder_goes_to_the_hub_and_back(
     speech = f"recorded:{make_speech(tmp_path / 'speech')}"
     out = tmp_path / "built"
     opened = open_recipe(
-        speech, rirs=str(make_rooms(tmp_path / "rooms")), conditions=["clean", "reverb"], rirs_per_utterance=2, splits=True
+        speech,
+        rirs=str(make_rooms(tmp_path / "rooms")),
+        conditions=["clean", "reverb"],
+        rirs_per_utterance=2,
+        splits=True,
     )
     build(opened, out)
     push(out, "org/rooms", token=OWNER, endpoint=hub.endpoint)

@@ -12,10 +12,10 @@ from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
 from squtr.loaders.banks import load_noise_bank, load_rir_bank
 from squtr.loaders.banks.catalog import CATALOG, DEMAND_ENVIRONMENTS, bank_folder
 from squtr.loaders.conditions import parse_condition
+from squtr.loaders.conditions.noise import draw_noise
 from squtr.loaders.licenses import OTHER, merge_licenses
 from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Query
-from squtr.loaders.conditions.noise import draw_noise
 from squtr.loaders.render import render
 
 

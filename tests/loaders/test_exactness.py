@@ -15,9 +15,9 @@ from squtr.errors import AudioError
 from squtr.loaders.audio import decode_audio, resample
 from squtr.loaders.banks import load_noise_bank, load_rir_bank
 from squtr.loaders.conditions import parse_condition
+from squtr.loaders.conditions.step import StepContext
 from squtr.loaders.mixing import active_span, noise_segment
 from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Query
-from squtr.loaders.conditions.step import StepContext
 from squtr.loaders.render import render
 from squtr.loaders.reverb import find_onset, prepare_rir, reverberate
 from squtr.loaders.rir_measures import measure_rir
@@ -229,7 +229,9 @@ def test_leading_zeros_shift_nothing(banks, zeros):
     response = decay(0.3, 0.4)
     bank = banks(load_rir_bank, np.concatenate([np.zeros(zeros, dtype=np.float32), response]))
     row = render(QUERY, CleanSpeech(speech()), parse_condition("reverb"), StepContext(None, bank))
-    direct = render(QUERY, CleanSpeech(speech()), parse_condition("reverb"), StepContext(None, banks(load_rir_bank, response)))
+    direct = render(
+        QUERY, CleanSpeech(speech()), parse_condition("reverb"), StepContext(None, banks(load_rir_bank, response))
+    )
     assert row.onset_samples == zeros
     assert decode(row).size == decode(direct).size
     assert np.abs(decode(row) - decode(direct)).max() <= STEP
@@ -253,7 +255,10 @@ def test_a_response_with_several_channels(banks):
         banks(load_rir_bank, both).read("x")
     rows = [
         render(
-            QUERY, CleanSpeech(speech()), parse_condition("reverb"), StepContext(None, banks(load_rir_bank, both, channel=n))
+            QUERY,
+            CleanSpeech(speech()),
+            parse_condition("reverb"),
+            StepContext(None, banks(load_rir_bank, both, channel=n)),
         )
         for n in (0, 1)
     ]
@@ -328,7 +333,9 @@ def test_the_same_bytes_for_any_order_and_number_of_workers(banks):
 
     def build(item, context=context):
         number, name = item
-        return render(replace(QUERY, id=f"q{number}"), CleanSpeech(speech(number)), parse_condition(name), context).audio
+        return render(
+            replace(QUERY, id=f"q{number}"), CleanSpeech(speech(number)), parse_condition(name), context
+        ).audio
 
     alone = [build(item, StepContext(context.noise, context.rirs, seed=5)) for item in items]
     order = np.random.default_rng(0).permutation(len(items))

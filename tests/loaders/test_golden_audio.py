@@ -75,7 +75,16 @@ def test_a_plan_deals_the_same_rirs_and_gives_the_same_samples(name):
                 assert pcm_sha256(row.audio, row.id)[:16] == there["reverb"]
                 assert pcm_sha256(clean[0].audio, row.id)[:16] == there["clean"]
                 assert clean[0].gain_db == there["clean_gain_db"]
-                for column in ("rt60_s", "c80_db", "edt_s", "room_id", "stratum", "gain_db", "onset_samples", "noise_id"):
+                for column in (
+                    "rt60_s",
+                    "c80_db",
+                    "edt_s",
+                    "room_id",
+                    "stratum",
+                    "gain_db",
+                    "onset_samples",
+                    "noise_id",
+                ):
                     assert value(getattr(row, column)) == there[column]
                 assert value(row.noise_offset_s) == there["noise_offset_s"]
         assert next(rows, None) is None

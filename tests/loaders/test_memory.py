@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from squtr.loaders import rows as rows_module
+from squtr.loaders import blocks as blocks_module
+from squtr.loaders.blocks import render_rows
 from squtr.loaders.build import build
 from squtr.loaders.conditions import parse_condition
+from squtr.loaders.in_order import in_order
 from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import CleanSpeech, Document, Qrel, Query, SpokenQuery
-from squtr.loaders.rows import ROWS_PER_TABLE, in_order, render_rows
+from squtr.loaders.rows import QUERY_COLUMNS, ROWS_PER_TABLE
 
 CONDITIONS = ["clean", "high_noise"]
 WORKERS = 2
@@ -76,16 +78,16 @@ class Row(SpokenQuery):
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Alive:
-    alive, render_all = Alive(), rows_module.render_all
+    alive, render_all = Alive(), blocks_module.render_all
 
-    def render_watched(*arguments: object) -> list[SpokenQuery]:
-        made: list[SpokenQuery] = []
-        for row in render_all(*arguments):  # type: ignore[arg-type]
-            made.append(Row(**{name: getattr(row, name) for name in rows_module.QUERY_COLUMNS}))
-            alive.born(made[-1])
+    def render_watched(*arguments: object) -> list[list[SpokenQuery]]:
+        made: list[list[SpokenQuery]] = []
+        for (row,) in render_all(*arguments):  # type: ignore[arg-type]
+            made.append([Row(**{name: getattr(row, name) for name in QUERY_COLUMNS})])
+            alive.born(made[-1][0])
         return made
 
-    monkeypatch.setattr(rows_module, "render_all", render_watched)
+    monkeypatch.setattr(blocks_module, "render_all", render_watched)
     return alive
 
 
@@ -111,7 +113,7 @@ def test_a_build_holds_a_block_and_what_runs_ahead(size: int, tmp_path: Path, wa
 
 def test_the_first_row_waits_for_few_others(watched: Alive) -> None:
     opened = open_recipe(Talk(400), conditions=["high_noise"])
-    rows = render_rows(opened, parse_condition("high_noise"), opened.queries("talk"), workers=WORKERS)
+    rows = render_rows(opened, parse_condition("high_noise"), opened.rows("talk", "high_noise"), workers=WORKERS)
     assert next(rows).id == "q0"
     rows.close()
     assert watched.ever <= AHEAD + WORKERS

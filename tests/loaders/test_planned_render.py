@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
-from squtr.loaders.mixing import power_ratio_db
-from squtr.loaders.records import CleanSpeech, Query
-from squtr.loaders.rir_measures import measure_rir
 from squtr.loaders.banks import load_rir_bank
 from squtr.loaders.blocks import render_take
+from squtr.loaders.mixing import power_ratio_db
 from squtr.loaders.recipe import Recipe
 from squtr.loaders.recipe import open_recipe as open_any
+from squtr.loaders.records import CleanSpeech, Query
+from squtr.loaders.rir_measures import measure_rir
 from squtr.loaders.rirs.measured import measured_rir
 from squtr.loaders.rows import speech_of
 from squtr.loaders.sources import load_source

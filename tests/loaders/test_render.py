@@ -16,10 +16,10 @@ from squtr.errors import AudioError, UnknownNameError, UsageError
 from squtr.loaders.audio import pcm_sha256, rms
 from squtr.loaders.banks import NoiseInfo
 from squtr.loaders.conditions import noise, parse_condition, rir
-from squtr.loaders.mixing import active_span, noise_segment
-from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Query, Take
 from squtr.loaders.conditions.noise import draw_noise
 from squtr.loaders.conditions.step import StepContext
+from squtr.loaders.mixing import active_span, noise_segment
+from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Query, Take
 from squtr.loaders.render import render, render_all
 from squtr.loaders.reverb import prepare_rir, reverberate
 from squtr.loaders.rir_measures import measure_rir

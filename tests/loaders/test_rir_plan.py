@@ -160,7 +160,9 @@ def test_subsets_may_share_ids_but_none_has_one_twice():
 
 
 def test_without_splits_everything_is_test():
-    plan = plan_of(30, [measured(f"r{n}", 0.2 + n / 10, room_id="one") for n in range(8)], bins=2, each=2, splits=(TEST,))
+    plan = plan_of(
+        30, [measured(f"r{n}", 0.2 + n / 10, room_id="one") for n in range(8)], bins=2, each=2, splits=(TEST,)
+    )
     assert list(plan.takes) == [TEST]
     assert pairs(plan, TEST) == 60
     assert max(plan.uses(TEST).values()) - min(plan.uses(TEST).values()) <= 1
