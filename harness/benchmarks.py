@@ -55,7 +55,6 @@ class Benchmark:
     demo: Demo | None = None
 
     def normalizer_of(self, language: str) -> str:
-        """The name of the text normalizer of a language."""
         if isinstance(self.normalizer, str):
             return self.normalizer
         return self.normalizer.get(language, self.normalizer[""])

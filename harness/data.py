@@ -193,7 +193,6 @@ class HubData(BuiltData):
         self.conditions = [c for c in self.manifest.conditions if any(c in at_hand for at_hand in parts.values())]
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The utterances, read from the first condition that was downloaded."""
         self._check(subset)
         return utterances(self.rows(subset, self._parts[subset][0]))
 
@@ -308,5 +307,4 @@ def _needed_shards(manifest: Manifest, parts: Mapping[str, Sequence[str]], split
 
 
 def _literal(path: str) -> str:
-    """A pattern that matches this path alone."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in path)

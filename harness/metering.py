@@ -129,7 +129,6 @@ class _EnergyMeter:
             self.poll()
 
     def poll(self) -> None:
-        """Read all counters."""
         with self._lock:
             for counter in list(self._counters):
                 try:
@@ -153,7 +152,6 @@ class _EnergyMeter:
         self._used.pop(counter.name, None)
 
     def stop(self) -> dict[str, float]:
-        """What every counter counted, in J, from the beginning to now."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
@@ -245,7 +243,6 @@ def nvidia_counters() -> list[EnergyCounter]:
 
 
 def _visible_handles(pynvml: Any, visible: str | None) -> dict[int, Any]:
-    """Handles by index, of the devices whose number or UUID `visible` lists."""
     handles = {index: pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())}
     if visible is None:
         return handles
@@ -318,7 +315,6 @@ class WaitMeter:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """The time in this block was spent waiting."""
         began = self._clock()
         if self._first is None:
             self._first = began
@@ -341,7 +337,6 @@ class WaitMeter:
 
     @property
     def seconds(self) -> float:
-        """The wall time that was watched."""
         return 0.0 if self._first is None else self._last - self._first
 
     @property

@@ -35,28 +35,20 @@ class Processes(Protocol):
     """The group that this process belongs to."""
 
     @property
-    def rank(self) -> int:
-        """This process, from 0."""
-        ...
+    def rank(self) -> int: ...
 
     @property
-    def size(self) -> int:
-        """How many there are."""
-        ...
+    def size(self) -> int: ...
 
     def gather(self, item: Item) -> list[Item]:
         """What every process gave, by rank, in every process. All processes must call it: it also waits for all."""
         ...
 
-    def close(self) -> None:
-        """Leave the group."""
-        ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """One process."""
-
     rank: int = 0
     size: int = 1
 
@@ -104,7 +96,6 @@ class AcceleratedProcesses:
 
 
 def current_processes() -> Processes:
-    """The group that a launcher put this process into, `Alone` without a launcher."""
     return AcceleratedProcesses() if launched_size() > 1 else Alone()
 
 
@@ -115,7 +106,6 @@ def launched_size() -> int:
 
 
 def local_device_index() -> int:
-    """The GPU of this process on its machine: its local rank, 0 without a launcher."""
     rank = os.environ.get("LOCAL_RANK", "0")
     return int(rank) if launched_size() > 1 and rank.isdigit() else 0
 
@@ -201,7 +191,6 @@ def _first_failure(running: Sequence[subprocess.Popen[bytes]]) -> int | None:
 
 
 def _stop(running: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End those that still run: asked first, then killed."""
     for process in running:
         if process.poll() is None:
             process.terminate()

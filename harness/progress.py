@@ -55,22 +55,18 @@ class Pace:
     audio_s: float = 0.0
 
     def told(self, *, now_s: float, done: int, total: int, audio_s: float) -> None:
-        """Take the newest numbers."""
         self.now_s, self.done, self.total, self.audio_s = now_s, done, total, audio_s
 
     @property
     def elapsed_s(self) -> float:
-        """Time since the stage was first reported."""
         return max(0.0, self.now_s - self.start_s)
 
     @property
     def items_per_s(self) -> float | None:
-        """Items per second; None before there are any."""
         return self._rate(self.done - self.start_done)
 
     @property
     def rtfx(self) -> float | None:
-        """Seconds of audio per second; None for a stage without audio."""
         return self._rate(self.audio_s - self.start_audio_s)
 
     @property
@@ -97,7 +93,6 @@ class Bars:
         self._lock = threading.Lock()
 
     def __call__(self, stage: str, done: int, total: int, *, audio_s: float = 0.0) -> None:
-        """Show `done` of `total` of this stage."""
         with self._lock:
             if self._bar is None or stage != self._stage or done < self._bar.n:
                 self._begin(stage, done, total, audio_s)
@@ -201,7 +196,6 @@ class JsonLog:
                 self._write({"event": "progress", **_numbers(stage, pace)})
 
     def note(self, text: str, **values: str | float | bool | None) -> None:
-        """Write a line about something that is no stage; `values` are fields of their own."""
         taken = {"time", "event", "text"} & set(values)
         if taken:
             raise UsageError(f"a note cannot have a field {sorted(taken)[0]!r}.", hint="Choose another name.")
@@ -314,6 +308,5 @@ def counting(show: Progress, stage: str, total: int) -> Callable[[int], None]:
 
 @contextmanager
 def bars() -> Iterator[Bars]:
-    """Progress bars that are closed whatever happens."""
     with Bars() as shown:
         yield shown

@@ -37,7 +37,6 @@ class ComponentSpec:
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Setting]:
-        """As JSON object, keys sorted."""
         return {
             "backend": self.backend,
             "kind": self.kind,
@@ -93,9 +92,7 @@ class Transcriber(Protocol):
     """Speech to text."""
 
     @property
-    def spec(self) -> ComponentSpec:
-        """What decides the transcripts. Must not load the weights' tensors."""
-        ...
+    def spec(self) -> ComponentSpec: ...
 
     @property
     def sample_rate(self) -> int:
@@ -116,8 +113,6 @@ class Transcriber(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A retrieved document."""
-
     document_id: str
     score: float
 
@@ -126,9 +121,7 @@ class Retriever(Protocol):
     """Text query to ranked documents."""
 
     @property
-    def spec(self) -> ComponentSpec:
-        """What decides the ranking."""
-        ...
+    def spec(self) -> ComponentSpec: ...
 
     def supports(self, language: str) -> bool:
         """Whether it was made for this language (code such as "zh")."""
@@ -150,9 +143,7 @@ class TextEncoder(Protocol):
     """Text to vectors, for dense retrieval."""
 
     @property
-    def spec(self) -> ComponentSpec:
-        """What decides the vectors, prompts included."""
-        ...
+    def spec(self) -> ComponentSpec: ...
 
     def supports(self, language: str) -> bool:
         """Whether it was made for this language."""
@@ -167,9 +158,7 @@ class FrontEnd(Protocol):
     """Audio to audio before recognition: dereverberation, denoising."""
 
     @property
-    def spec(self) -> ComponentSpec:
-        """What decides its output."""
-        ...
+    def spec(self) -> ComponentSpec: ...
 
     @property
     def sample_rate(self) -> int:
@@ -188,9 +177,7 @@ class AudioTextEncoder(Protocol):
     """Spoken queries and typed documents to vectors in one space, for retrieval without a transcript."""
 
     @property
-    def spec(self) -> ComponentSpec:
-        """What decides the vectors, prompts included."""
-        ...
+    def spec(self) -> ComponentSpec: ...
 
     @property
     def sample_rate(self) -> int:
@@ -214,8 +201,6 @@ class AudioTextEncoder(Protocol):
 
 
 class DocumentLookup(Protocol):
-    """Documents by id."""
-
     def by_id(self, ids: Sequence[str]) -> list[Document]:
         """These documents, in order. Raises `DataError` that names an unknown id."""
         ...
@@ -229,13 +214,9 @@ class CompositeRetriever(Retriever, Protocol):
     """
 
     @property
-    def parts(self) -> Sequence[Retriever]:
-        """What it is made of. A part may be composite itself."""
-        ...
+    def parts(self) -> Sequence[Retriever]: ...
 
-    def part_depth(self, k: int) -> int:
-        """How many hits of every part it needs for `k` of its own."""
-        ...
+    def part_depth(self, k: int) -> int: ...
 
     def combine(
         self,
@@ -259,22 +240,16 @@ class Preparable(Protocol):
     kept.
     """
 
-    def prepare(self, documents: Sequence[Document], *, language: str, rank: int, size: int) -> None:
-        """Do the share of process `rank` of `size`, into the cache. Done twice, the second does nothing."""
-        ...
+    def prepare(self, documents: Sequence[Document], *, language: str, rank: int, size: int) -> None: ...
 
 
 class PrecomputedRun(Protocol):
     """A precomputed ranking (a TREC run file): hits by query id instead of by text."""
 
     @property
-    def spec(self) -> ComponentSpec:
-        """What it is, with the sha256 of its file."""
-        ...
+    def spec(self) -> ComponentSpec: ...
 
-    def supports(self, language: str) -> bool:
-        """Always True: the file decides."""
-        ...
+    def supports(self, language: str) -> bool: ...
 
     def hits(self, subset: str, condition: str, query_ids: Sequence[str], *, k: int) -> list[list[Hit]]:
         """At most `k` hits per query; none for a query that the run lacks. Raises `DataError` if there is no file."""
@@ -285,13 +260,9 @@ class PrecomputedTranscripts(Protocol):
     """Precomputed transcripts: by query id instead of from audio."""
 
     @property
-    def spec(self) -> ComponentSpec:
-        """What they are, with the sha256 of their file."""
-        ...
+    def spec(self) -> ComponentSpec: ...
 
-    def supports(self, language: str) -> bool:
-        """Always True: the file decides."""
-        ...
+    def supports(self, language: str) -> bool: ...
 
     def transcripts(self, subset: str, condition: str, query_ids: Sequence[str]) -> list[Transcript]:
         """One per query, in order; a query that the file lacks has `error`. Raises `DataError` if there is no file."""
@@ -340,9 +311,7 @@ class Answerer(Protocol):
     """Audio and a question to a reply in words."""
 
     @property
-    def spec(self) -> ComponentSpec:
-        """What decides the replies: weights, system prompt, decoding, and what is done with long audio."""
-        ...
+    def spec(self) -> ComponentSpec: ...
 
     @property
     def sample_rate(self) -> int:

@@ -35,12 +35,10 @@ def parse_rate(text: str) -> int:
 
 
 def about_file(recording: Recording) -> dict[str, Any]:
-    """A file that was read, for JSON: its own rate, and its samples after resampling."""
     return {"file": str(recording.path), "rate": recording.own_rate, "samples": int(recording.samples.size)}
 
 
 def about_output(path: Path, samples: int, rate: int) -> dict[str, Any]:
-    """A file that was written, for JSON."""
     return {"file": str(path), "rate": rate, "samples": samples, "duration_s": round(samples / rate, 6)}
 
 

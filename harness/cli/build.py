@@ -113,7 +113,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Build, and say where it went."""
     from ...loaders.questions.data import names_questions
     from ..benchmarks import benchmark
 

@@ -101,7 +101,6 @@ def build_questions(
 
 
 def check_verifiers(question: Question) -> None:
-    """Raise `UnknownNameError` or `DataError` naming the item for a verifier or an argument that there is not."""
     from ...errors import DataError, SqutrError
     from ..tasks.understanding.answers.verifiers.registry import load_verifier
 

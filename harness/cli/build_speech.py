@@ -21,7 +21,6 @@ def build_speech(
     ray_address: str | None = None,
     **options: Any,
 ) -> int:
-    """Build, and say where it went. `options` are those of `open_recipe`."""
     from ...loaders.build import build, count_clips
     from ...loaders.engines import load_engine
     from ...loaders.home import data_folder

@@ -26,7 +26,6 @@ class Extend(argparse.Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        """Add the values to those given before."""
         held = getattr(namespace, self.dest, self.default)
         before = [] if held is self.default else held
         setattr(namespace, self.dest, [*before, *(values or ())])
@@ -50,15 +49,12 @@ def check_options(
 
 
 def say(text: str) -> None:
-    """Print a line of output."""
     print(text)  # noqa: T201
 
 
 def note(text: str) -> None:
-    """Print a line about what is happening, on stderr."""
     print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def say_json(value: Any) -> None:
-    """Print one JSON object."""
     print(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))  # noqa: T201

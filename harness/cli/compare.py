@@ -25,7 +25,6 @@ EXAMPLE = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("a", type=Path, metavar="A", help="one system: a per-item file, a result, or a results folder")
     parser.add_argument("b", type=Path, metavar="B", help="the other")
     parser.add_argument(
@@ -42,7 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare, and print a table or one object."""
     from ...errors import unknown_name
     from ..metrics.compare_items import compare_items, correct, metric_names
     from ..score_files.sides import pair_sides, read_side

@@ -22,7 +22,6 @@ DEMOS = {name: row.demo for name, row in BENCHMARKS.items() if row.demo is not N
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     first = next(iter(DEMOS))
     parser.add_argument("--benchmark", choices=tuple(DEMOS), default=first, help=f"the benchmark ({first})")
     parser.add_argument("--out", type=Path, default=Path("squtr-demo"), metavar="DIR", help="folder (squtr-demo)")
@@ -35,7 +34,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo."""
     from ..demo.run import run_demo
     from ..report import summary_table
 

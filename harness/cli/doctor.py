@@ -42,7 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Examine the folder; 0 if nothing is wrong with it, 1 with the list otherwise."""
     from ...loaders.doctor import examine
     from ...loaders.questions.checks import examine_set
     from ...loaders.questions.manifest import is_built_set

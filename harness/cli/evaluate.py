@@ -46,7 +46,6 @@ _CHOSEN = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("systems", nargs="*", metavar="SYSTEM", help="for example 'whisper-base + bm25'")
     parser.add_argument(
         "--system", action=Extend, nargs="+", default=[], metavar="SPEC", help="spec files (.yaml), or short forms"
@@ -163,7 +162,6 @@ def _add_questions(group: argparse._ArgumentGroup) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Evaluate, write results, print the table."""
     from ...errors import UsageError
     from ..processes import current_processes, launch, launched_size
 
@@ -241,7 +239,6 @@ def options_from(written: Sequence[str]) -> dict[str, Any]:
 
 
 def _systems(arguments: argparse.Namespace, cache: Path | None) -> tuple[list[System], list[System]]:
-    """The systems, and the judges."""
     from ..systems import load_systems
 
     options = _overrides(arguments)

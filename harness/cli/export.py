@@ -15,7 +15,6 @@ EXAMPLE = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("folder", type=Path, metavar="RUN", help="the folder that `squtr evaluate --out` wrote")
     parser.add_argument("--format", required=True, choices=["mteb"], help="the layout to write")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write into")
@@ -23,7 +22,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Export, and say what was written."""
     from ..evaluation.run import counted
     from ..mteb.exchange import META_NAME, export_mteb
 

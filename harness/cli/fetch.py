@@ -56,7 +56,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fetch, or list."""
     from ...errors import unknown_name
 
     if arguments.kind not in OPTIONS:
@@ -249,7 +248,6 @@ class _Bar:
             self._bar.close()
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        """Show that `done` of `total` bytes of this file are there."""
         from tqdm import tqdm
 
         if name != self._name:

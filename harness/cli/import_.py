@@ -14,7 +14,6 @@ EXAMPLE = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("format", choices=["mteb"], help="whose results they are")
     parser.add_argument("folder", type=Path, metavar="DIR", help="a folder with <Task>.json files somewhere below it")
     parser.add_argument("--out", type=Path, required=True, metavar="RUN", help="the folder for results")
@@ -22,7 +21,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Import, and say what was read."""
     from ..evaluation.run import counted
     from ..mteb.exchange import import_mteb
 

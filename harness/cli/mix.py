@@ -33,7 +33,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Mix, write, and say what was done."""
     from ...errors import UsageError
     from ...loaders.conditions.noise import HIGHEST_SNR_DB, LOWEST_SNR_DB
     from ...loaders.mixing import check_level

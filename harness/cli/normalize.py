@@ -24,7 +24,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Normalize line by line."""
     from ...errors import DataError
 
     normalizer = normalizer_from(arguments)

@@ -29,7 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Push, and say what was sent and where it is."""
     from ...loaders.hub.push import push
 
     with bars() as show, _quiet_client():

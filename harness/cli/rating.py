@@ -15,7 +15,6 @@ NONE = "none"
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
-    """The options that choose and set up an engine, and how its takes are rated."""
     parser.add_argument(
         "--engine", default="kokoro", metavar="NAME", help=f"{', '.join(SYNTHESIZERS)} (kokoro)"
     )  # fmt: skip
@@ -35,7 +34,6 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
 
 
 def engine_from(arguments: argparse.Namespace) -> Synthesizer:
-    """The engine that the options describe. Raises `UsageError`."""
     options: dict[str, object] = {}
     for pair in arguments.engine_option:
         key, separator, value = pair.partition("=")

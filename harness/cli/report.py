@@ -13,7 +13,6 @@ EXAMPLE = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that `squtr evaluate --out` wrote")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the page to write (DIR/report.html)")
     parser.add_argument("--title", default="", metavar="TEXT", help="the page's title (named after the task)")
@@ -25,7 +24,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page and say where it is."""
     from ..report import make_report
 
     report = make_report(arguments.folder, arguments.out or arguments.folder / "report.html", title=arguments.title)

@@ -35,7 +35,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Convolve, write, and say what was done."""
     from ...loaders.one_file import check_output, read_recording, reverberate_recording, write_recording
 
     out = check_output(arguments.out, arguments.speech, arguments.rir)

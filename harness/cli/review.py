@@ -44,7 +44,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page, or apply marks."""
     from ...errors import DataError, UsageError
     from ...loaders.questions.data import find_set, open_questions
     from ...loaders.synthesis.speech_folder import is_speech_folder

@@ -24,7 +24,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure and say."""
     from ...loaders.one_file import read_recording
     from ...loaders.rir_measures import measure_rir
 

@@ -53,7 +53,6 @@ metrics:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the subcommands and their options."""
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="wer|ranking|mcqa|aif", title="what to score")
     wer = _subcommand(kinds, "wer", "error rates of transcripts", _WER_EXAMPLE)
     wer.add_argument("references", type=Path, metavar="REFS", help="references")
@@ -103,7 +102,6 @@ def _subcommand(
 
 
 def add_normalizer_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the `default` normalizer."""
     parser.add_argument(
         "--script", default="fold", metavar="HOW", help="Chinese: fold, or strict: traditional is not simplified (fold)"
     )
@@ -115,7 +113,6 @@ def add_normalizer_options(parser: argparse.ArgumentParser) -> None:
 
 
 def normalizer_from(arguments: argparse.Namespace) -> Any:
-    """The normalizer that the options describe. Raises `UsageError`."""
     from ..text.normalizers import load_normalizer
 
     return load_normalizer(
@@ -129,7 +126,6 @@ def normalizer_from(arguments: argparse.Namespace) -> Any:
 
 
 def add_statistics_options(parser: argparse.ArgumentParser) -> None:
-    """How intervals are made."""
     parser.add_argument(
         "--clusters", type=Path, metavar="FILE", help="id and label (a speaker): what is resampled together (none)"
     )
@@ -158,7 +154,6 @@ def statistics_from(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Score, write the items, print the scores."""
     from ..score_files.items import items_format, write_items
 
     if arguments.per_item is not None:

@@ -56,7 +56,6 @@ IN_OTHER_TABLES = frozenset(
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Files and slices."""
     parser.add_argument("questions", type=Path, metavar="ITEMS", help="the questions")
     parser.add_argument("replies", type=Path, metavar="REPLIES", help="what was answered; the same ids")
     parser.add_argument(

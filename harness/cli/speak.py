@@ -28,7 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Synthesize, and say what was done."""
     from ...errors import UsageError
     from ...loaders.audio import encode_flac
     from ...loaders.quality.judges import wav_bytes

@@ -48,7 +48,6 @@ class Mode:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
     parser.add_argument(
         "results",
         type=Path,
@@ -87,7 +86,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the chosen mode does."""
     from ...errors import UsageError
 
     name = arguments.mode

@@ -58,7 +58,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Speak, check, write; exit 1 if nothing was accepted."""
     import json
 
     from ...errors import UsageError

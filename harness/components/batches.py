@@ -17,7 +17,6 @@ Made = TypeVar("Made")
 
 
 def require_positive(**numbers: int) -> None:
-    """Raises `UsageError` for a number below 1."""
     for name, value in numbers.items():
         if value < 1:
             raise UsageError(f"{name} must be at least 1, not {value}.")
@@ -117,16 +116,6 @@ def in_token_batches(
     *,
     who: str,
 ) -> list[Made]:
-    """What `work` makes of each item, in order; [] for no items.
-
-    `lengths` are in tokens. Items are sorted by length, longest first, and given to `work` in batches of at most
-    `budget` padded tokens (a longer item alone). Where a batch does not fit into memory, it and the rest go in smaller
-    ones, down to one item. `who` names the model in errors. Raises `ModelError` for a single item that does not fit,
-    and for another number of results than of items.
-
-    >>> in_token_batches(["a", "bbb", "cc"], [1, 3, 2], 4, lambda batch: [f"{len(batch)}{x}" for x in batch], who="x")
-    ['2a', '1bbb', '2cc']
-    """
     order = sorted(range(len(items)), key=lambda i: -lengths[i])
     made: dict[int, Made] = {}
     start = 0

@@ -48,8 +48,6 @@ _DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """The text of the first choice, and whether the length cap cut it."""
-
     text: str
     truncated: bool
 
@@ -260,7 +258,6 @@ class ModelServer:
         )
 
     def _key(self) -> tuple[str, str]:
-        """The key, "" for none, and what to say about it when it is refused."""
         variable = self._key_variable
         if not variable:
             return "", "No key was sent: give key_variable."

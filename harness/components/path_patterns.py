@@ -38,7 +38,6 @@ class FilePattern:
 
     @property
     def names(self) -> frozenset[str]:
-        """The placeholders that it has."""
         return frozenset(_PLACEHOLDER.findall(self.pattern))
 
     @property
@@ -47,7 +46,6 @@ class FilePattern:
         return self.relative(Path(self.pattern))
 
     def revision(self) -> str:
-        """The sha256 over all files. Raises `DataError` if there is none."""
         files = self.files()
         if not files:
             raise DataError(f"there are no {self._what} at {self.pattern}.", hint="Check the path.")
@@ -98,7 +96,6 @@ class FilePattern:
         return sorted(path for path in map(Path, glob.glob(written)) if path.is_file())  # noqa: PTH207  # absolute, too
 
     def relative(self, path: Path) -> str:
-        """The path below the last folder that has no placeholder: results hold no user's folders."""
         parts = Path(self.pattern).parts
         first = next((i for i, part in enumerate(parts) if _PLACEHOLDER.search(part)), len(parts) - 1)
         return "/".join(path.parts[min(first, len(parts) - 1) :])

@@ -42,7 +42,6 @@ def refusal(where: str, status: int, detail: str, note: str) -> ModelError:
 
 
 def read_json(content: bytes, where: str) -> Any:
-    """The JSON of an answer from `where`. Raises `NoAnswerError`."""
     try:
         return json.loads(content)
     except ValueError:

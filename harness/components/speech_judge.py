@@ -26,8 +26,6 @@ from .server_answers import ContentRefusedError, NoAnswerError
 
 @dataclass(frozen=True, slots=True)
 class JudgeSpec:
-    """A model at an API. `key_variable` names the environment variable that holds the key, "" for an API without."""
-
     model: str
     url: str = DEFAULT_URL
     key_variable: str = DEFAULT_KEY_VARIABLE
@@ -115,7 +113,6 @@ def _request(model: str, clip: Clip) -> dict[str, Any]:
 
 
 def _read_verdict(path: Path | None) -> Verdict | None:
-    """A kept verdict; None where there is none, or where it is broken and must be requested again."""
     if path is None or not path.is_file():
         return None
     try:

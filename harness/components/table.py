@@ -50,7 +50,6 @@ class BackendSpec:
 
 
 def table_of(*rows: BackendSpec) -> Mapping[str, BackendSpec]:
-    """The rows by name."""
     return {row.name: row for row in rows}
 
 

@@ -85,7 +85,6 @@ class TorchOptions:
 
     @property
     def is_exact(self) -> bool:
-        """Whether all products are in float32."""
         return self.dtype == "float32" and self.mixed_precision == "no"
 
     def settings(self, *, device: bool) -> dict[str, Setting]:
@@ -107,7 +106,6 @@ class TorchOptions:
 
     @property
     def _model_arguments(self) -> dict[str, Any]:
-        """For a `from_pretrained` of transformers."""
         arguments: dict[str, Any] = {"dtype": getattr(imported_torch(), self.dtype)}
         if self.device_map is not None:
             arguments["device_map"] = self.device_map if isinstance(self.device_map, str) else dict(self.device_map)
@@ -251,7 +249,6 @@ class TorchComponent:
 
     @property
     def weights(self) -> Path:
-        """Where the weights lie. Raises `ModelError` if they are not to be found."""
         return self._found.path
 
     def described(self, kind: Kind, backend: str, settings: Mapping[str, Setting]) -> ComponentSpec:
@@ -265,7 +262,6 @@ class TorchComponent:
 
     @property
     def _name(self) -> str:
-        """The short name: of the repository or the folder."""
         return self._found.name
 
 
@@ -316,7 +312,6 @@ def tightest(*limits: float | None) -> int | None:
 
 
 def read_config(folder: Path, name: str = "config.json") -> dict[str, Any]:
-    """The JSON object in a model's folder. Raises `ModelError` if there is none."""
     file = folder / name
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -336,7 +331,6 @@ def reason(error: Exception) -> str:
 
 
 def imported_torch() -> Any:
-    """The module, or `MissingExtraError`."""
     try:
         import torch
     except ImportError as error:
@@ -345,7 +339,6 @@ def imported_torch() -> Any:
 
 
 def imported_transformers() -> Any:
-    """The module, or `MissingExtraError`."""
     try:
         import transformers
     except ImportError as error:

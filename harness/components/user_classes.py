@@ -45,8 +45,6 @@ WRITTEN = "class:<module>:<Class>"
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A protocol's members: plain values, and methods with the arguments that squtr calls them with."""
-
     values: tuple[str, ...]
     methods: Mapping[str, tuple[int, tuple[str, ...]]]
     spec_kind: str
@@ -123,7 +121,7 @@ def find_user_class(dotted: str) -> object:
 def kind_of(component: object) -> Kind:
     """What a component is, by its members. Raises `UsageError` for an object that is none, or two at once.
 
-    >>> from .bm25 import BM25Retriever
+    >>> from .retrievers.bm25 import BM25Retriever
     >>> kind_of(BM25Retriever())
     'retriever'
     """

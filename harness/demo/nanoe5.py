@@ -47,8 +47,6 @@ _LAYER_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Sizes of the network: hidden width, layers, heads, inner width, vocabulary, positions, token types."""
-
     hidden: int
     layers: int
     heads: int
@@ -61,8 +59,6 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The unigram pieces in the order of their ids, with their log probabilities, and the ids of the special ones."""
-
     pieces: tuple[tuple[str, float], ...]
     bos: int
     eos: int

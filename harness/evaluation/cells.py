@@ -155,8 +155,6 @@ def _shared(tools: Tools, cell: Cell, found: list[Inferred]) -> list[Inferred]:
 
 
 class _Counter:
-    """Progress of one model over its cells, of all processes as far as this one can tell."""
-
     def __init__(self, stage: str, total: int, tools: Tools) -> None:
         self._stage, self._total, self._tools = stage, total, tools
         self._done, self._audio_s, self._settled = 0, 0.0, 0

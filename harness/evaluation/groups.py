@@ -33,13 +33,6 @@ class Members:
 
 
 def group_members(rows: Sequence[SpokenQuery], breakdown: str, edges: Mapping[str, Sequence[float]]) -> list[Members]:
-    """The groups of a breakdown in order; [] where it says nothing of these rows.
-
-    `breakdown` is a column of the rows, or two as `rt60_s|drr_db`. Numbers are binned by the `edges` of the column,
-    else by those of `source_<column>` (then by the publisher's values), else by `DEFAULT_EDGES`: above the first edge
-    and at most the second. Rows whose value is not known are a bin of their own, at the end; in a breakdown by two
-    columns they are left out, as are rows without the text.
-    """
     first, _, second = breakdown.partition("|")
     if second:
         return _crossed(group_members(rows, first, edges), group_members(rows, second, edges))

@@ -74,8 +74,6 @@ class AudioModel:
 
 @dataclass(frozen=True, slots=True)
 class Precomputed:
-    """Transcripts from a file in place of a model; without any it only says which rows there are."""
-
     transcripts: PrecomputedTranscripts | None
 
     @property
@@ -240,7 +238,6 @@ def sentences(what: str) -> Iterator[None]:
 
 
 def checked_transcript(transcript: object) -> Transcript:
-    """A transcript that can be kept: text that is text, log-probabilities that are numbers."""
     if not isinstance(transcript, Transcript):
         raise TypeError(f"it gave {type(transcript).__name__} instead of Transcript")
     if transcript.error:

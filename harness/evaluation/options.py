@@ -72,11 +72,9 @@ class Options:
 
     @property
     def partial(self) -> bool:
-        """Whether only a part of the items is taken."""
         return self.limit > 0 or self.fraction < 1
 
     @property
     def part(self) -> str:
-        """The folder of partial runs below `out`: they stand beside no full ones, nor other parts. "" for full ones."""
         name = part_name(self.limit, self.fraction, self.seed)
         return f"partial-{name}" if name else ""

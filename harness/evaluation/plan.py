@@ -51,7 +51,6 @@ class SpeechPlan:
         return self.configs[config][1]
 
     def scope(self, config: str) -> str:
-        """The language or the subset of a config."""
         return config.removesuffix(f"_{self.condition(config)}")
 
     def baselines(self, run: Run) -> Mapping[str, Run]:
@@ -69,17 +68,14 @@ class SpeechPlan:
         return [(subset, condition) for subset in subsets]
 
     def cells(self, system: System) -> list[Cell]:
-        """The distinct cells of a system, in order."""
         return list(dict.fromkeys(cell for config in self.runnable[system.name] for cell in self.cells_of(config)))
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The utterances of a subset."""
         if subset not in self._queries:
             self._queries[subset] = _distinct(self.data.queries(subset), subset)
         return self._queries[subset]
 
     def rows(self, cell: Cell) -> Sequence[Query]:
-        """The rows of a cell; under `text` they are the queries."""
         if cell[1] == TEXT_CONDITION:
             return self.queries(cell[0])
         if cell not in self._rows:
@@ -179,7 +175,6 @@ def make_plan(
 
 
 def _distinct(rows: Sequence[Query], subset: str) -> Sequence[Query]:
-    """The rows, if each has an id of its own: records, judgments and pairs are told apart by it."""
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:

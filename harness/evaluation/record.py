@@ -22,8 +22,6 @@ from .tools import Tools
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the evaluation's own meters read, over all its inference."""
-
     peak_memory_mb: float | None
     peak_gpu_memory_mb: float | None
     energy_j: float | None
@@ -31,8 +29,6 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """What the records of an evaluation are made from. `target` is the folder that runs are written to."""
-
     task: Task[Any, Any, Any]
     benchmark: Benchmark
     plan: Plan
@@ -164,7 +160,6 @@ def _refuse_failures(output: Output, run: Run) -> None:
 
 
 def sha256_of(*values: object) -> str:
-    """The sha256 of values as canonical JSON."""
     return hashlib.sha256(b"".join(map(json_bytes, values))).hexdigest()
 
 

@@ -28,15 +28,12 @@ from .tools import open_tools
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What an evaluation gave. Processes other than the main one hold no records. `out` is where runs were written."""
-
     records: list[RunRecord]
     failures: list[RunFailure] = field(default_factory=list)
     out: Path | None = None
 
     @property
     def finished(self) -> int:
-        """How many runs did not fail. One whose latency could not be measured failed, but has a record."""
         failed = {(failure.system, failure.config) for failure in self.failures}
         return sum((r.result.system.name, r.result.data.config) not in failed for r in self.records)
 

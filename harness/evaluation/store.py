@@ -56,8 +56,6 @@ _COUNT = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class RankingKey:
-    """What rankings are kept by: the retriever's fingerprint, the digest of the corpus, its language, the depth."""
-
     retriever: str
     corpus: str
     language: str
@@ -76,7 +74,6 @@ class Ranking:
 
     @classmethod
     def of(cls, hits: Sequence[Hit], seconds: float) -> Self:
-        """The ranking of these hits."""
         ids = json.dumps([hit.document_id for hit in hits]).encode("ascii")
         scores = struct.pack(f"<{len(hits)}d", *[hit.score for hit in hits])
         return cls(zlib.compress(b"".join((_COUNT.pack(len(hits)), scores, ids)), 1), seconds)
@@ -108,7 +105,6 @@ class Ranking:
 
     @property
     def hits(self) -> tuple[Hit, ...]:
-        """As `columns`, as hits."""
         return tuple(map(Hit, *self.columns))
 
 
@@ -162,7 +158,6 @@ class Store:
         return dict(self._known("SELECT file, pcm FROM clips WHERE file IN ({})", files))
 
     def transcripts(self, audio: Iterable[str], *, language: str, model: str) -> dict[str, Transcript]:
-        """The known transcripts of these clips (digests), by clip. Raises `IntegrityError` for a damaged one."""
         query = (
             "SELECT audio, text, loop, truncated, seconds, front_end_seconds, hypotheses FROM transcripts"
             " WHERE language = ? AND model = ? AND audio IN ({})"
@@ -205,7 +200,6 @@ class Store:
             connection.executemany("INSERT OR IGNORE INTO transcripts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def speed(self, model: str) -> float | None:
-        """Seconds of work per second of audio over all that this model transcribed; None if it did nothing yet."""
         with self._readers() as connections:
             query = "SELECT SUM(seconds + front_end_seconds), SUM(audio_s) FROM transcripts WHERE model = ?"
             sums = [connection.execute(query, (model,)).fetchone() for connection in connections]
@@ -213,7 +207,6 @@ class Store:
         return sum(row[0] or 0.0 for row in sums) / audio_s if audio_s else None
 
     def rankings(self, key: RankingKey, queries: Iterable[str]) -> dict[str, Ranking]:
-        """The known rankings of these texts (sha256), by text."""
         query = (
             "SELECT query, hits, seconds FROM rankings"
             " WHERE retriever = ? AND corpus = ? AND language = ? AND depth = ? AND query IN ({})"
@@ -222,7 +215,6 @@ class Store:
         return {text: Ranking(bytes(hits), seconds) for text, hits, seconds in self._known(query, queries, *of)}
 
     def keep_rankings(self, key: RankingKey, rankings: Mapping[str, Ranking]) -> None:
-        """Keep the rankings of these texts (sha256)."""
         rows = [
             (key.retriever, key.corpus, key.language, key.depth, query, r.packed, r.seconds)
             for query, r in rankings.items()
@@ -231,7 +223,6 @@ class Store:
             connection.executemany("INSERT OR IGNORE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def replies(self, answerer: str, requests: Iterable[str]) -> dict[str, Reply]:
-        """The known replies of an answerer (its fingerprint) to these requests (their keys), by request."""
         query = (
             "SELECT request, text, truncated, audio_truncated, seconds FROM replies"
             " WHERE answerer = ? AND request IN ({})"
@@ -242,7 +233,6 @@ class Store:
         }
 
     def keep_replies(self, answerer: str, replies: Mapping[str, Reply]) -> None:
-        """Keep an answerer's replies by request; failed ones are not kept."""
         rows = [
             (answerer, key, reply.text, reply.truncated, reply.audio_truncated, reply.seconds)
             for key, reply in replies.items()
@@ -252,7 +242,6 @@ class Store:
             connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def indexing_s(self, key: RankingKey) -> float | None:
-        """The seconds that indexing took when it was done first, None if it was not."""
         query = "SELECT seconds FROM indexing WHERE retriever = ? AND corpus = ? AND language = ?"
         of = (key.retriever, key.corpus, key.language)
         with self._readers() as connections:
@@ -260,7 +249,6 @@ class Store:
         return next((float(row[0]) for row in rows if row is not None), None)
 
     def keep_indexing_s(self, key: RankingKey, seconds: float) -> None:
-        """Keep the seconds that indexing took; what is already known stays."""
         with self._open(self.own) as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO indexing VALUES (?, ?, ?, ?)",
@@ -289,7 +277,6 @@ class Store:
                     connection.execute(f"DELETE FROM {table}")  # noqa: S608
 
     def close(self) -> None:
-        """Remove this process's own file. Call it after the main process has merged."""
         if self.own != self.path:
             _remove(self.own)
 

@@ -18,16 +18,12 @@ from .tools import Tools
 
 
 class Run(NamedTuple):
-    """One system on one config, by their names."""
-
     system: str
     config: str
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be evaluated, with everything that was chosen."""
-
     systems: Sequence[System]
     data: Any
     benchmark: Benchmark
@@ -37,8 +33,6 @@ class Request:
 
 
 class Plan(Protocol):
-    """What an evaluation will do."""
-
     @property
     def systems(self) -> Sequence[System]:
         """All systems, those included that the task added as baselines."""
@@ -70,8 +64,6 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The scores of a run as they stand in its result, and its records."""
-
     main_metric: str
     scores: Mapping[str, Score]
     items: pa.Table
@@ -83,8 +75,6 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class RunFailure:
-    """A run that failed, and why."""
-
     system: str
     config: str
     error: SqutrError
@@ -142,9 +132,7 @@ class Task(Protocol[P, I, S]):
         """What the system gave for a config. Raises why it failed on it."""
         ...
 
-    def score(self, plan: P, run: Run, output: Output) -> S:
-        """The per-item scores of a run."""
-        ...
+    def score(self, plan: P, run: Run, output: Output) -> S: ...
 
     def without_items(self, scored: S) -> S:
         """The same without what only the run's own records need: baselines are held in memory."""
@@ -154,13 +142,9 @@ class Task(Protocol[P, I, S]):
         """Scores with intervals, losses against the baselines, groups, failures, and the records."""
         ...
 
-    def data_info(self, plan: P, run: Run) -> DataInfo:
-        """What the run read."""
-        ...
+    def data_info(self, plan: P, run: Run) -> DataInfo: ...
 
-    def system_info(self, plan: P, run: Run) -> SystemInfo:
-        """What was evaluated."""
-        ...
+    def system_info(self, plan: P, run: Run) -> SystemInfo: ...
 
     def settings(self, plan: P, run: Run) -> Mapping[str, Any]:
         """All else that the scores follow from, as JSON: qrels, references, options, bins."""

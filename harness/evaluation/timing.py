@@ -16,7 +16,6 @@ from .plan import SpeechPlan
 
 
 def inference_timing(model: AudioModel, outputs: Outputs, rows: Sequence[Inferred]) -> Timing:
-    """The stages that took the audio of these rows."""
     inference = math.fsum(one.transcript.seconds for one in rows)
     front_end = math.fsum(one.transcript.front_end_seconds for one in rows)
     audio_s = math.fsum(one.row.duration_s for one in rows)
@@ -43,7 +42,6 @@ def seconds_table(rows: Sequence[Inferred]) -> pa.Table:
 
 
 def drawn_rows(plan: SpeechPlan, subset: str, condition: str) -> list[SpokenQuery]:
-    """As many rows of a cell as are to be timed, drawn by their ids, with their audio."""
     rows, options = plan.rows((subset, condition)), plan.options
     order = sorted(range(len(rows)), key=lambda i: keyed_seed(options.seed, "latency", subset, rows[i].id))
     taken = sorted(order[: options.latency])
@@ -51,7 +49,6 @@ def drawn_rows(plan: SpeechPlan, subset: str, condition: str) -> list[SpokenQuer
 
 
 def latency_of(seconds: Sequence[float]) -> Latency | None:
-    """The percentiles of some durations, None without any."""
     found = percentiles(seconds)
     if found is None:
         return None

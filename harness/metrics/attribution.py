@@ -65,7 +65,6 @@ def _mean(values: Floats, seed: int, resamples: int) -> Estimate:
 def _mean_of_means(
     ids: Sequence[str], values: Floats, subsets: Mapping[str, str] | None, seed: int, resamples: int
 ) -> Estimate:
-    """The unweighted mean over subsets, as scores are averaged."""
     strata: dict[str, dict[str, float]] = {}
     for id_, value in zip(ids, values.tolist(), strict=True):
         strata.setdefault("" if subsets is None else subsets[id_], {})[id_] = value

@@ -82,7 +82,6 @@ def metric_names(a: Items, b: Items) -> list[str]:
 
 
 def _fields(items: Items) -> list[str]:
-    """What some item has a value of."""
     return list(dict.fromkeys(field for row in items.values() for field, value in row.items() if not math.isnan(value)))
 
 
@@ -125,13 +124,11 @@ def compare_items(
 
 
 def correct(found: Sequence[MetricComparison]) -> list[MetricComparison]:
-    """The comparisons with `p_holm` over all of them."""
     adjusted = holm({str(place): one.comparison.p_value for place, one in enumerate(found)})
     return [replace(one, p_holm=adjusted[str(place)]) for place, one in enumerate(found)]
 
 
 def _values(items: Items, metric: str) -> dict[str, float]:
-    """The metric of every item that has it."""
     rate = RATE_FIELDS.get(metric.removesuffix("_macro")) if metric.endswith("_macro") else None
     if rate is None:
         values = {id_: row.get(metric, math.nan) for id_, row in items.items()}

@@ -26,8 +26,6 @@ _CHUNK_BITS = 32_000_000
 
 @dataclass(frozen=True, slots=True)
 class PermutationTest:
-    """`p_value` is two-sided; `exact` if every sign pattern was tried; `n` pairs (or clusters)."""
-
     difference: float
     p_value: float
     exact: bool

@@ -60,7 +60,6 @@ class ErrorCounts:
 
     @classmethod
     def zero(cls) -> ErrorCounts:
-        """No reference, no error: the start of a sum."""
         return cls(0, 0, 0, 0)
 
     def __add__(self, other: ErrorCounts) -> ErrorCounts:
@@ -77,12 +76,10 @@ class ErrorCounts:
 
     @property
     def errors(self) -> int:
-        """Substitutions + deletions + insertions."""
         return self.substitutions + self.deletions + self.insertions
 
     @property
     def hits(self) -> int:
-        """Reference tokens that the hypothesis has right."""
         return self.reference_length - self.substitutions - self.deletions
 
     @property

@@ -27,8 +27,6 @@ _LENGTH = 3
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """How intervals and tests draw: the seed, bootstrap resamples, random sign patterns."""
-
     seed: int = 0
     resamples: int = 1000
     permutations: int = 10_000
@@ -62,28 +60,23 @@ class PairedCounts:
         return len(self.baseline)
 
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> PairedCounts:
-        """Some of the items."""
         index = np.asarray(rows, dtype=np.intp)
         return PairedCounts(self.baseline[index], self.compared[index], take_labels(self.clusters, index))
 
     @property
     def lengths(self) -> Floats:
-        """(n,) reference lengths."""
         return self.baseline[:, _LENGTH].astype(np.float64)
 
     @property
     def errors(self) -> tuple[Floats, Floats]:
-        """(n,) errors of the baseline and of what is compared with it."""
         return errors_of(self.baseline), errors_of(self.compared)
 
 
 def errors_of(counts: Counts) -> Floats:
-    """(n,) errors of all kinds."""
     return counts[:, :_LENGTH].sum(axis=1).astype(np.float64)
 
 
 def take_labels(labels: Sequence[Hashable], rows: NDArray[np.intp]) -> tuple[Hashable, ...]:
-    """The labels of some items."""
     return tuple(labels[i] for i in rows.tolist())
 
 
@@ -265,7 +258,6 @@ def rir_spread(pairs: PairedCounts, rirs: Sequence[Hashable], *, draws: Draws | 
 
 
 def _groups(labels: Sequence[Hashable]) -> list[NDArray[np.intp]]:
-    """Row numbers by label, in order of appearance."""
     members: dict[Hashable, list[int]] = {}
     for row, label in enumerate(labels):
         members.setdefault(label, []).append(row)

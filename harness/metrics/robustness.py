@@ -36,8 +36,6 @@ class Stability:
 
 @dataclass(frozen=True, slots=True)
 class _Paired:
-    """The items that K conditions share: by subset an array (n, 2 K) of values, then weights."""
-
     tables: Sequence[Floats]
 
     @property

@@ -34,8 +34,6 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval; both ends NaN where it is undefined."""
-
     low: float
     high: float
 

@@ -40,7 +40,6 @@ class Summary:
 
     @property
     def items(self) -> list[dict[str, Any]]:
-        """One object per item."""
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
 
 

@@ -54,7 +54,6 @@ class _Sound(datasets.Audio):  # type: ignore[misc]
     """Sound that soundfile decodes when a row is read. Unlike a transform, it leaves other columns alone."""
 
     def decode_example(self, value: Mapping[str, Any], token_per_repo_id: Any = None) -> dict[str, Any]:
-        """`{"array", "sampling_rate"}` of a file's bytes."""
         del token_per_repo_id
         return decoded(value, "the sound of a query")
 
@@ -122,14 +121,12 @@ class SqutrTask(AbsTaskRetrieval):
     def calculate_descriptive_statistics(
         self, overwrite_results: bool = False, num_proc: int | None = None
     ) -> dict[str, DescriptiveStatistics]:
-        """Statistics of all conditions, whichever are chosen: mteb keeps one file per task."""
         if len(self.hf_subsets) < len(self.info.configs):
             whole = make_task(self.info, self.data, list(self.info.configs))
             return whole.calculate_descriptive_statistics(overwrite_results, num_proc)
         return super().calculate_descriptive_statistics(overwrite_results, num_proc)
 
     def unload_data(self) -> None:
-        """Forget data and vectors."""
         self._once = None
         super().unload_data()
         self._workspace.close()
@@ -222,7 +219,6 @@ class _Search:
 
 
 def make_task(info: TaskInfo, data: TaskData, configs: Sequence[str]) -> SqutrTask:
-    """The task, with those of its conditions chosen that are in `configs`."""
     cls = type(info.name, (SqutrTask,), {"metadata": _metadata(info, data), "info": info, "data": data})
     task = cast(SqutrTask, cls())
     task.hf_subsets = [config for config in info.configs if config in configs]
@@ -343,7 +339,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def make_benchmark(tasks: Sequence[SqutrTask], *, name: str, description: str) -> SqutrBenchmark:
-    """The benchmark of these tasks, grouped by condition and by language."""
     conditions: dict[str, list[Any]] = {}
     languages: dict[str, list[Any]] = {}
     for task in tasks:
@@ -386,7 +381,6 @@ def find_model(name: str, *, revision: str | None) -> ModelMeta:
 
 
 def load_model(meta: ModelMeta, *, device: str | None) -> Model:
-    """The model behind `meta`. Raises `ModelError`."""
     try:
         return meta.load_model(device=device)
     except Exception as error:  # whatever its models raise

@@ -19,8 +19,6 @@ TEXTS_PER_STEP = 4096
 
 
 class _EncoderModel(Model):
-    """What mteb's encoders have beside `encode`: cosines of rows of unit length; a row of NaN is like nothing."""
-
     def similarity(self, embeddings1: Any, embeddings2: Any) -> NDArray[np.float32]:
         """(N, M) cosines of (N, D) and (M, D)."""
         return _no_likeness(np.atleast_2d(_plain(embeddings1)) @ np.atleast_2d(_plain(embeddings2)).T)
@@ -31,8 +29,6 @@ class _EncoderModel(Model):
 
 
 class TextModel(_EncoderModel):
-    """A text encoder."""
-
     def __init__(self, encoder: TextEncoder, *, name: str = "", meta: Mapping[str, Any] | None = None) -> None:
         components = {"encoder": encoder.spec.as_dict()}
         super().__init__(Description(name or encoder.spec.name, components, languages_of(encoder), audio=False), meta)
@@ -44,8 +40,6 @@ class TextModel(_EncoderModel):
 
 
 class AudioTextModel(_EncoderModel):
-    """An encoder of audio and texts into one space, behind a front end or not."""
-
     def __init__(
         self,
         encoder: AudioTextEncoder,
@@ -99,7 +93,6 @@ class AudioTextModel(_EncoderModel):
 def _encoded_texts(
     encoder: TextEncoder | AudioTextEncoder, texts: Iterator[str], prompt_type: Any
 ) -> NDArray[np.float32]:
-    """(N, D) float32."""
     role: Role = "document" if getattr(prompt_type, "value", prompt_type) == "document" else "query"
     every = list(texts)
     steps = range(0, max(len(every), 1), TEXTS_PER_STEP)

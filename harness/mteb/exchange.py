@@ -85,7 +85,6 @@ def export_mteb(folder: Path, out: Path, *, systems: Sequence[str] = (), partial
 
 
 def _measured(folder: Path) -> Iterator[tuple[Path, Result]]:
-    """The results below a folder, none of which was imported."""
     paths = sorted((folder / "results").glob("*/*.json"))
     if not paths:
         parts = sorted(path.name for path in folder.glob("partial-*") if (path / "results").is_dir())
@@ -126,7 +125,6 @@ def describe(results: Sequence[Result]) -> Description:
 
 
 def _tasks(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """mteb's `TaskResult` by task."""
     entries: dict[str, dict[str, tuple[dict[str, Any], Result]]] = {}
     for result in results:
         for subset in result.data.subsets:
@@ -161,7 +159,6 @@ def _tasks(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
 
 
 def _scores_of(result: Result, subset: str) -> Mapping[str, Score]:
-    """The scores of one subset."""
     group = result.group("subset", subset)
     if group is None and result.data.subsets != [subset]:
         raise DataError(
@@ -200,7 +197,6 @@ def _failed(result: Result) -> dict[str, int]:
 
 
 def _seconds(results: Sequence[Result]) -> float | None:
-    """Seconds of all stages, None where nothing was measured."""
     # A result on several subsets stands behind several entries, and counts once.
     distinct = {id(result): result for result in results}.values()
     known = [seconds for result in distinct for seconds in result.timing.stages.values()]
@@ -345,7 +341,6 @@ def _value(path: Path, entry: Mapping[str, Any], name: str) -> float:
 
 
 def _whole(path: Path, entry: Mapping[str, Any], name: str) -> int:
-    """A count, 0 where it is not stated."""
     value = entry.get(name, 0)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise DataError(f"{path}: {name} of {entry['hf_subset']} is {value!r}.", hint="Replace or remove the file.")
@@ -379,7 +374,6 @@ ROLES = ("front_end", "transcriber", "encoder", "retriever")
 
 
 def _shown(components: Mapping[str, Any]) -> str:
-    """The name of a system from those of its components."""
     names = {role: str(components[role].get("name", "")) for role in ROLES if isinstance(components.get(role), dict)}
     front = f"{names.pop('front_end')} | " if "front_end" in names else ""
     return front + " + ".join(filter(None, names.values()))

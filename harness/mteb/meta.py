@@ -80,16 +80,6 @@ class Description:
 def system_settings(
     *, scripts: Mapping[str, str] | None = None, n_best: int = 1, n_best_fusion: str = "", depth: int = 0
 ) -> dict[str, Any]:
-    """The settings of a system that are not the default.
-
-    `scripts` is the script that transcripts are folded to, by language; `depth` how many documents are retrieved where
-    the ranking depends on it, else 0.
-
-    >>> system_settings(scripts={"zh": "simplified", "en": "none"}, n_best=5, n_best_fusion="rrf", depth=100)
-    {'n_best': 5, 'n_best_fusion': 'rrf', 'depth': 100}
-    >>> system_settings(scripts={"zh": "none"})
-    {'script': 'none'}
-    """
     odd = [s for language, s in (scripts or {}).items() if s not in {"simplified" if language == "zh" else "none", ""}]
     return {
         **({"script": odd[0]} if odd else {}),
@@ -138,7 +128,6 @@ def _is_open(spec: Mapping[str, Any]) -> bool:
 
 
 def _frameworks(spec: Mapping[str, Any]) -> Sequence[str]:
-    """Those that mteb has a name for; CTranslate2, for example, it has not."""
     backend = str(spec["backend"])
     if backend == "dense":
         backend = str((spec.get("settings") or {}).get("encoder_backend", ""))

@@ -17,20 +17,16 @@ from .versions import load_bridge
 
 
 class Model:
-    """A model with its metadata, made once."""
-
     def __init__(self, description: Description, meta: Mapping[str, Any] | None) -> None:
         self.description = description
         self._meta: Any = load_bridge().model_meta({**model_fields(description), **dict(meta or {})})
 
     @property
     def mteb_model_meta(self) -> Any:
-        """mteb's `ModelMeta`."""
         return self._meta
 
 
 def languages_of(part: Any) -> list[str]:
-    """The languages of the benchmark that a component was made for."""
     return [language for language in LANGUAGE_NAMES if part.supports(language)]
 
 

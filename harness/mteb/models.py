@@ -98,7 +98,6 @@ def _no_model(name: str) -> UsageError:
 
 
 def _parsed(text: str, cache: Path | None) -> object:
-    """A system, a retriever alone, or a text encoder alone, by its short form."""
     from ..components import AUDIO_TEXT_ENCODERS, ENCODERS, RETRIEVERS, load_text_encoder
     from ..systems import cached_retriever, load_system
 
@@ -122,8 +121,6 @@ def _encoder_of(retriever: Any) -> TextEncoder | AudioTextEncoder | None:
 
 
 class RetrieverModel(Model):
-    """A retriever for typed queries, lexical or other, through `index` and `search`."""
-
     def __init__(
         self,
         retriever: Retriever,
@@ -181,7 +178,6 @@ class RetrieverModel(Model):
         return {id_: strict_scores(hits) for id_, hits in zip(queries["id"], rankings, strict=True)}
 
     def _search_texts(self, queries: Dataset, language: str) -> list[SearchTexts]:
-        """What is searched with, per query."""
         del language
         if "text" not in queries.column_names:
             raise UsageError(
@@ -191,7 +187,6 @@ class RetrieverModel(Model):
         return [SearchTexts((text,), (0.0,)) for text in queries["text"]]
 
     def _ranking(self, searched: SearchTexts, found: Sequence[Sequence[Hit]], k: int) -> Sequence[Hit]:
-        """The ranking of one query, from those of its texts."""
         del searched, k
         return found[0]
 
@@ -265,7 +260,6 @@ class CascadeModel(RetrieverModel):
 
 
 def cascade_description(cascade: System, name: str = "", depth: int = DEFAULT_DEPTH) -> Description:
-    """The description of a cascade."""
     _, retriever = _transcriber_and_retriever(cascade)
     languages = languages_of(cascade)
     fuses = cascade.n_best > 1 or is_composite(retriever)

@@ -80,7 +80,6 @@ class MtebTextEncoder:
 
     @property
     def spec(self) -> ComponentSpec:
-        """What decides the vectors, as far as mteb knows it."""
         settings = {"mteb_version": installed_version()}
         experiment = self._meta.experiment_kwargs
         if experiment:
@@ -91,7 +90,6 @@ class MtebTextEncoder:
         )
 
     def supports(self, language: str) -> bool:
-        """Whether mteb's metadata names the language; True where it names none."""
         tag = language_tag(language).partition("-")[0]
         same = {"cmn", "zho"} if tag == "cmn" else {tag}
         named = self._meta.languages
@@ -120,7 +118,6 @@ class MtebTextEncoder:
         return self._model
 
     def _vectors(self, rows: Dataset, tag: str, *, audio: bool, role: str) -> NDArray[np.float32]:
-        """Rows of unit length; NaN where the model gave none."""
         made = self._bridge.encode(self._loaded(), rows, tag=tag, audio=audio, role=role, batch_size=self._batch_size)
         if hasattr(made, "detach"):
             made = made.detach().cpu().float()
@@ -151,7 +148,6 @@ class MtebAudioTextEncoder(MtebTextEncoder):
 
     @property
     def sample_rate(self) -> int:
-        """24000 Hz, the rate of the benchmark."""
         return SAMPLE_RATE
 
     def encode_audio(self, clips: Sequence[Samples], *, language: str) -> NDArray[np.float32]:

@@ -122,11 +122,9 @@ class CorpusOnce:
         return vectors
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
-        """The model's own."""
         return self.model.similarity(embeddings1, embeddings2)
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
-        """The model's own."""
         return self.model.similarity_pairwise(embeddings1, embeddings2)
 
 

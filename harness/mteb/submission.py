@@ -54,7 +54,6 @@ class Submission:
 
     @property
     def body_path(self) -> Path:
-        """The file with the text."""
         return self.folder / BODY_NAME
 
     def github_commands(self, repository: str = UPSTREAM) -> list[str]:
@@ -194,7 +193,6 @@ def _task_of(line: str) -> str:
 
 
 def _known(results: Sequence[Result]) -> dict[str, list[str]]:
-    """The conditions that the data of each subset has."""
     known: dict[str, dict[str, None]] = {}
     for result in results:
         for subset in result.data.subsets:

@@ -52,7 +52,6 @@ class TaskFile:
 
     @property
     def spoken(self) -> bool:
-        """Whether the queries are sound."""
         return TEXT_CONDITION not in self.cells
 
 

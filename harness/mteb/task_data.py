@@ -36,8 +36,6 @@ _SOUND = pa.schema(
 
 
 class TaskData(Protocol):
-    """What the tasks read."""
-
     @property
     def path(self) -> str:
         """Where it lies: a folder, a repository, a source's name."""
@@ -49,14 +47,10 @@ class TaskData(Protocol):
         ...
 
     @property
-    def licenses(self) -> Sequence[str]:
-        """What its source, noise and rooms state; "" for a part that is not used."""
-        ...
+    def licenses(self) -> Sequence[str]: ...
 
     @property
-    def subsets(self) -> Mapping[str, str]:
-        """Subset name to language."""
-        ...
+    def subsets(self) -> Mapping[str, str]: ...
 
     @property
     def conditions(self) -> Sequence[str]:
@@ -110,23 +104,19 @@ class LayoutData:
         return loaded
 
     def corpus(self, subset: str) -> Dataset:
-        """The documents."""
         return self._load(f"{subset}-corpus")
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        """The judgments."""
         grades: dict[str, dict[str, int]] = {}
         for row in self._load(f"{subset}-qrels"):
             grades.setdefault(row["query-id"], {})[row["corpus-id"]] = row["score"]
         return grades
 
     def spoken(self, subset: str, condition: str, workspace: Workspace) -> Dataset:
-        """The spoken queries."""
         del workspace  # `datasets` caches what it loads
         return self._load(f"{subset}_{condition}-queries").select_columns(["id", "audio"])
 
     def typed(self, subset: str) -> Dataset:
-        """The typed queries."""
         return self._load(f"{subset}_{TEXT}-queries").select_columns(["id", "text"])
 
 
@@ -143,7 +133,6 @@ class PairedTaskData:
         self._data = data
 
     def corpus(self, subset: str) -> Dataset:
-        """The documents."""
         import datasets
 
         documents = self._data.documents(subset)
@@ -156,7 +145,6 @@ class PairedTaskData:
         )
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        """The judgments."""
         return self._data.qrels(subset)
 
     def spoken(self, subset: str, condition: str, workspace: Workspace) -> Dataset:
@@ -176,7 +164,6 @@ class PairedTaskData:
         return datasets.Dataset.from_file(str(path)).cast_column("audio", audio)
 
     def typed(self, subset: str) -> Dataset:
-        """The typed queries."""
         import datasets
 
         queries = self._data.queries(subset)
@@ -195,7 +182,9 @@ def open_task_data(data: SpeechData | Path | str | None, conditions: Sequence[st
     """
     if data is None:
         folder = data_folder()
-        return _built(folder) if (folder / MANIFEST_NAME).exists() else PairedTaskData(open_speech("release"), "release")
+        return (
+            _built(folder) if (folder / MANIFEST_NAME).exists() else PairedTaskData(open_speech("release"), "release")
+        )
     if not isinstance(data, str | Path):
         return PairedTaskData(data, "squtr")
     folder, name = Path(data).expanduser(), str(data)
@@ -245,7 +234,6 @@ def _first_line(error: Exception) -> str:
 
 
 def chosen_conditions(data: TaskData, conditions: Sequence[str] | None) -> list[str]:
-    """The spoken conditions that are asked for, all at hand if None. Raises `UnknownNameError`."""
     if conditions is None:
         return list(data.conditions)
     for condition in conditions:

@@ -31,7 +31,6 @@ def check_version(installed: str) -> None:
 
 
 def installed_version() -> str:
-    """The version of `mteb` that is installed, "" if none is."""
     try:
         return version("mteb")
     except PackageNotFoundError:

@@ -18,7 +18,6 @@ class Workspace:
         self._remove: weakref.finalize[..., Workspace] | None = None
 
     def folder(self) -> Path:
-        """The folder. Raises `StorageError` if the disk refuses."""
         if self._folder is None:
             try:
                 self._folder = Path(tempfile.mkdtemp(prefix="squtr-mteb-"))
@@ -31,7 +30,6 @@ class Workspace:
         return self._folder
 
     def close(self) -> None:
-        """Remove the folder and what is in it."""
         if self._remove is not None:
             self._remove()
         self._folder = self._remove = None

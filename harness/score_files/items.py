@@ -79,7 +79,6 @@ def read_items(path: Path, *, remark: Remark = no_remark) -> dict[str, dict[str,
 
 
 def _numeric_fields(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Fields that hold a number (not a truth value) somewhere, and nothing else but gaps."""
     names = dict.fromkeys(key for row in rows for key in row)
     return [name for name in names if name not in ("id", "_id", "query-id") and _is_numeric(rows, name)]
 

@@ -123,7 +123,6 @@ def _parquet(path: Path) -> list[dict[str, Any]]:
 
 
 def id_field(row: Mapping[str, Any], keys: tuple[str, ...], where: str) -> str:
-    """The id under the first of `keys` that the row has, as text. Raises `DataError` naming place and field."""
     key = next((k for k in keys if k in row), None)
     if key is None:
         raise DataError(f"{where}: there is no field {keys[0]!r}, only {', '.join(row)}.", hint="Name the fields so.")
@@ -136,7 +135,6 @@ def id_field(row: Mapping[str, Any], keys: tuple[str, ...], where: str) -> str:
 
 
 def finite(value: Any, what: str, where: str) -> float:
-    """`value` as a number. Raises `DataError` naming place and value."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):

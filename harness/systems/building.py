@@ -88,7 +88,6 @@ class Builder:
         self._known: set[str] = set()
 
     def system(self, entry: SystemEntry) -> System:
-        """The system that is written so. Raises `UsageError` that says where it is written, and what backends raise."""
         origins: list[tuple[object, ComponentEntry]] = []
         labels: dict[Role, str] = {}
 
@@ -139,7 +138,6 @@ class Builder:
 
     @property
     def known(self) -> frozenset[str]:
-        """All options of the components made so far."""
         return frozenset(self._known)
 
     def check_used(self) -> None:

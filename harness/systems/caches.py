@@ -13,8 +13,6 @@ EMBEDDINGS = "embeddings"
 
 
 class Caches:
-    """The caches below a folder, each opened once; none without a folder."""
-
     def __init__(self, folder: Path | None) -> None:
         self._embeddings: EmbeddingCache | None = None
         if folder is not None:

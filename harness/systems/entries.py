@@ -57,7 +57,6 @@ Written = ComponentEntry | Mapping[str, ComponentEntry]
 
 
 def entries_of(written: Written | None) -> list[ComponentEntry]:
-    """The components in it."""
     if written is None:
         return []
     return list(written.values()) if isinstance(written, Mapping) else [written]

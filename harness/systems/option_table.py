@@ -32,7 +32,6 @@ def option_tables() -> str:
 
 
 def with_tables(page: str) -> str:
-    """`page` with the tables between its two marks. Raises `ValueError` for a page without them."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -71,7 +71,6 @@ class _Dumper(yaml.SafeDumper):
     """Quotes what `_Loader` would otherwise read as something else."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Nothing is written as an alias."""
         return True
 
 

@@ -67,7 +67,6 @@ def load_systems(
 
 
 def load_system(text: str, *, cache: Path | None = None, options: Overrides | None = None) -> System:
-    """The one system of a short form or a spec file. Raises as `load_systems`, `UsageError` for several."""
     found = load_systems([text], cache=cache, options=options)
     if len(found) != 1:
         raise UsageError(f"{text} holds {len(found)} systems.", hint="Use load_systems.")

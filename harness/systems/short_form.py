@@ -120,7 +120,6 @@ def _written(role: Role, text: str) -> Written:
 
 
 def _split(text: str, operator: str) -> list[str]:
-    """`text` at the operators between blanks, else at every one: a path may hold one, if all operators have blanks."""
     spaced = re.split(rf"(?:^|\s)\{operator}(?:\s|$)", text)
     return spaced if len(spaced) > 1 else text.split(operator)
 

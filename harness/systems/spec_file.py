@@ -47,8 +47,6 @@ class _Strict(BaseModel):
 
 
 class _Shared(_Strict):
-    """What a system and a grid have in common."""
-
     reranker: Any = None
     n_best: int = Field(default=1, ge=1)
     n_best_fusion: Literal["rrf", "score"] = "rrf"

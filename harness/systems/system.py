@@ -125,7 +125,6 @@ class System:
 
     @property
     def kind(self) -> Kind:
-        """By its components."""
         if self.answerer is not None:
             return "answerer"
         if self.encoder is not None:
@@ -170,7 +169,6 @@ class System:
 
     @property
     def name(self) -> str:
-        """As shown in tables: the components' names, or `display_name`."""
         if self.display_name:
             return self.display_name
         names = {role: _name(part) for role, part in self._parts.items()}
@@ -186,7 +184,6 @@ class System:
         return self.script
 
     def supports(self, language: str) -> bool:
-        """Whether all components were made for this language."""
         if self.languages and language not in self.languages:
             return False
         plain = self.for_language(language)
@@ -194,7 +191,6 @@ class System:
         return all(getattr(plain, role).supports(language) for role in roles if getattr(plain, role) is not None)
 
     def components(self, language: str) -> dict[str, dict[str, Any]]:
-        """The specifications of the components of a language, by role."""
         plain = self.for_language(language)
         return {role: cast(dict[str, Any], part.spec.as_dict()) for role, part in plain._parts.items()}
 

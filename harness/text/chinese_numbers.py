@@ -39,7 +39,6 @@ def _read(run: str, after: str) -> str:
 
 
 def _number(tokens: list[str], at: int, after: str) -> tuple[str, int]:
-    """The number that begins at `at`, or that part itself, and where it ends."""
     part = tokens[at]
     following = _at(tokens, at + 1)
     if part == "十" or (following in _UNITS | _LARGE and _value(part) > 0):
@@ -68,7 +67,6 @@ def _at(tokens: list[str], index: int) -> str:
 
 
 def _value(part: str) -> Decimal:
-    """The value of a digit or a literal; 0 for anything else."""
     return Decimal(_DIGITS[part]) if part in _DIGITS else Decimal(part) if part[0].isdigit() else Decimal(0)
 
 

@@ -47,7 +47,6 @@ class Normalizer:
         return _load, self._key
 
     def __call__(self, text: str) -> str:
-        """The normalized text; "" for a blank one."""
         return self._apply(text)
 
 
@@ -150,7 +149,6 @@ def _load(name: str, language: str, *chosen: str) -> Normalizer:
 
 
 def _whisper(language: str) -> tuple[Callable[[str], str], str]:
-    """OpenAI's English or basic normalizer, without its table of British spellings, which comes with a model only."""
     try:
         import transformers
         from transformers.models.whisper.english_normalizer import BasicTextNormalizer, EnglishTextNormalizer

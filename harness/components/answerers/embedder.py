@@ -74,7 +74,6 @@ class EmbedderAnswerer:
         return self._encoder.supports(language)
 
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
-        """One reply per request, in order, from `question`, `options` and `transcripts`."""
         started = time.perf_counter()
         plans = [self._compared(request) for request in requests]
         queries = self._vectors([text for plan in plans for text in plan.wanted], "query")

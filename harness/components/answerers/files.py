@@ -28,7 +28,6 @@ class RepliesFile:
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """The file's name, with its sha256 as revision."""
         return ComponentSpec("answerer", "replies", self._path.stem, self._path.name, self._content[1])
 
     @property
@@ -44,7 +43,6 @@ class RepliesFile:
 
     @property
     def ids(self) -> frozenset[str]:
-        """The items that it answers."""
         return frozenset(id_ for id_, _, _ in self._replies)
 
     @cached_property

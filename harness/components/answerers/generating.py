@@ -16,8 +16,6 @@ from .common import MAX_NEW_TOKENS, Written, answer_batches
 
 
 class GeneratingAnswerer(BatchedTorchComponent, abc.ABC):
-    """Decoding is greedy, with at most `max_new_tokens` new tokens."""
-
     def __init__(self, model: Any, *, max_new_tokens: int = MAX_NEW_TOKENS, **torch: Any) -> None:
         require_positive(max_new_tokens=max_new_tokens)
         super().__init__(model, **torch)

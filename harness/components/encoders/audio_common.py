@@ -121,7 +121,6 @@ class BatchedEncoder(BatchedTorchComponent, abc.ABC):
 
     @property
     def _device_type(self) -> str:
-        """Where inputs go: "cpu", "cuda", …"""
         return str(self._model.device.type)
 
     @property
@@ -129,7 +128,6 @@ class BatchedEncoder(BatchedTorchComponent, abc.ABC):
     def _model(self) -> Any: ...
 
     def _audio_cost(self, clip: Samples) -> int:
-        """What a clip costs, in tokens."""
         return -(-clip.size * TOKENS_PER_S // self.sample_rate) + 32
 
     @cached_property
@@ -242,7 +240,6 @@ def as_rows(tensor: Any) -> NDArray[np.float64]:
 
 
 def require_positive_or_none(**numbers: float | None) -> None:
-    """Raises `UsageError` for a number that is not above 0."""
     for name, value in numbers.items():
         if value is not None and not value > 0:
             raise UsageError(f"{name} must be above 0, not {value}.")

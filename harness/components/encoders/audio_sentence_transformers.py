@@ -119,7 +119,6 @@ class MultimodalEncoder(BatchedEncoder):
 
     @cached_property
     def _window(self) -> int | None:
-        """The longest clip in samples; None for any. Of a longer one CLAP would take a random part."""
         return window_of(self._extractor, self._max_seconds)
 
     def _audio_rows(self, clips: list[Samples]) -> NDArray[Any]:

@@ -24,9 +24,7 @@ class EmbeddingCache(Protocol):
     """
 
     @property
-    def root(self) -> Path:
-        """The folder below which the vectors of corpora are kept, in `<space>/`."""
-        ...
+    def root(self) -> Path: ...
 
     def get_many(self, space: str, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The vectors, (D,) float32 each, of those `keys` that are known."""
@@ -79,10 +77,6 @@ class DirectoryEmbeddingCache:
         return found
 
     def put_many(self, space: str, keys: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Keep `vectors` ((len(keys), D) float32), one per key; nothing is written for no keys.
-
-        Raises `StorageError` if the disk refuses.
-        """
         if vectors.ndim != 2 or len(vectors) != len(keys):
             raise UsageError(f"{len(keys)} keys came with vectors of shape {vectors.shape}.")
         if not keys:

@@ -174,7 +174,6 @@ class ChatTemplateEncoder(ProcessorEncoder):
         )
 
     def _cut(self, texts: list[str]) -> list[str]:
-        """Texts that end with their last allowed token."""
         limit = self._token_limit
         if limit is None:
             return texts

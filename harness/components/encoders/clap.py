@@ -74,7 +74,6 @@ class ClapEncoder(ProcessorEncoder):
         return Batches(size=self._batch_size, budget=budget)
 
     def _audio_cost(self, clip: Samples) -> int:
-        """The number of windows: each costs the same, however little of it is filled."""
         return len(self._windows(clip))
 
     def _windows(self, clip: Samples) -> list[Samples]:
@@ -125,6 +124,5 @@ class ClapEncoder(ProcessorEncoder):
 
 
 def _projection(output: Any) -> Any:
-    """The vectors in a model's answer: a tensor, or a record that holds one."""
     pooled = getattr(output, "pooler_output", None)
     return output if pooled is None else pooled

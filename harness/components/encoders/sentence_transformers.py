@@ -34,7 +34,6 @@ class _Batch:
 
     @property
     def tokens(self) -> int:
-        """Padding included."""
         return len(self.rows) * self.width
 
     def split(self, most: int) -> list[_Batch]:

@@ -107,7 +107,6 @@ class ServerEncoder(ServerComponent):
 
     @cached_property
     def _width(self) -> int:
-        """The number of dimensions D. If it was not asked for, a short text tells."""
         return self._dimensions or self._rows(["a"]).shape[1]
 
     def _batches(self, lengths: Sequence[int], texts: Sequence[str]) -> Iterator[list[int]]:
@@ -147,7 +146,6 @@ class ServerEncoder(ServerComponent):
         return cast("NDArray[np.float32]", (rows / norms[:, None]).astype(np.float32))
 
     def _rows(self, texts: list[str]) -> NDArray[np.float64]:
-        """(len(texts), D) float64 as the server gave them, in the order of the texts."""
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": self._encoding_format}
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions

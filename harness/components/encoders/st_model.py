@@ -59,7 +59,6 @@ class SentenceTransformersModel(TorchComponent):
 
     @property
     def device(self) -> str:
-        """Where the loaded model is."""
         return "cpu" if self.model.device.type == "cpu" else str(self.model.device)
 
     def budget(self, elsewhere: int = GPU_TOKENS) -> int:

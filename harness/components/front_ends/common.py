@@ -30,8 +30,6 @@ Run = Callable[[Samples], NDArray[np.float32]]
 
 
 class Denoiser(Protocol):
-    """An engine of the neural front end, not yet loaded."""
-
     @property
     def title(self) -> str:
         """Its name in tables."""
@@ -43,23 +41,17 @@ class Denoiser(Protocol):
         ...
 
     @property
-    def revision(self) -> str:
-        """Of the weights: a version or a sha256."""
-        ...
+    def revision(self) -> str: ...
 
     @property
-    def rate(self) -> int:
-        """The rate in Hz that it works at."""
-        ...
+    def rate(self) -> int: ...
 
     @property
     def settings(self) -> Mapping[str, Setting]:
         """What else decides its output."""
         ...
 
-    def load(self) -> Run:
-        """Load it. Raises `MissingExtraError`, `ModelError`."""
-        ...
+    def load(self) -> Run: ...
 
 
 def enhance_each(
@@ -178,7 +170,6 @@ def import_extra(module: str, extra: str) -> Any:
 
 
 def require_threads(threads: int) -> int:
-    """`threads`, if it is at least 1; raises `UsageError`."""
     if threads < 1:
         raise UsageError(f"a front end needs threads of at least 1, not {threads}.")
     return threads

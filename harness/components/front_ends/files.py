@@ -26,8 +26,6 @@ DEVICES = ("cpu", "cuda")
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A model's file and what the file does not say; the fields are those of `NeuralFrontEnd`."""
-
     path: Path
     rate: int
     delay: int
@@ -48,8 +46,6 @@ class ModelFile:
 
 
 class _FileDenoiser(ABC):
-    """What both kinds of file share."""
-
     def __init__(self, file: ModelFile) -> None:
         self._file = file
 

@@ -48,7 +48,6 @@ class RNNoise:
 
     @property
     def revision(self) -> str:
-        """The version of the package, whose library holds the weights."""
         return full_version("pyrnnoise", "pyrnnoise", EXTRA)
 
     @property
@@ -91,7 +90,6 @@ class DeepFilterNet3:
 
     @cached_property
     def revision(self) -> str:
-        """The sha256 of the weights' archive."""
         return f"sha256:{hashlib.sha256(self._weights.read_bytes()).hexdigest()}"
 
     @property
@@ -141,7 +139,6 @@ def _in_frames(clip: Samples, delay: int, fresh: AbstractContextManager[FrameSte
 
 
 def _packaged_file(distribution: str, *names: str) -> Path:
-    """The first of these files that an installed distribution holds."""
     try:
         held = {file.name: file for file in metadata.files(distribution) or ()}
     except metadata.PackageNotFoundError as error:

@@ -151,7 +151,6 @@ class WienerFrontEnd(SpectrumFrontEnd):
         return self._spectrum.inverse(spectrum * self._gains(power / noise), clip.size)
 
     def _gains(self, posterior: Power) -> Power:
-        """(bands, frames) gains from the a-posteriori SNR, frame by frame."""
         least = 10.0 ** (self._least_snr_db / 10.0)
         floor = 10.0 ** (-self._reduction_db / 20.0)
         posterior = np.minimum(posterior, _LARGEST_SNR)

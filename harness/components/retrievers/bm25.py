@@ -72,7 +72,6 @@ class BM25Retriever:
         return ComponentSpec("retriever", "bm25", f"BM25 ({self._analyzer})", settings=settings)
 
     def supports(self, language: str) -> bool:
-        """Whether the language's words can be told apart (not in Japanese or Thai, for example)."""
         return has_words(language, analyzer=self._analyzer)
 
     def index(self, documents: Sequence[Document], *, language: str) -> None:

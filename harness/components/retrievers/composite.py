@@ -31,11 +31,9 @@ class Composite(ABC):
         return self._parts
 
     def supports(self, language: str) -> bool:
-        """Whether all parts were made for this language."""
         return all(part.supports(language) for part in self._parts)
 
     def part_depth(self, k: int) -> int:
-        """How many hits of every part it needs for `k` of its own."""
         return max(k, self._depth)
 
     @abstractmethod
@@ -50,7 +48,6 @@ class Composite(ABC):
         """As `search`, from the parts' rankings: `rankings[part][query]` is best first, with `part_depth(k)` hits."""
 
     def index(self, documents: Sequence[Document], *, language: str) -> None:
-        """Replace the corpus of every part. Raises as theirs do."""
         self._corpus = None
         corpus = as_corpus(documents)
         corpus.check_ids()

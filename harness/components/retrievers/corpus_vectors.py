@@ -34,8 +34,6 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A block of a corpus: documents `start` to `stop`, and the sha256 of their texts."""
-
     start: int
     stop: int
     name: str
@@ -55,7 +53,6 @@ class CorpusVectors:
 
     @property
     def folder(self) -> Path | None:
-        """Where the blocks are kept."""
         if self._root is None:
             return None
         return self._root / f"{self._encoder.spec.fingerprint}-document-{self._storage}"
@@ -128,7 +125,6 @@ class CorpusVectors:
                 progress(stop - start)
 
     def _encoded(self, corpus: Corpus, place: _Place, texts: Sequence[str]) -> NDArray[Any]:
-        """(len(texts), D) as stored."""
         row = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         distinct = list(row)
         vectors = self._encoder.encode(distinct, role="document")
@@ -150,8 +146,6 @@ class CorpusVectors:
 
 
 class _Room:
-    """Says before the disk is full that it will be: once, when the width of the vectors is known."""
-
     def __init__(self, folder: Path, documents: int) -> None:
         self._folder = folder
         self._documents = documents

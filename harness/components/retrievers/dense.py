@@ -284,8 +284,6 @@ class ServerDenseRetriever(DenseRetriever):
 
 
 class _Bar:
-    """A bar on a terminal once encoding has taken two seconds, nothing elsewhere; with `progress`, that is told."""
-
     def __init__(self, documents: int, progress: Progress | None, *, shown: bool) -> None:
         from tqdm import tqdm
 

@@ -68,7 +68,6 @@ class EncodedCorpusRetriever(ABC):
         """The best `k` documents of the corpus for each text; there is at least one, all distinct, none blank."""
 
     def supports(self, language: str) -> bool:
-        """Whether the language is one of `languages`; True if none were given."""
         return self._languages is None or language in self._languages
 
     def prepare(self, documents: Sequence[Document], *, language: str, rank: int = 0, size: int = 1) -> None:
@@ -125,5 +124,4 @@ class EncodedCorpusRetriever(ABC):
 
 
 def query_names(texts: Sequence[str]) -> list[str]:
-    """Queries as errors name them."""
     return [f"the query {text[:80]!r}" for text in texts]

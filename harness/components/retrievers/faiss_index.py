@@ -78,7 +78,6 @@ class FaissIndex:
         return hits
 
     def _kept(self, folder: Path) -> Any:
-        """The index in the folder, built by one process while others wait."""
         faiss = _faiss()
         from filelock import FileLock
 

@@ -88,7 +88,6 @@ def fuse(
     constant: float = RRF_CONSTANT,
     normalization: Normalization = "min-max",
 ) -> list[Hit]:
-    """`reciprocal_rank_fusion` for `rrf`, `score_fusion` for `score`."""
     if method == "rrf":
         return reciprocal_rank_fusion(rankings, k=k, constant=constant, weights=weights)
     if method == "score":

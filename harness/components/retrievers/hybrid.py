@@ -68,7 +68,6 @@ class HybridRetriever(Composite):
         *,
         k: int,
     ) -> list[list[Hit]]:
-        """As `search`, from the parts' rankings; `documents` is not needed."""
         checked_k(k)
         checked_rankings(queries, rankings, self._parts)
         return [

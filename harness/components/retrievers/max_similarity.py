@@ -21,13 +21,6 @@ _PRODUCTS = 1 << 24
 
 
 def on_grid(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
-    """`vectors` (values in [-2, 2]) with every number rounded to a multiple of 2**-20.
-
-    What float16 makes of such numbers are such numbers again.
-
-    >>> float(on_grid(np.array([[0.5, 1e-7]]))[0, 1])
-    0.0
-    """
     return np.asarray(np.rint(np.asarray(vectors, dtype=np.float64) * _GRID) / _GRID, dtype=np.float32)
 
 
@@ -76,7 +69,6 @@ def _rough(
     starts: NDArray[np.int64],
     device: str,
 ) -> list[NDArray[np.float64]]:
-    """(n,) scores per query from float32 products, queries side by side in groups."""
     found: list[NDArray[np.float64]] = []
     documents = vectors.astype(np.float32)
     on_device: Any = None if device == "cpu" else _on_device(documents, lengths, device)

@@ -25,8 +25,6 @@ def checked_k(k: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """Documents found for one query, best first: positions in the corpus ((n,) integers) and scores ((n,) float64)."""
-
     positions: NDArray[np.int64]
     scores: NDArray[np.float64]
 

@@ -107,7 +107,6 @@ class SpladeRetriever(EncodedCorpusRetriever):
         return int(width)
 
     def _encoded(self, texts: list[str], role: Role, names: Sequence[str]) -> list[_Row]:
-        """The terms of each text, sorted, with their weights."""
         model = self._model.model
         encode = model.encode_query if role == "query" else model.encode_document
 

@@ -35,9 +35,7 @@ class VectorBlock(Protocol):
     """The vectors of documents that stand one after the other in a corpus."""
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of documents and dimensions."""
-        ...
+    def shape(self) -> tuple[int, int]: ...
 
     def read(self) -> NDArray[Any]:
         """(n, D) as stored: float32, float16, or bfloat16 as uint16. May be mapped into memory."""
@@ -46,8 +44,6 @@ class VectorBlock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HeldBlock:
-    """A block in memory."""
-
     array: NDArray[Any]
 
     @property
@@ -184,7 +180,6 @@ def new_file(path: Path, *, what: str) -> Iterator[BinaryIO]:
 
 
 def remove_stale(folder: Path) -> None:
-    """Remove what a killed run left, but nothing that another process may be writing now."""
     for leftover in folder.glob(".*.part"):
         with contextlib.suppress(OSError):
             if time.time() - leftover.stat().st_mtime > _STALE_S:

@@ -37,7 +37,6 @@ class TrecRun:
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """The run by the sha256 of all its files. Raises `DataError` if there is none."""
         revision = self._files.revision()
         return ComponentSpec("retriever", "trec", self._name or self._default_name, self._files.model, revision)
 

@@ -34,8 +34,6 @@ _UNIT_ROUNDOFF = 2.0**-24
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Documents found for Q queries, best first: position in the corpus, -1 where there are fewer than k, and score."""
-
     positions: NDArray[np.int64]
     """(Q, k)"""
     scores: NDArray[np.float64]
@@ -99,7 +97,6 @@ class VectorIndex:
         return found
 
     def _settle(self, candidates: _Candidates, queries: NDArray[np.float32]) -> None:
-        """Prune; where too many are still within the rounding of the k-th, let exact scores decide now."""
         candidates.prune()
         if candidates.full:
             candidates.keep(self._rescored(candidates, queries))
@@ -147,7 +144,6 @@ class _Candidates:
 
     @property
     def full(self) -> bool:
-        """Whether it is time to prune."""
         return self._count > self._limit
 
     def add(self, rows: NDArray[np.int64], positions: NDArray[np.int64], scores: NDArray[np.float32]) -> None:
@@ -156,7 +152,6 @@ class _Candidates:
         self._count += len(rows)
 
     def prune(self) -> None:
-        """Drop what cannot be among the best any more, and raise the floors."""
         rows = np.concatenate([self.rows, *(rows for rows, _, _ in self._new)])
         positions = np.concatenate([self.positions, *(positions for _, positions, _ in self._new)])
         scores = np.concatenate([self.scores, *(scores for _, _, scores in self._new)])

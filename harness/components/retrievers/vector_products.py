@@ -26,8 +26,6 @@ Tile = tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 
 
 class Tiles(Protocol):
-    """The products of one batch of queries."""
-
     def above(self, block: VectorBlock, floors: NDArray[np.float32], k: int, margin: float) -> Iterator[Tile]:
         """The scores in `block` that reach the floor of their query ((Q,) float32), a tile of queries at a time.
 
@@ -38,11 +36,7 @@ class Tiles(Protocol):
 
 
 class Products(Protocol):
-    """What multiplies."""
-
-    def open(self, queries: NDArray[np.float32]) -> contextlib.AbstractContextManager[Tiles]:
-        """The products of `queries` ((Q, D) float32)."""
-        ...
+    def open(self, queries: NDArray[np.float32]) -> contextlib.AbstractContextManager[Tiles]: ...
 
 
 def best_products(device: str | None = None) -> Products:
@@ -60,8 +54,6 @@ def best_products(device: str | None = None) -> Products:
 
 
 class NumpyProducts:
-    """Products by numpy's BLAS."""
-
     @contextlib.contextmanager
     def open(self, queries: NDArray[np.float32]) -> Iterator[Tiles]:
         yield _NumpyTiles(queries)
@@ -137,7 +129,6 @@ class TorchProducts:
             matmul.fp32_precision = before
 
     def documents(self, block: VectorBlock) -> Any:
-        """The block on the device, as stored."""
         import torch
 
         kept = self._kept.get(id(block))
@@ -165,7 +156,6 @@ class TorchProducts:
             torch.cuda.empty_cache()
 
     def product(self, queries: Any, documents: Any) -> Any:
-        """The scores, (queries, documents) float32."""
         import torch
 
         return self._with_room(lambda: queries @ documents.to(torch.float32).T)

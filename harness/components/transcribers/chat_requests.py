@@ -27,7 +27,6 @@ class RequestModel:
 
     @cached_property
     def processor(self) -> Any:
-        """The loaded processor. Raises `ModelError`, also for one of another family."""
         processor = self._torch.load_part("AutoProcessor", self._folder, name=self._name)
         wanted = f"{self._family}Processor"
         if type(processor).__name__ != wanted:
@@ -39,7 +38,6 @@ class RequestModel:
 
     @cached_property
     def model(self) -> Any:
-        """The loaded model. Raises `ModelError`."""
         return self._torch.load_model(f"{self._family}ForConditionalGeneration", self._folder, name=self._name)
 
     @property

@@ -77,8 +77,6 @@ def clip_fault(clip: Samples) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What an engine wrote for one clip; `hypotheses` as in `Transcript`."""
-
     text: str
     truncated: bool = False
     hypotheses: tuple[Hypothesis, ...] = ()
@@ -138,7 +136,6 @@ def primary_code(language: str) -> str:
 
 
 def require_language(language: str, known: Sequence[str], name: str) -> str:
-    """The primary code of `language`; raises `UnknownNameError` if `name` does not know it."""
     code = primary_code(language)
     if code not in known:
         raise unknown_name(f"language of {name}", language, known)
@@ -146,7 +143,6 @@ def require_language(language: str, known: Sequence[str], name: str) -> str:
 
 
 def require_n_best(n_best: int, beam_size: int) -> None:
-    """Raises `UsageError` unless beam search of this width can give this many hypotheses."""
     require_positive(n_best=n_best, beam_size=beam_size)
     if n_best > beam_size:
         raise UsageError(

@@ -142,7 +142,6 @@ class CTCTranscriber(TorchTranscriber):
 
     @cached_property
     def _piece(self) -> tuple[int, int]:
-        """Length and overlap of pieces in samples: whole frames, where the model says how many samples make one."""
         frame = int(getattr(self._config, "inputs_to_logits_ratio", 1))
         size, overlap = (int((s or 0.0) * self.sample_rate) // frame for s in (self._chunk_s, self._overlap_s))
         size = max(1, size)
@@ -206,7 +205,6 @@ class CTCTranscriber(TorchTranscriber):
         return str(tokenizer.decode(ids, group_tokens=False)) if ids else ""
 
     def _switch_to(self, code: str) -> None:
-        """Adapter and vocabulary of a language, for models that have them."""
         target = self._targets.get(code)
         if target is None or self._model.target_lang == target:
             return

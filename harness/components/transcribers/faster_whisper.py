@@ -168,7 +168,6 @@ class FasterWhisperTranscriber:
         return self._found.path
 
     def supports(self, language: str) -> bool:
-        """Whether the model has a token for this language (English-only models know English)."""
         return primary_code(language) in self._languages
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
@@ -223,7 +222,6 @@ class FasterWhisperTranscriber:
         return Decoded(tokenizer.decode(first), len(first) >= self._max_tokens, hypotheses)
 
     def _features(self, clip: Samples) -> NDArray[np.float32]:
-        """(mel bands, 3000) float32 of a clip padded with silence to 30 s."""
         padded = np.pad(clip.astype(np.float32, copy=False), (0, WINDOW_S * SAMPLE_RATE - clip.size))
         features = self._engine.feature_extractor(padded)[:, :_FRAMES]
         return np.ascontiguousarray(features, dtype=np.float32)

@@ -52,7 +52,6 @@ class TranscriptsFile:
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """The transcripts by the sha256 of all their files. Raises `DataError` if there is none."""
         revision = self._files.revision()
         settings: dict[str, int | float] = {"n_best": self._n_best} if self._n_best > 1 else {}
         return ComponentSpec(
@@ -101,7 +100,6 @@ class TranscriptsFile:
         return bool({"condition", "config"} & self._files.names)
 
     def _rows(self, file: Path) -> Mapping[_Key, Transcript]:
-        """What a file says. Only the last one is kept: the pipeline goes through cells in order."""
         if self._read is None or self._read[0] != file:
             self._read = (file, self._parsed(file))
         return self._read[1]

@@ -44,8 +44,6 @@ _ARCHITECTURE = re.compile(r"^model:\s*['\"]?([\w.-]+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A published model: its repositories, and the languages of one whose architecture does not tell them."""
-
     hf: str
     ms: str
     languages: tuple[str, ...] = ()
@@ -295,7 +293,6 @@ class FunASRTranscriber(TorchTranscriber):
 
 
 def _features() -> str:
-    """What FunASR computes features with: it takes torchaudio where it is installed."""
     return "torchaudio" if importlib.util.find_spec("torchaudio") is not None else "kaldi-native-fbank"
 
 

@@ -158,14 +158,12 @@ class OpenAIWhisperTranscriber:
 
     @property
     def weights(self) -> Path | None:
-        """The checkpoint; None while the package has not fetched it into its usual cache."""
         found = self._checkpoint
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whisper"
         path = Path(found.source) if found.source.endswith(found.file) else cache / found.file
         return path if path.is_file() else None
 
     def supports(self, language: str) -> bool:
-        """Whether the model has a token for this language (English-only models know English)."""
         return primary_code(language) in self._languages
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
@@ -244,7 +242,6 @@ class OpenAIWhisperTranscriber:
         return _Checkpoint(str(path), path.name, sha256, self._languages_in(path))
 
     def _languages_in(self, path: Path) -> int:
-        """How many languages a checkpoint knows, 0 for English alone. Its tensors are not read."""
         import torch
 
         try:

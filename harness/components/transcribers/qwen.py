@@ -127,7 +127,6 @@ class QwenASRTranscriber(TorchTranscriber):
 
     @cached_property
     def _engine(self) -> Engine:
-        """Which engine reads these weights; its choice loads nothing."""
         if self._asked_engine != "auto":
             return self._asked_engine
         config = read_config(self._found.path)

@@ -226,7 +226,6 @@ class TransformersTranscriber(TorchTranscriber):
         return Decoded(*self._text(row), hypotheses)
 
     def _text(self, row: list[int]) -> tuple[str, bool]:
-        """(text, truncated)."""
         tokenizer = self._processor.tokenizer
         kept = [i for i in row if i not in self._special]
         return tokenizer.decode(kept, skip_special_tokens=True), len(kept) >= self._max_new_tokens
