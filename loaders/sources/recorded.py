@@ -6,10 +6,6 @@
 
 A row needs `file` (relative to the table) and `id` or `text`. It may have `language`, `speaker`, `voice`, `subset`,
 `license` and `tts_error_rate`. TSV and CSV have a first line with these names.
-
-Such a folder is used in two ways. `Recordings` gives the clean speech of another source's queries. `RecordedSource` is
-a source of its own: each recording is a query, its transcript the text; there is no corpus and nothing is judged, so
-it serves recognition only.
 """
 
 from __future__ import annotations
@@ -38,7 +34,7 @@ ID_KEYS = ("_id", "id", "query-id", "query_id")
 TEXT_KEYS = ("text", "transcript", "transcription", "sentence")
 LANGUAGE_KEYS = ("language", "lang")
 SPEAKER_KEYS = ("speaker", "speaker_id")
-LICENSE_KEYS = ("license", "license")
+LICENSE_KEYS = ("license", "licence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +123,6 @@ class Recordings:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
         return self.folder.resolve().name
 
     @cached_property
@@ -138,7 +133,6 @@ class Recordings:
 
     @cached_property
     def license(self) -> str:
-        """What was given, else all that the table names, else "unknown"."""
         named = sorted({row.license for row in self.rows if row.license})
         return self._license or " AND ".join(named) or "unknown"
 
@@ -209,7 +203,6 @@ class Recordings:
         return self._by_text.get((query.subset, text)) or self._by_text.get(("", text))
 
     def speech(self, query: Query) -> CleanSpeech:
-        """The clean recording of `query`. Raises `AudioError` naming query and file if missing or unusable."""
         row = self.find(query)
         if row is None:
             raise AudioError(
@@ -237,22 +230,18 @@ class RecordedSource:
 
     @property
     def name(self) -> str:
-        """`recorded:` and the folder's name."""
         return f"recorded:{self.recordings.name}"
 
     @property
     def version(self) -> str:
-        """The version of the recordings, and the language where it was given."""
         return self.recordings.version + (f"-{self._language}" if self._language else "")
 
     @property
     def license(self) -> str:
-        """That of the recordings."""
         return self.recordings.license
 
     @property
     def subsets(self) -> Mapping[str, str]:
-        """Subset name to language."""
         return MappingProxyType({subset: queries[0].language for subset, queries in self._queries.items()})
 
     @cached_property
@@ -292,25 +281,20 @@ class RecordedSource:
         return subset
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """One query per recording, in the table's order."""
         return self._queries[self._check(subset)]
 
     def documents(self, subset: str) -> Sequence[Document]:
-        """None."""
         self._check(subset)
         return []
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """None."""
         self._check(subset)
         return []
 
     def speech(self, query: Query) -> CleanSpeech:
-        """The recording of `query`."""
         return self.speech_at(query, SAMPLE_RATE)
 
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
-        """The recording of `query`, resampled once to `rate` Hz."""
         clip = self._clips.get((query.language, query.id))
         if clip is None:
             raise AudioError(f"{self.name} has no query {query.id!r}.", hint="Ask for one of its own queries.")
