@@ -137,11 +137,11 @@ def send_eval_results(found: EvalResults, repository: Repository | None = None) 
     target = repository or Repository(found.model, "model")
     content = found.content(target.read(PATH))
     count = len(found.entries)
-    return target.replace(
-        PATH,
-        content,
+    return target.propose(
+        {PATH: content},
         title=f"Add {count} result{'s' if count != 1 else ''} of squtr",
-        description="Retrieval with spoken queries, in noise and in rooms, measured with squtr. Values are nDCG@10.",
+        description="Measured with squtr. The notes of each result name its metric, system and number of items.",
+        replacing=True,
     )
 
 

@@ -19,7 +19,7 @@ from ...harness.results.envelope import Score
 from ..entry import ROLES, Entry, content_sha256
 from ..ranking import lower_is_better
 from .order import Ranker, RecordRanker, Standing
-from .tables import Group, Row, Table, condition_order, plain
+from .tables import Group, Row, Table, condition_order, known_condition, plain
 
 UNIT = 100_000
 """Numbers of tables are stored as multiples of 1 / UNIT: the page shows three or four places."""
@@ -55,12 +55,15 @@ def document(
     index = {(number, entry.id): at for at, (number, entry) in enumerate(entries)}
     parts = _Parts()
     systems = [_system(number, entry, parts) for number, entry in entries]
+    conditions = sorted({table.place.condition for table in made}, key=condition_order)
     return {
         "squtr": squtr_version,
         "unit": UNIT,
         "updated": max((entry.date for _, entry in entries), default="")[:10],
         "results": {"name": plain(place.name), "url": safe_link(place.address)},
-        "conditions": sorted({table.place.condition for table in made}, key=condition_order),
+        "conditions": [plain(condition) for condition in conditions],
+        # The steps of those that are made of known ones: the page has words for steps.
+        "steps": {name: parsed.described() for name in conditions if (parsed := known_condition(name))},
         "lower": sorted({table.metric for table in made if lower_is_better(table.metric)}),
         "groups": [_group(group) for group in found],
         "parts": parts.found,

@@ -15,9 +15,9 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("title", "Leaderboard", "排行榜", "Clasificación"),
     (
         "tagline",
-        "What is lost between typing a query and saying it, in noise and in rooms.",
-        "从键入查询到说出查询，在噪声与房间混响中损失了多少。",
-        "Lo que se pierde entre escribir una consulta y decirla, con ruido y en salas.",
+        "How well speech systems work, and how much worse they are in noise and reverberation.",
+        "语音系统的效果，以及在噪声与混响中的下降。",
+        "Qué tan bien funcionan los sistemas de voz y cuánto empeoran con ruido y reverberación.",
     ),
     ("skip", "Skip to the content", "跳到正文", "Ir al contenido"),
     ("views", "Views", "视图", "Vistas"),
@@ -97,17 +97,15 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("caption.down", "lower is better", "越低越好", "más bajo es mejor"),
     (
         "caption.note",
-        "95 % intervals over queries. Systems that cannot be told apart from a better one share its rank; below a rank "
-        "stands its interval.",
-        "区间为查询上的 95 % 置信区间。与更好系统无法区分的系统与其并列；名次下方是名次的区间。",
-        "Intervalos del 95 % sobre las consultas. Los sistemas que no se distinguen de uno mejor comparten su puesto; "
-        "debajo de cada puesto está su intervalo.",
+        "95 % intervals over items. Systems that cannot be told apart from a better one share its rank; the interval of a rank is below it.",
+        "区间为条目上的 95 % 置信区间。与更好系统无法区分的系统与其并列；名次下方是名次的区间。",
+        "Intervalos del 95 % sobre los ítems. Los sistemas que no se distinguen de uno mejor comparten su puesto; debajo de cada puesto está su intervalo.",
     ),
     (
         "caption.position",
-        "A rank in parentheses is the place of the value alone: no records of single queries say more.",
-        "括号中的名次只是数值的位次：没有逐条记录可作进一步判断。",
-        "Un puesto entre paréntesis es solo el lugar del valor: no hay registros por consulta que digan más.",
+        "A rank in parentheses is the position of the value alone: there are no per-item records.",
+        "括号中的名次只是数值的位次：没有逐条记录。",
+        "Un puesto entre paréntesis es solo la posición del valor: no hay registros por ítem.",
     ),
     ("status", "{shown} of {n} systems", "{n} 个系统中的 {shown} 个", "{shown} de {n} sistemas"),
     ("status.sorted", "sorted by {column}", "按{column}排序", "ordenados por {column}"),
@@ -122,23 +120,23 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("partial", "Partial coverage", "部分覆盖", "Cobertura parcial"),
     (
         "partial.note",
-        "These systems were evaluated on a part of the queries. They stand in no order with the others.",
-        "这些系统只评测了部分查询，不与其他系统一起排名。",
-        "Estos sistemas se evaluaron con una parte de las consultas. No se ordenan con los demás.",
+        "These systems were evaluated on a part of the items. They are not ranked with the others.",
+        "这些系统只评测了部分条目，不与其他系统一起排名。",
+        "Estos sistemas se evaluaron con una parte de los ítems. No se ordenan con los demás.",
     ),
     ("coverage", "Coverage", "覆盖", "Cobertura"),
     ("outside", "Outside the ranking", "不参与排名", "Fuera de la clasificación"),
     (
         "outside.note",
-        "Shown as they were reported, and not ranked.",
+        "Shown as reported, and not ranked.",
         "按报告原样列出，不参与排名。",
         "Se muestran tal como se comunicaron, sin ordenar.",
     ),
     ("note", "Note", "说明", "Nota"),
     ("erratum", "erratum", "勘误", "errata"),
     ("erratum.about", "About this number: {text}", "关于此数值：{text}", "Sobre este número: {text}"),
-    ("nothing", "No system fits.", "没有符合条件的系统。", "Ningún sistema encaja."),
-    ("unknown", "not known", "未知", "no se sabe"),
+    ("nothing", "No system matches.", "没有符合条件的系统。", "Ningún sistema coincide."),
+    ("unknown", "unknown", "未知", "desconocido"),
     (
         "rank.interval",
         "95 % interval of the rank: {low} to {high}",
@@ -147,60 +145,43 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ),
     ("interval", "{low} to {high}", "{low} 至 {high}", "{low} a {high}"),
     # Charts.
-    (
-        "curves.title",
-        "{metric} from condition to condition",
-        "各条件下的 {metric}",
-        "{metric} de condición en condición",
-    ),
+    ("curves.title", "{metric} by condition", "各条件下的 {metric}", "{metric} por condición"),
     (
         "curves.note",
-        "Bars are 95 % intervals over queries. Select systems in the ranking to see others; at most {n}.",
-        "竖线为查询上的 95 % 区间。可在排名中选择其他系统，最多 {n} 个。",
-        "Las barras son intervalos del 95 % sobre las consultas. Elija otros sistemas en la clasificación; como "
-        "máximo {n}.",
+        "Bars are 95 % intervals over items. Select systems in the ranking to see others; at most {n}.",
+        "竖线为条目上的 95 % 区间。可在排名中选择其他系统，最多 {n} 个。",
+        "Las barras son intervalos del 95 % sobre los ítems. Elija otros sistemas en la clasificación; como máximo {n}.",
     ),
     ("add", "Add a system", "添加系统", "Añadir un sistema"),
     ("remove", "Remove {name}", "移除 {name}", "Quitar {name}"),
     ("speed.title", "{metric} against speed", "{metric} 与速度", "{metric} frente a la velocidad"),
     (
         "speed.note",
-        "RTFx is seconds of sound per second of work; it depends on the machine. On the line, no other system is "
-        "both faster and better.",
+        "RTFx is seconds of audio per second of processing; it depends on the machine. On the line, no other system is both faster and better.",
         "RTFx 为每秒处理时间所处理的音频秒数，取决于机器。线上的系统：没有其他系统既更快又更好。",
-        "RTFx son segundos de sonido por segundo de trabajo; depende de la máquina. En la línea, ningún otro "
-        "sistema es a la vez más rápido y mejor.",
+        "RTFx son segundos de audio por segundo de proceso; depende de la máquina. En la línea, ningún otro sistema es a la vez más rápido y mejor.",
     ),
     ("speed.axis", "RTFx, faster to the right", "RTFx，越靠右越快", "RTFx, más rápido a la derecha"),
     ("frontier", "On the line", "前沿上", "En la línea"),
     (
         "left_out",
-        "Left out for want of a number: {n}",
+        "Left out because a number is missing: {n}",
         "因缺少数值而未列出：{n}",
-        "Sin mostrar por falta de un número: {n}",
+        "Sin mostrar porque falta un número: {n}",
     ),
-    ("heat.title", "Recognizer × retriever", "识别器 × 检索器", "Reconocedor × recuperador"),
+    ("heat.title", "{first} × {second}", "{first} × {second}", "{first} × {second}"),
     (
         "heat.note",
         "The best value of each pair. The stronger the color, the better.",
         "每一组合的最佳值。颜色越浓越好。",
         "El mejor valor de cada pareja. Cuanto más intenso el color, mejor.",
     ),
-    ("recognizer", "Recognizer", "识别器", "Reconocedor"),
-    ("retriever", "Retriever", "检索器", "Recuperador"),
-    (
-        "robustness.title",
-        "Loss against the score without noise",
-        "损失与无噪声得分",
-        "Pérdida frente a la puntuación sin ruido",
-    ),
+    ("robustness.title", "Loss and baseline score", "损失与基线得分", "Pérdida y puntuación de referencia"),
     (
         "robustness.note",
-        "To the right: better without noise. Further down: loses less. A weak but stable system is at the lower "
-        "left. The lines are medians.",
-        "越靠右：无噪声时越好。越靠下：损失越少。弱而稳定的系统在左下。线为中位数。",
-        "A la derecha: mejor sin ruido. Más abajo: pierde menos. Un sistema débil pero estable está abajo a la "
-        "izquierda. Las líneas son medianas.",
+        "To the right: a better baseline score. Further down: a smaller loss. The lines are medians.",
+        "越靠右：基线得分越好。越靠下：损失越小。线为中位数。",
+        "A la derecha: mejor puntuación de referencia. Más abajo: menos pérdida. Las líneas son medianas.",
     ),
     ("robustness.x", "{metric}, {condition}", "{metric}，{condition}", "{metric}, {condition}"),
     (
@@ -211,16 +192,16 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ),
     (
         "chart.empty",
-        "There is nothing to draw for this choice.",
-        "此选择没有可绘制的内容。",
-        "No hay nada que dibujar.",
+        "There is nothing to show for this choice.",
+        "此选择没有可显示的内容。",
+        "No hay nada que mostrar para esta elección.",
     ),
-    ("chart.table", "The numbers of the drawing", "图中数值", "Los números del dibujo"),
+    ("chart.table", "The numbers of this chart", "图中数值", "Los números del gráfico"),
     (
         "chart.desc",
-        "Drawing; its numbers are in the table below.",
+        "Chart; its numbers are in the table below.",
         "图；数值见下表。",
-        "Dibujo; sus números están en la tabla siguiente.",
+        "Gráfico; sus números están en la tabla siguiente.",
     ),
     # One system.
     ("facts", "Facts", "概况", "Datos"),
@@ -245,20 +226,22 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("errata", "Errata", "勘误", "Erratas"),
     ("n", "n", "n", "n"),
     ("role.front_end", "front end", "前端", "procesado previo"),
-    ("role.transcriber", "recognizer", "识别器", "reconocedor"),
+    ("role.transcriber", "transcriber", "转写模型", "transcriptor"),
     ("role.encoder", "encoder", "编码器", "codificador"),
     ("role.retriever", "retriever", "检索器", "recuperador"),
     ("role.answerer", "answerer", "回答模型", "respondedor"),
     ("kind.cascade", "cascade", "级联", "cascada"),
     ("kind.end-to-end", "end to end", "端到端", "de extremo a extremo"),
-    ("kind.run", "run", "检索结果", "resultado listo"),
-    ("kind.recognizer", "recognizer", "识别器", "reconocedor"),
+    ("kind.run", "precomputed run", "预计算结果", "resultado precalculado"),
+    ("kind.transcriber", "transcriber", "转写模型", "transcriptor"),
     ("kind.answerer", "answerer", "回答模型", "respondedor"),
-    ("fail.undecodable", "undecodable", "无法解码", "no descodificables"),
-    ("fail.loops", "loops", "循环", "bucles"),
+    ("fail.failed", "failed", "失败", "fallidos"),
+    ("fail.loop", "loops", "循环", "bucles"),
     ("fail.truncated", "truncated", "截断", "truncados"),
     ("fail.empty", "empty", "空", "vacíos"),
-    ("fail.hallucinations", "words on silence", "静音幻听", "palabras en silencio"),
+    ("fail.hallucination", "hallucinations", "幻觉", "alucinaciones"),
+    ("fail.audio_truncated", "audio truncated", "音频被截断", "audio truncado"),
+    ("fail.missing_audio", "missing audio", "缺少音频", "sin audio"),
     ("fail.missing", "found nothing", "无结果", "sin resultados"),
     ("fail.no_relevant", "no relevant document", "无相关文档", "sin documento relevante"),
     ("fail.unjudged", "unjudged", "未标注", "sin juzgar"),
@@ -273,21 +256,15 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("compare.detectable", "Detectable", "可检出差值", "Detectable"),
     (
         "compare.tested",
-        "Paired permutation test on the same queries; p corrected by Holm over the metrics of this pair. "
-        "“Detectable” is the true difference that this n finds with a power of 80 %.",
-        "在相同查询上的配对置换检验；p 值按本组合的各指标作 Holm 校正。"
-        "“可检出差值”是在此 n 下以 80 % 功效可检出的真实差值。",
-        "Prueba de permutación pareada sobre las mismas consultas; p corregida por Holm sobre las métricas de "
-        "esta pareja. «Detectable» es la diferencia real que este n encuentra con una potencia del 80 %.",
+        "Paired permutation test on the same items; p corrected by Holm over the metrics of this pair. “Detectable” is the true difference that this n finds with a power of 80 %.",
+        "在相同条目上的配对置换检验；p 值按本组合的各指标作 Holm 校正。“可检出差值”是在此 n 下以 80 % 功效可检出的真实差值。",
+        "Prueba de permutación pareada sobre los mismos ítems; p corregida por Holm sobre las métricas de esta pareja. «Detectable» es la diferencia real que este n encuentra con una potencia del 80 %.",
     ),
     (
         "compare.untested",
-        "No paired test is on this page for these two here: it has one for each pair of the first {n} of a table, "
-        "where per-query records are stored. With the records: squtr compare A B.",
-        "本页没有这两个系统在此处的配对检验：只对各表前 {n} 名且存有逐条记录的系统两两检验。"
-        "有记录时可用：squtr compare A B。",
-        "Para estos dos no hay aquí prueba pareada: la hay para cada pareja de los {n} primeros de una tabla, si "
-        "hay registros por consulta. Con los registros: squtr compare A B.",
+        "There is no paired test of these two here: only the first {n} systems of a table that have per-item records are tested in pairs. With the records at hand: squtr compare A B.",
+        "此处没有这两个系统的配对检验：只对各表前 {n} 名且有逐条记录的系统两两检验。有记录时可用：squtr compare A B。",
+        "Aquí no hay prueba pareada de estos dos: solo se prueban por parejas los {n} primeros sistemas de una tabla que tienen registros por ítem. Con los registros: squtr compare A B.",
     ),
     (
         "compare.different",
@@ -303,9 +280,9 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ),
     (
         "compare.different.partial",
-        "one covers all queries and the other a part",
-        "一个覆盖全部查询，另一个只覆盖一部分",
-        "uno cubre todas las consultas y el otro una parte",
+        "one covers all items and the other a part",
+        "一个覆盖全部条目，另一个只覆盖一部分",
+        "uno cubre todos los ítems y el otro una parte",
     ),
     ("compare.all", "All conditions", "所有条件", "Todas las condiciones"),
     ("compare.better", "better", "较好", "mejor"),
@@ -314,35 +291,27 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("about.title", "How to read this", "如何阅读", "Cómo leer esto"),
     (
         "about.rank",
-        "A rank is one more than the number of systems that are better beyond chance (paired differences, Holm's "
-        "correction over all pairs of the table); its interval is that of a bootstrap over queries.",
-        "名次等于显著更好的系统数加一（配对差值，对表中所有组合作 Holm 校正）；其区间来自对查询的自助抽样。",
-        "El puesto es uno más que el número de sistemas mejores más allá del azar (diferencias pareadas, corrección de "
-        "Holm sobre todas las parejas de la tabla); su intervalo es el de un remuestreo de las consultas.",
+        "A rank is one more than the number of systems that are better beyond chance (paired differences, Holm's correction over all pairs of the table); its interval is that of a bootstrap over items.",
+        "名次等于显著更好的系统数加一（配对差值，对表中所有组合作 Holm 校正）；其区间来自对条目的自助抽样。",
+        "El puesto es uno más que el número de sistemas mejores más allá del azar (diferencias pareadas, corrección de Holm sobre todas las parejas de la tabla); su intervalo es el de un remuestreo de los ítems.",
     ),
     (
         "about.apart",
-        "Results of other benchmark versions, data or normalizers never share a table. Partial results are listed "
-        "apart.",
-        "不同的基准版本、数据或规范化方式的结果从不同列一表。部分结果单独列出。",
-        "Los resultados de otras versiones, datos o normalizadores nunca comparten tabla. Los parciales se listan "
-        "aparte.",
+        "Results of other benchmarks, versions, data or normalizers never share a table. Partial results are listed separately.",
+        "不同的基准、版本、数据或规范化方式的结果从不同列一表。部分结果单独列出。",
+        "Los resultados de otros bancos de pruebas, versiones, datos o normalizadores nunca comparten tabla. Los parciales se listan por separado.",
     ),
     (
         "about.who",
-        "Self-reported: the submitter's numbers, checked for form. Re-scored: computed again from the submitter's "
-        "per-query records. Published: taken from a paper, not re-scored.",
+        "Self-reported: the submitter's numbers, checked for form. Re-scored: computed again from the submitter's per-item records. Published: taken from a paper, not re-scored.",
         "自行报告：提交者的数值，已检查格式。已重新评分：由提交者的逐条记录重新计算。已发表：取自论文，未重新评分。",
-        "Declarado por el autor: sus números, revisados en la forma. Puntuado de nuevo: calculado otra vez a "
-        "partir de sus registros por consulta. Publicado: tomado de un artículo, sin puntuar de nuevo.",
+        "Declarado por el autor: sus números, revisados en la forma. Puntuado de nuevo: calculado otra vez a partir de sus registros por ítem. Publicado: tomado de un artículo, sin puntuar de nuevo.",
     ),
     (
         "about.loss",
-        "Loss is what is lost against the same system on clean speech or on typed text, paired by query; below it "
-        "the loss relative to that score.",
-        "损失是同一系统相对干净语音或键入文本按查询配对所损失的量；其下为相对损失。",
-        "La pérdida es lo que se pierde frente al mismo sistema con habla limpia o con texto escrito, pareado por "
-        "consulta; debajo, la pérdida relativa.",
+        "A loss is how much worse a score is than the same system's score on a baseline such as clean speech or typed text, paired by item; below it is the loss relative to that score.",
+        "损失是得分比同一系统在基线（如干净语音或键入文本）上的得分差多少，按条目配对；其下为相对损失。",
+        "La pérdida es cuánto peor es una puntuación que la del mismo sistema en una referencia, como habla limpia o texto escrito, pareada por ítem; debajo, la pérdida relativa.",
     ),
     (
         "about.speed",
@@ -352,9 +321,9 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ),
     (
         "about.text",
-        "The typed query (text) is no audio: it is the upper bound of what a recognizer can give a retriever.",
-        "键入的查询（text）不是音频：它是识别器所能给检索器的上限。",
-        "La consulta escrita (text) no es audio: es el tope de lo que un reconocedor puede dar a un recuperador.",
+        "Typed text is not audio: it shows what a system would score with a perfect transcript.",
+        "键入文本不是音频：它显示系统在转写完全正确时的得分。",
+        "El texto escrito no es audio: muestra qué puntuaría un sistema con una transcripción perfecta.",
     ),
     (
         "about.private",
@@ -365,12 +334,9 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     # Conditions.
     ("cond.text", "typed text", "键入文本", "texto escrito"),
     ("cond.clean", "clean", "干净", "limpio"),
-    ("cond.low_noise", "low noise (20 dB)", "低噪声（20 dB）", "ruido bajo (20 dB)"),
-    ("cond.medium_noise", "medium noise (10 dB)", "中等噪声（10 dB）", "ruido medio (10 dB)"),
-    ("cond.high_noise", "high noise (0 dB)", "高噪声（0 dB）", "ruido alto (0 dB)"),
-    ("cond.reverb", "reverberant", "混响", "con reverberación"),
-    ("cond.snr", "SNR {db} dB", "信噪比 {db} dB", "SNR {db} dB"),
-    ("cond.reverb_and", "reverberant, {noise}", "混响，{noise}", "con reverberación, {noise}"),
+    ("step.noise", "noise at {snr_db} dB SNR", "信噪比 {snr_db} dB 的噪声", "ruido a {snr_db} dB de SNR"),
+    ("step.rir", "reverberation", "混响", "reverberación"),
+    ("step.early_rir", "early reflections", "早期反射", "reflexiones tempranas"),
 )
 
 STRINGS: Final[dict[str, dict[str, str]]] = {

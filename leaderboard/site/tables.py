@@ -7,22 +7,21 @@ that what differs in these never meets.
 from __future__ import annotations
 
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from ...errors import UnknownNameError, UsageError
 from ...harness.benchmarks import BENCHMARKS
 from ...harness.metrics.registry import metric_of
-from ...harness.results.envelope import Loss, Score
+from ...harness.results.envelope import TEXT_CONDITION, Loss, Score
+from ...loaders.conditions import Condition, parse_condition
 from ..entry import Coverage, Entry
 from ..ranking import lower_is_better
 
-_CONDITIONS = (
-    "text", "clean", "low_noise", "medium_noise", "high_noise",
-    "reverb", "reverb_low_noise", "reverb_medium_noise", "reverb_high_noise",
-)  # fmt: skip
 _LONGEST = 300
 
 
@@ -45,13 +44,20 @@ def condition_order(condition: str) -> tuple[int, float, str]:
     >>> sorted(["reverb", "snr_-5", "text", "high_noise", "clean"], key=condition_order)
     ['text', 'clean', 'high_noise', 'snr_-5', 'reverb']
     """
-    if condition in _CONDITIONS:
-        place = _CONDITIONS.index(condition)
-        return (0 if place < 5 else 2), float(place), condition
-    level = re.fullmatch(r"(reverb_)?snr_(-?\d+(?:\.\d+)?)", condition)
-    if level:
-        return (2 if level[1] else 0), 100.0 - float(level[2]), condition
-    return 3, 0.0, condition
+    if condition == TEXT_CONDITION:
+        return 0, 0.0, condition
+    parsed = known_condition(condition)
+    if parsed is None:
+        return 3, 0.0, condition
+    return (2 if parsed.reverb else 1), (-math.inf if parsed.snr_db is None else -parsed.snr_db), condition
+
+
+def known_condition(name: str) -> Condition | None:
+    """The condition called `name`, None for what is not made of known steps: a part of a set, or somebody's own."""
+    try:
+        return parse_condition(name)
+    except (UnknownNameError, UsageError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +158,7 @@ def _group(entries: Sequence[Entry]) -> Group:
     known = {
         metric
         for entry in entries
-        for scores in entry.scores.values()
+        for scores in (*entry.scores.values(), *(own for losses in entry.losses.values() for own in losses.values()))
         for metric in scores
         if metric_of(metric).better and not metric.endswith("_wilson")
     }
@@ -216,6 +222,13 @@ def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
                 if metric in by_metric
             }
             yield place, metric, Row(entry, config, score, losses, entry.errata.get(f"{config}/{metric}", ""))
+        # Papers give some losses without the score.
+        lost = {metric: loss for by_metric in entry.losses.get(config, {}).values() for metric, loss in by_metric.items()}
+        for metric, loss in lost.items():
+            if metric not in entry.scores[config]:
+                losses = {base: own[metric] for base, own in entry.losses[config].items() if metric in own}
+                said = entry.errata.get(f"{config}/{metric}", "")
+                yield place, metric, Row(entry, config, Score(value=None, n=loss.absolute.n), losses, said)
     at = {place_of(config, entry.coverage[config]): config for config in configs}
     for config in configs:
         place = place_of(config, entry.coverage[config])
@@ -224,7 +237,7 @@ def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
         for subset, scores in entry.by_subset.get(config, {}).items():
             for metric, score in scores.items():
                 losses = {}
-                for baseline in ("clean", "text"):
+                for baseline in entry.losses.get(config, {}):
                     other = at.get(Place(place.language, "", baseline))
                     if baseline == place.condition or other is None:
                         continue

@@ -17,7 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import UsageError
+from squtr.harness.benchmarks import BENCHMARKS
+from squtr.harness.metrics.registry import FAMILIES
 from squtr.harness.results.envelope import Score
+from squtr.harness.tasks import TASKS
 from squtr.leaderboard import site
 from squtr.leaderboard.entry import Coverage, Entry, Model
 from squtr.leaderboard.site.build import CARD, FILES, PAGE, build_site, card
@@ -26,6 +29,7 @@ from squtr.leaderboard.site.page import SCRIPTS, page
 from squtr.leaderboard.site.rows import board_table
 from squtr.leaderboard.site.strings import KEYS, STRINGS, UI_LANGUAGES
 from squtr.leaderboard.site.tables import Group, Place, Table, groups, place_of, plain, tables
+from squtr.loaders.conditions import STANDARD_CONDITIONS, STEPS
 
 from .boards_for_tests import HOSTILE, make_board, make_entry, score
 
@@ -67,7 +71,7 @@ def test_every_text_is_there_in_every_language() -> None:
 
 def test_chinese_and_spanish_are_translated() -> None:
     same = {key for key in KEYS if STRINGS["zh"][key] == STRINGS["en"][key]}
-    assert same <= {"rtfx", "n", "compare.p"}
+    assert same <= {"rtfx", "n", "compare.p", "heat.title"}
     without_words = {"compare.p_holm", "caption", "robustness.x"}
     assert all(re.search("[\u4e00-\u9fff]", STRINGS["zh"][key]) for key in set(KEYS) - same - without_words)
     assert STRINGS["es"]["view.table"] == "Clasificación"
@@ -80,7 +84,7 @@ def test_the_scripts_say_nothing_that_is_not_in_the_table() -> None:
     assert used
     assert used <= set(KEYS), used - set(KEYS)
     said_otherwise = {"name", *re.findall(r'"([a-z][\w.]*)"', code)}
-    starts = {"view.", "by.", "who.", "kind.", "role.", "fail.", "cond.", "about.", "theme.", "download."}
+    starts = {"view.", "by.", "who.", "kind.", "role.", "fail.", "cond.", "about.", "theme.", "download.", "step."}
     for key in KEYS:
         found = key in used or key in said_otherwise or any(key.startswith(start) for start in starts)
         assert found, f"{key} is never used"
@@ -90,6 +94,41 @@ def test_the_scripts_never_write_html() -> None:
     code = "".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
     for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc"):
         assert way not in code
+
+
+def test_the_scripts_and_texts_name_no_benchmark_metric_or_noise_level() -> None:
+    code = "".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    texts = " ".join(text for own in STRINGS.values() for text in (*own, *own.values()))
+    for name in (*BENCHMARKS, *FAMILIES, *(name for name in STANDARD_CONDITIONS if name != "clean")):
+        # The package has the name of a benchmark.
+        if name not in TASKS and name != "squtr":
+            assert not re.search(rf"\b{re.escape(name)}\b", f"{code} {texts}", re.IGNORECASE), name
+
+
+@pytest.mark.parametrize(
+    ("condition", "steps"),
+    [
+        ("clean", []),
+        ("high_noise", [{"step": "noise", "snr_db": 0.0}]),
+        ("reverb_snr_-5", [{"step": "rir"}, {"step": "noise", "snr_db": -5.0}]),
+        ("text", None),
+        ("all", None),
+        ("snr_5_clipped_6", None),
+    ],
+)
+def test_conditions_are_described_by_their_steps(condition: str, steps: list[dict[str, Any]] | None) -> None:
+    covered = {f"en_{condition}": Coverage(9, 9, False, "en", condition)}
+    entry = make_entry(scores={f"en_{condition}": {"wer": score(0.4)}}, coverage=covered, by_subset={}, losses={})
+    found = board([entry])
+    assert found["conditions"] == [condition]
+    assert found["steps"].get(condition) == steps
+    used = {f"step.{step['step']}" for step in steps or ()}
+    assert used <= set(KEYS)
+
+
+def test_every_kind_of_step_has_words() -> None:
+    for kind in STEPS:
+        assert f"step.{kind.name}" in KEYS
 
 
 # What names can do

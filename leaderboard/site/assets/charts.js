@@ -33,7 +33,7 @@ function cut(text, width, size) {
   while (chars.length && widthOf(chars.join("") + "…", size) > width) chars = chars.slice(0, -1);
   return chars.join("").trimEnd() + "…";
 }
-// Drawn for the room there is: text keeps its size on a phone.
+// As wide as the screen allows: text keeps its size on a phone.
 function canvasWidth(most) { return Math.max(300, Math.min(most, document.documentElement.clientWidth - 40)); }
 function frame(width, height, title, ...inner) {
   return svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title + ". " + t("chart.desc") }, svg("title", {}, title), inner);
@@ -146,23 +146,27 @@ function speedView(c) {
 }
 
 function partName(system, role) { const model = (system.models || []).find((one) => one.role === role); return model ? model.name : ""; }
+// Two roles that the systems combine: those that most of them have.
+const rolePairs = [["transcriber", "retriever"], ["transcriber", "answerer"], ["front_end", "transcriber"]];
 function heatView(c) {
-  const rows = c.rows.filter((row) => row.score && inOrder(row) && partName(row.system, "transcriber") && partName(row.system, "retriever"));
-  const title = t("heat.title");
+  const having = ([one, other]) => c.rows.filter((row) => row.score && inOrder(row) && partName(row.system, one) && partName(row.system, other));
+  const [first, second] = [...rolePairs].sort((a, b) => having(b).length - having(a).length)[0];
+  const rows = having([first, second]);
+  const title = t("heat.title", { first: t("role." + first), second: t("role." + second) });
   const head = [el("h2", {}, title), el("p", { class: "sub" }, wordsOf(c))];
   if (!rows.length) return [head, el("p", {}, t("chart.empty"))];
   const best = new Map();
   for (const row of rows) {
-    const key = partName(row.system, "transcriber") + "\u0000" + partName(row.system, "retriever"), before = best.get(key);
+    const key = partName(row.system, first) + "\u0000" + partName(row.system, second), before = best.get(key);
     if (!before || better(c)(row.score.value, before.score.value) < 0) best.set(key, row);
   }
   const mean = (role, one) => { const own = [...best.values()].filter((row) => partName(row.system, role) === one).map((row) => row.score.value); return own.reduce((a, b) => a + b, 0) / own.length; };
   const sortedNames = (role) => unique(rows.map((row) => partName(row.system, role))).sort((a, b) => better(c)(mean(role, a), mean(role, b)) || collator.compare(a, b));
-  const across = sortedNames("retriever").slice(0, 60), down = sortedNames("transcriber").slice(0, 100);
+  const across = sortedNames(second).slice(0, 60), down = sortedNames(first).slice(0, 100);
   const values = [...best.values()].map((row) => row.score.value), low = Math.min(...values), high = Math.max(...values);
   const level = (value) => { const share = high > low ? (value - low) / (high - low) : 1; return Math.round(8 * (c.lower ? 1 - share : share)); };
   const table = el("table", { class: "heat" }, caption(t("heat.note")),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("recognizer") + " × " + t("retriever")), across.map((one) => el("th", { scope: "col" }, name(one))))),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, title), across.map((one) => el("th", { scope: "col" }, name(one))))),
     el("tbody", {}, down.map((one) => el("tr", {}, el("th", { scope: "row" }, name(one)), across.map((other) => {
       const row = best.get(one + "\u0000" + other);
       return row ? el("td", { class: "h" + level(row.score.value) }, el("a", { href: address("system", [row.system.id]), title: row.system.name }, number(row.score.value))) : el("td", { class: "none" }, blank);
@@ -174,7 +178,7 @@ const median = (values) => { const sorted = [...values].sort((a, b) => a - b), h
 function robustnessView(c) {
   const title = t("robustness.title");
   const head = [el("h2", {}, title), el("p", { class: "sub" }, wordsOf(c))];
-  const baseline = (c.by && c.baselines.includes(c.by) ? c.by : "") || (c.baselines.includes("clean") ? "clean" : c.baselines[0]);
+  const baseline = (c.by && c.baselines.includes(c.by) ? c.by : "") || (c.baselines.find(isClean) || c.baselines[0]);
   if (!baseline) return [head, el("p", {}, t("robustness.choose", { condition: conditionName(c.condition) }))];
   const before = new Map(c.rowsAt(baseline).map((row) => [row.system.id, row]));
   const rows = c.rows.filter((row) => row.losses[baseline] && before.get(row.system.id)?.score && inOrder(row))

@@ -96,18 +96,21 @@ function count(value) {
 }
 const memory = (mb) => (mb === undefined || mb === null ? blank : mb >= 1000 ? number(mb / 1000, 1) + "\u202fGB" : number(mb, 0) + "\u202fMB");
 
-const metricNames = { ndcg: "nDCG", mrr: "MRR", recall: "Recall", map: "MAP", precision: "P", hit: "Hit" };
-function metricName(metric) {
-  const ranked = /^(\w+)_at_(\d+)$/.exec(metric);
-  if (ranked) return (metricNames[ranked[1]] || ranked[1]) + "@" + ranked[2];
-  return metric.replace(/^delta_/, "Δ").replace(/\b(wer|cer)|(?<=[Δ_])(wer|cer)/g, (rate) => rate.toUpperCase()).replace(/_/g, " ");
+const metricLabels = new Map(data.groups.flatMap((group) => Object.entries(group.labels)));
+const metricName = (metric) => metricLabels.get(metric) || metric;
+// A condition is a list of steps, in physical order; what has none is shown by its name.
+const stepsOf = (condition) => (Object.hasOwn(data.steps, condition) ? data.steps[condition] : null);
+const isClean = (condition) => stepsOf(condition)?.length === 0;
+function stepName(step) {
+  const values = Object.fromEntries(Object.entries(step).map(([key, value]) => [key, minus(String(value))]));
+  return strings[ui]["step." + step.step] === undefined ? step.step : t("step." + step.step, values);
 }
 function conditionName(condition) {
-  if (strings[ui]["cond." + condition] !== undefined) return t("cond." + condition);
-  const level = /^(?:reverb_)?snr_(-?[\d.]+)$/.exec(condition);
-  if (condition.startsWith("reverb_")) return t("cond.reverb_and", { noise: conditionName(condition.slice(7)) });
-  return level ? t("cond.snr", { db: minus(level[1]) }) : condition;
+  const steps = stepsOf(condition);
+  if (steps === null) return known("cond." + condition, condition);
+  return steps.length ? steps.map(stepName).join(" + ") : t("cond.clean");
 }
+const conditionChoice = (condition) => { const label = conditionName(condition); return stepsOf(condition)?.length ? condition + ": " + label : label; };
 function languageName(code) {
   if (!code) return blank;
   try { return new Intl.DisplayNames([ui], { type: "language" }).of(code); } catch (e) { return code; }
@@ -180,10 +183,9 @@ function chosen() {
   const subset = pick(subsets, q.sub || "", [""]);
   const inSubset = inLanguage.filter((table) => table.subset === subset);
   const conditions = data.conditions.filter((condition) => inSubset.some((table) => table.condition === condition));
-    // Robustness is about what air takes away: without a choice, the worst noise that has a loss.
+  // Robustness is about losses: without a choice, the hardest condition that has one.
   const lossy = [...conditions].reverse().filter((one) => inSubset.some((table) => table.condition === one && table.loss));
-  const preferred = state.view === "robustness" ? ["high_noise", "medium_noise", ...lossy] : ["clean", "text"];
-  const condition = pick(conditions, q.cond, preferred.filter((one) => state.view !== "robustness" || lossy.includes(one)));
+  const condition = pick(conditions, q.cond, state.view === "robustness" ? lossy : conditions.filter(isClean));
   const here = inSubset.filter((table) => table.condition === condition);
   const metrics = data.groups.length ? data.groups[group].metrics.filter((m) => here.some((table) => table.metric === m)) : [];
   const metric = pick(metrics, q.m, []);
@@ -200,7 +202,7 @@ function chosen() {
     lower: isLower(metric), rows: filter(rowsOf(table)), rowsAt: (other, measure) => filter(rowsOf(at(other, measure))), tableAt: at,
   };
 }
-const groupName = (group) => [group.benchmark, group.version, group.source && "· " + group.source].filter(Boolean).join(" ");
+const groupName = (group) => [group.name, group.version, group.source && "· " + group.source].filter(Boolean).join(" ");
 const placeName = (c) => (c.subset ? c.subset : languageName(c.language));
 const wordsOf = (c) => t("caption", {
   benchmark: groupName(data.groups[c.group]), place: placeName(c), condition: conditionName(c.condition), metric: metricName(c.metric),

@@ -17,10 +17,10 @@ function choiceBar(c) {
     field("benchmark", "b", data.groups.map((one) => one.id), data.groups[c.group].id, (id) => groupName(data.groups.find((one) => one.id === id))),
     field("lang", "lang", c.languages, c.language, languageName, { sub: "" }),
     c.subsets.length > 1 && field("subset", "sub", c.subsets, c.subset, (one) => one || t("subset.all")),
-    !["curves"].includes(state.view) && field("condition", "cond", c.conditions, c.condition, conditionName),
+    !["curves"].includes(state.view) && field("condition", "cond", c.conditions, c.condition, conditionChoice),
     field("metric", "m", c.metrics, c.metric, metricName),
     c.normalizers.length > 1 && field("normalizer", "norm", c.normalizers, c.normalizer, (one) => one || blank),
-    ["table", "robustness"].includes(state.view) && c.baselines.length > 0 && field("by", "by", state.view === "table" ? ["", ...c.baselines] : c.baselines, c.by || (state.view === "table" ? "" : "clean"), (one) => (one ? t("by.loss", { baseline: conditionName(one) }) : t("by.score"))));
+    ["table", "robustness"].includes(state.view) && c.baselines.length > 0 && field("by", "by", state.view === "table" ? ["", ...c.baselines] : c.baselines, c.by || (state.view === "table" ? "" : c.baselines.find(isClean)), (one) => (one ? t("by.loss", { baseline: conditionName(one) }) : t("by.score"))));
 }
 function topBar() {
   const languages = el("label", { class: "ui" }, el("span", { class: "unseen" }, t("language")), el("select", { id: "ui", "data-focus": "ui",
@@ -40,7 +40,8 @@ function viewContent() {
   const intro = [el("h1", { tabindex: "-1" }, siteName), el("p", { class: "sub" }, t("tagline"))];
   if (!Object.hasOwn(views, state.view)) return [intro, el("p", {}, t("not_found")), el("p", {}, el("a", { href: address("table") }, t("to_ranking")))];
   const c = chosen();
-  return [intro, state.view !== "about" && choiceBar(c), views[state.view](c)];
+  const { title, name: short } = data.groups[c.group];
+  return [intro, state.view !== "about" && [choiceBar(c), title !== short && el("p", { class: "note" }, title)], views[state.view](c)];
 }
 let shown = null;
 function render() {

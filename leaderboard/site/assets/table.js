@@ -106,7 +106,7 @@ function pickBar() {
 }
 
 function tableView(c) {
-  const own = c.rows.filter((row) => row.score);
+  const own = c.rows.filter((row) => row.score || Object.values(row.losses).some(Boolean));
   const columns = columnsOf(c);
   const inTable = own.filter(inOrder);
   const found = filtered(inTable);
@@ -139,9 +139,10 @@ function tableView(c) {
 function sideTable(rows, c, label) {
   const sorted = [...rows].sort((a, b) => collator.compare(a.system.name, b.system.name)).slice(0, 4 * pageSize);
   return scroller(label, el("table", { class: "side" }, caption(wordsOf(c)),
-    el("thead", {}, el("tr", {}, [t("system"), metricName(c.metric), t("coverage"), t("date"), t("note")].map((text) => el("th", { scope: "col" }, text)))),
+    el("thead", {}, el("tr", {}, [t("system"), metricName(c.metric), ...c.baselines.map((one) => t("loss", { baseline: conditionName(one) })), t("coverage"), t("date"), t("note")].map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, sorted.map((row) => el("tr", { "data-id": row.system.id }, el("th", { scope: "row" }, systemLink(row.system), " ", badge(row)),
-      el("td", { class: "num" }, number(row.score.value), row.erratum && erratum(row), within(row.score)),
+      el("td", { class: "num" }, number(row.score?.value), row.erratum && erratum(row), within(row.score)),
+      c.baselines.map((one) => el("td", { class: "num" }, number(row.losses[one]?.value), within(row.losses[one]))),
       el("td", { class: "num" }, row.total ? row.n_of + " / " + row.total : blank), el("td", {}, row.system.date || blank), el("td", { class: "wide" }, (row.system.notes || []).join(" ")))))));
 }
 
