@@ -21,10 +21,9 @@ SILENCE_PEAK = 1e-5
 
 
 def check_samples(samples: Samples, name: str) -> Samples:
-    """`samples` unchanged, if they are a usable (T,) signal.
+    """`samples`, if they are a usable (T,) signal.
 
-    Raises `AudioError` naming `name` if they are empty, not one-dimensional, hold NaN or infinity, are silent, or are a
-    constant (DC only).
+    Raises `AudioError` naming `name` if they are empty, not one-dimensional, not finite, silent, or constant (DC only).
     """
     if samples.ndim != 1:
         raise AudioError(f"{name} has shape {samples.shape} instead of (T,).", hint="Choose one channel.")

@@ -150,7 +150,6 @@ def _examples(manifest: Manifest, retrieval: Sequence[str]) -> list[str]:
 
 
 def _citation(benchmark: str) -> str:
-    """What to cite: of a benchmark, what its file says."""
     own = _cards() / "citations" / f"{benchmark}.md"
     place = own if benchmark and own.is_file() else _cards() / "citations" / "default.md"
     text: str = place.read_text(encoding="utf-8")
@@ -232,7 +231,6 @@ def _voices(tables: Tables, manifest: Manifest) -> list[str]:
 
 
 def _plan(manifest: Manifest) -> str:
-    """The section about the plan that dealt the RIRs, "" without one."""
     if not manifest.strata:
         return ""
     recipe = manifest.recipe

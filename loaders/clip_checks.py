@@ -47,12 +47,10 @@ class StoredCondition:
     steps: Sequence[Mapping[str, Any]] = field(hash=False)
 
     def step(self, *kinds: str) -> Mapping[str, Any] | None:
-        """Its step of one of these kinds."""
         return next((step for step in self.steps if step["step"] in kinds), None)
 
     @property
     def snr_db(self) -> float | None:
-        """The SNR of its noise in dB."""
         noise = self.step("noise")
         return None if noise is None else float(noise["snr_db"])
 

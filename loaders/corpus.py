@@ -24,21 +24,15 @@ _STEP = 4096
 
 
 class Rows(Protocol):
-    """Where a corpus's documents lie."""
-
     def __len__(self) -> int: ...
 
-    def ids(self) -> DocumentIds:
-        """The ids of all."""
-        ...
+    def ids(self) -> DocumentIds: ...
 
     def read(self, start: int, stop: int) -> list[Document]:
         """The documents at positions `start` to `stop` (not included)."""
         ...
 
-    def take(self, positions: NDArray[np.int64]) -> list[Document]:
-        """The documents at these positions, in the order asked for."""
-        ...
+    def take(self, positions: NDArray[np.int64]) -> list[Document]: ...
 
 
 class Corpus(Sequence[Document]):
@@ -57,7 +51,6 @@ class Corpus(Sequence[Document]):
 
     @classmethod
     def of(cls, documents: Iterable[Document]) -> Corpus:
-        """These documents, which are read once and held compactly."""
         return cls(_ArrowRows(documents))
 
     def __len__(self) -> int:
@@ -92,7 +85,6 @@ class Corpus(Sequence[Document]):
 
     @cached_property
     def ids(self) -> DocumentIds:
-        """The ids in corpus order."""
         return self._rows.ids()
 
     def check_ids(self) -> None:
@@ -134,8 +126,6 @@ def as_corpus(documents: Sequence[Document]) -> Corpus:
 
 
 class _SequenceRows:
-    """Any sequence."""
-
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = documents
 

@@ -71,7 +71,6 @@ class ParquetRows:
         return groups, starts, unpacked
 
     def ids(self) -> DocumentIds:
-        """The ids of all; of the parquet files, only their column is read."""
         chunks: list[pa.Array] = []
         for shard in self._shards:
             path = self._folder / shard.path
@@ -80,7 +79,6 @@ class ParquetRows:
         return DocumentIds(pa.chunked_array(chunks, pa.large_binary()))
 
     def read(self, start: int, stop: int) -> list[Document]:
-        """The documents at positions `start` to `stop` (not included)."""
         found: list[Document] = []
         _, starts, _ = self._layout
         while start < stop:
@@ -91,7 +89,6 @@ class ParquetRows:
         return found
 
     def take(self, positions: NDArray[np.int64]) -> list[Document]:
-        """The documents at these positions, in the order asked for."""
         _, starts, unpacked = self._layout
         numbers = np.searchsorted(np.asarray(starts), positions, side="right") - 1
         copy = None if unpacked <= HELD_BYTES else self._copy

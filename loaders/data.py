@@ -49,19 +49,13 @@ class SpeechData(Protocol):
         ...
 
     @property
-    def split(self) -> str:
-        """The split at hand."""
-        ...
+    def split(self) -> str: ...
 
     @property
-    def subsets(self) -> Mapping[str, str]:
-        """Subset name to language."""
-        ...
+    def subsets(self) -> Mapping[str, str]: ...
 
     @property
-    def conditions(self) -> Sequence[str]:
-        """The conditions at hand."""
-        ...
+    def conditions(self) -> Sequence[str]: ...
 
     @property
     def edges(self) -> Mapping[str, Sequence[float]]:
@@ -80,9 +74,7 @@ class SpeechData(Protocol):
         """The spoken rows in the order of `rows`: those at positions `start` to `stop` (not included) of it."""
         ...
 
-    def has_corpus(self, subset: str) -> bool:
-        """Whether there are documents to retrieve."""
-        ...
+    def has_corpus(self, subset: str) -> bool: ...
 
     def documents(self, subset: str) -> Sequence[Document]:
         """The corpus; empty for speech with transcripts alone."""
@@ -118,31 +110,25 @@ class LiveData:
         self._corpora: WeakValueDictionary[str, Corpus] = WeakValueDictionary()
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The utterances that the recipe takes."""
         return self._opened.queries(subset, self.split)
 
     def rows(self, subset: str, condition: str) -> Sequence[Query]:
-        """The rows of a condition."""
         return [query for query, _ in self._opened.rows(subset, condition, self.split)]
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
-        """Render the rows at positions `start` to `stop`."""
         rows = self._opened.rows(subset, condition, self.split)[start:stop]
         return render_rows(self._opened, self._opened.condition(condition), rows, workers=self._workers)
 
     def has_corpus(self, subset: str) -> bool:
-        """Whether the source has documents."""
         return next(iter(self._opened.source.documents(subset)), None) is not None
 
     def documents(self, subset: str) -> Corpus:
-        """The corpus, read once for all that hold it at the same time."""
         corpus = self._corpora.get(subset)
         if corpus is None:
             corpus = self._corpora[subset] = Corpus.of(self._opened.source.documents(subset))
         return corpus
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        """The grades of the queries taken."""
         grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
         for qrel in self._opened.source.qrels(subset):
             if qrel.query_id in grades:
@@ -176,7 +162,6 @@ class BuiltData:
 
     @cached_property
     def manifest_sha256(self) -> str:
-        """The sha256 of `manifest.json`."""
         return hashlib.sha256((self.folder / MANIFEST_NAME).read_bytes()).hexdigest()
 
     def _language(self, subset: str) -> str:
@@ -211,11 +196,9 @@ class BuiltData:
                 raise DataError(f"{path} cannot be read: {error}.", hint="Build the folder again.") from error
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The utterances, read from the first condition."""
         return utterances(self.rows(subset, self.conditions[0]))
 
     def rows(self, subset: str, condition: str) -> Sequence[Query]:
-        """The rows of a condition, read without audio."""
         columns = ["id", "language", "text", "utterance_id"]
         return [
             Query(row["id"], subset, row["language"], row["text"], utterance_id=row["utterance_id"])
@@ -224,7 +207,6 @@ class BuiltData:
         ]
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
-        """Read the rows at positions `start` to `stop`, a row group at a time; others are not read."""
         for batch in self._batches(self._spoken_shards(subset, condition), start=start, stop=stop):
             yield from map(spoken_row, batch.to_pylist())
 
@@ -233,12 +215,10 @@ class BuiltData:
         return [row for batch in self._batches(self.manifest.below("rirs", self.split)) for row in batch.to_pylist()]
 
     def has_corpus(self, subset: str) -> bool:
-        """Whether a corpus was built."""
         self._language(subset)
         return bool(self.manifest.below(f"corpus/{subset}"))
 
     def documents(self, subset: str) -> Corpus:
-        """The corpus, read when its documents are asked for."""
         self._language(subset)
         corpus = self._corpora.get(subset)
         if corpus is None:
@@ -247,7 +227,6 @@ class BuiltData:
         return corpus
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        """The grades of the split's queries."""
         grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
         for batch in self._batches(self.manifest.below(f"qrels/{subset}")):
             for row in batch.to_pylist():
@@ -285,10 +264,7 @@ def rows_between(file: pq.ParquetFile, start: int, stop: int, columns: list[str]
 
 
 def check_config(data: SpeechData, config: str) -> str:
-    """`config`, if it is `<language>_<condition>` or `<subset>_<condition>` of this data, `text` included.
-
-    Raises `UnknownNameError` that suggests the nearest.
-    """
+    """`config`, if it is a language or subset with a condition (or `text`) of this data. Raises `UnknownNameError`."""
     scope, _, condition = config.partition("_")
     conditions = ("text", *data.conditions)
     scopes = (*dict.fromkeys(data.subsets.values()), *data.subsets)
@@ -298,7 +274,6 @@ def check_config(data: SpeechData, config: str) -> str:
 
 
 def config_subsets(data: SpeechData, config: str) -> tuple[list[str], str]:
-    """The subsets and the condition of a checked config."""
     scope, _, condition = check_config(data, config).partition("_")
     if scope in data.subsets:
         return [scope], condition

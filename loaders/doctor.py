@@ -47,7 +47,6 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is wrong."""
         return not self.findings
 
 
@@ -91,8 +90,6 @@ def examine(folder: Path, *, sample: int = SAMPLE, progress: Progress | None = N
 
 
 class _Tables:
-    """The tables of a folder, as far as their files are whole."""
-
     def __init__(self, folder: Path, manifest: Manifest, whole: Sequence[Shard]) -> None:
         self.folder = folder
         self.manifest = manifest

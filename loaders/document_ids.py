@@ -30,7 +30,6 @@ class DocumentIds(Sequence[str]):
 
     @classmethod
     def of(cls, ids: Iterable[str]) -> DocumentIds:
-        """These ids."""
         chunks: list[pa.Array] = []
         step: list[bytes] = []
         for id_ in ids:

@@ -21,8 +21,6 @@ from .rows import batches
 
 
 class BlockEngine(Protocol):
-    """Renders blocks of utterances under several conditions."""
-
     def __call__(
         self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Take]]
     ) -> Iterator[list[pa.Table]]:

@@ -12,11 +12,7 @@ from ..errors import DataError
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number (from 1) and object of every non-blank line.
-
-    An empty file gives nothing. Raises `DataError` for a missing file, another encoding than UTF-8, or a line that is
-    not a JSON object.
-    """
+    """Line number (from 1) and object of every non-blank line. Raises `DataError` naming file and line."""
     try:
         with path.open("rb") as stream:
             yield from read_json_lines(stream, str(path))

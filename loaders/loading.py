@@ -23,16 +23,10 @@ def load_dataset(
 ) -> datasets.Dataset | datasets.IterableDataset | datasets.DatasetDict | datasets.IterableDatasetDict:
     """Load a config, mixed on the fly from `source` (a name or a folder) or from what `squtr build` made.
 
-    Options: `noise`, `rirs` (bank names or folders), `channel`, `seed`, `level` ("whole" or "active"), `limit` (queries
-    per subset, 0 for all), `sample_rate`, those of a plan of RIRs (`stratify`, `rirs_per_utterance`, `utterances`,
-    `splits`, … as in `recipe.open_recipe`), and whatever `datasets.load_dataset` takes (`cache_dir`,
-    `keep_in_memory`, …). `source` may also be a folder that `squtr build` wrote. With a plan, the config `rirs` has the
-    RIRs and their measures.
-
-    The configs `questions` (all questions), `questions_mcqa`, `questions_aif`, `questions_comparative`,
-    `questions_spoken` and `questions_non_normative` have the split test and take `source` alone: "mini", a folder with
-    questions and audio (see `questions.data`), a published set that was fetched, or None for what was built into
-    `$SQUTR_HOME/questions`. `audio` comes undecoded, as `{"bytes", "path"}`: a complete mono FLAC file.
+    Options: those of `recipe.open_recipe` (`noise`, `rirs`, `seed`, `level`, `limit`, `sample_rate`, `stratify`, …),
+    and those of `datasets.load_dataset` (`cache_dir`, …). With a plan, the config `rirs` has the RIRs with measures.
+    The configs `questions` and `questions_<part>` take `source` alone (see `questions.data.open_questions`). `audio`
+    comes undecoded, as `{"bytes", "path"}`: a complete mono FLAC file.
 
     Raises `UnknownNameError` (suggesting the nearest) for a wrong name, `DataError` or `AudioError` for unusable input.
     """

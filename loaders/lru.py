@@ -33,10 +33,7 @@ class LruCache(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value kept under `key`, or what `make()` returns, which is kept then.
-
-        An error in `make` is passed on and nothing is kept.
-        """
+        """The value kept under `key`, or what `make()` returns, which is kept then unless it raises."""
         kept = self._look_up(key)
         if kept:
             return kept[0]

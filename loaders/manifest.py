@@ -69,17 +69,14 @@ class Manifest(_Model):
 
     @property
     def subsets(self) -> dict[str, str]:
-        """Subset name to language."""
         return dict(self.recipe["subsets"])
 
     @property
     def conditions(self) -> list[str]:
-        """The conditions that were built."""
         return list(self.recipe["conditions"])
 
     @property
     def splits(self) -> list[str]:
-        """The splits that were built."""
         return list(self.recipe["splits"])
 
     @property
@@ -92,7 +89,6 @@ class Manifest(_Model):
         return [shard for shard in self.shards if shard.path.startswith(f"{folder}/{split}{'-' if split else ''}")]
 
     def to_json(self) -> bytes:
-        """As UTF-8 JSON."""
         text = json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=2, sort_keys=True)
         return text.encode("utf-8") + b"\n"
 

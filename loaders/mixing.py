@@ -84,7 +84,6 @@ class Mixture:
 
 
 def check_level(level: str) -> Level:
-    """`level` if it is one of `LEVELS`; raises `UnknownNameError` otherwise."""
     for known in LEVELS:
         if level == known:
             return known

@@ -141,10 +141,7 @@ def mix_recordings(
 
 
 def reverberate_recording(speech: Recording, rir: Recording, *, keep_tail: bool = True) -> Reverberated:
-    """Convolve `speech` with `rir`, with its tail or as long as the dry speech; both have the same rate.
-
-    Raises `AudioError` naming the response or the speech if they cannot be used.
-    """
+    """Convolve `speech` with `rir` at the same rate, with its tail or as long as dry speech. Raises `AudioError`."""
     if speech.rate != rir.rate:
         raise UsageError(f"the speech has {speech.rate} Hz, the RIR {rir.rate} Hz.", hint="Read both at one rate.")
     prepared = prepare_rir(rir.samples, str(rir.path))
@@ -155,10 +152,7 @@ def reverberate_recording(speech: Recording, rir: Recording, *, keep_tail: bool 
 
 
 def check_output(path: Path, *inputs: Path) -> Path:
-    """`path`, if it can be written: its suffix is one of `FORMATS`, and it is none of the inputs.
-
-    Raises `UsageError`.
-    """
+    """`path`, if its suffix is one of `FORMATS` and it is none of the inputs. Raises `UsageError`."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{path} has no known suffix.", hint=f"Give a file that ends in {' or '.join(FORMATS)}.")
     for source in inputs:
@@ -168,10 +162,7 @@ def check_output(path: Path, *inputs: Path) -> Path:
 
 
 def write_recording(path: Path, samples: Samples, rate: int) -> None:
-    """Write (T,) float32 at `rate` Hz as 16-bit WAV or FLAC by suffix; the file appears when it is complete.
-
-    Raises `AudioError` where it would clip, `StorageError` for a disk that refuses.
-    """
+    """Write (T,) float32 as 16-bit WAV or FLAC by suffix. Raises `AudioError` where it would clip, `StorageError`."""
     name = str(check_output(path))
     if path.suffix.lower() == ".flac":
         content = encode_flac(samples, name, rate)

@@ -30,10 +30,7 @@ _AUDIO_TYPES = {b"fLaC": "audio/flac", b"RIFF": "audio/wav", b"OggS": "audio/ogg
 
 
 def render(folder: Path, template: str, **values: Any) -> str:
-    """The text of a template of `folder`, for example `render(TEMPLATES / "review", "page.html", title="…")`.
-
-    Raises `jinja2.UndefinedError` for a name that the template uses and `values` lack.
-    """
+    """The text of a template of `folder`. Raises `jinja2.UndefinedError` for a name that `values` lack."""
     return _environment(folder).get_template(template).render(**values)
 
 
@@ -103,7 +100,6 @@ def _environment(folder: Path) -> Environment:
 
 
 def _printable(value: Any) -> Any:
-    """Control characters as U+FFFD: HTML allows none, and a terminal must not get any by copy and paste."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return "".join(c if c >= " " or c in "\t\n" else "\ufffd" for c in value)

@@ -34,11 +34,9 @@ def part_name(limit: int, fraction: float, seed: int) -> str:
 
 
 class PartialData:
-    """At most `limit` utterances of every subset (0: all), or a `fraction` of them (rounded up), of `data`.
+    """At most `limit` utterances of every subset (0: all), or a `fraction` (rounded up), with all their rows.
 
-    They are drawn by the keyed rule of `choose_queries`, stratified by group, so the same part is taken everywhere; of
-    each, all rows are taken. A part of which all is taken is still marked as what it is: `total` says how many
-    utterances there were.
+    Drawn by the keyed rule of `choose_queries`, so the same everywhere. A part that has all is still marked as a part.
     """
 
     # The rows taken lie far from each other: a wide window would read many that are not taken.
@@ -60,7 +58,6 @@ class PartialData:
         self._rows: dict[tuple[str, str], tuple[list[Query], list[int]]] = {}
 
     def _choice(self, subset: str) -> tuple[list[Query], int]:
-        """The utterances taken, and how many there were."""
         if subset not in self._chosen:
             every = self._data.queries(subset)
             number = math.ceil(len(every) * self._fraction)
@@ -70,7 +67,6 @@ class PartialData:
         return self._chosen[subset]
 
     def _taken(self, subset: str, condition: str) -> tuple[list[Query], list[int]]:
-        """The rows taken, and their positions in the whole."""
         if (subset, condition) not in self._rows:
             ids = {query.id for query in self.queries(subset)}
             taken = [(row, i) for i, row in enumerate(self._data.rows(subset, condition)) if row.utterance in ids]
@@ -78,36 +74,28 @@ class PartialData:
         return self._rows[subset, condition]
 
     def total(self, subset: str) -> int:
-        """How many utterances the whole subset has."""
         return self._choice(subset)[1]
 
     def total_rows(self, subset: str, condition: str) -> int:
-        """How many rows the whole cell has."""
         return len(self._data.rows(subset, condition))
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The utterances that are taken."""
         return self._choice(subset)[0]
 
     def rows(self, subset: str, condition: str) -> Sequence[Query]:
-        """The rows of the utterances that are taken."""
         return self._taken(subset, condition)[0]
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
-        """The spoken rows that are taken: positions `start` to `stop` among them."""
         for first, last in _runs(self._taken(subset, condition)[1][start:stop]):
             yield from self._data.spoken(subset, condition, start=first, stop=last)
 
     def has_corpus(self, subset: str) -> bool:
-        """Whether there are documents to retrieve."""
         return self._data.has_corpus(subset)
 
     def documents(self, subset: str) -> Sequence[Document]:
-        """The whole corpus."""
         return self._data.documents(subset)
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        """The grades of the queries that are taken."""
         ids = {query.id for query in self.queries(subset)}
         return {id_: grades for id_, grades in self._data.qrels(subset).items() if id_ in ids}
 

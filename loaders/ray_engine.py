@@ -18,10 +18,7 @@ from .records import Take
 
 
 class RayEngine:
-    """Actors, one per CPU, at most `num_cpus`, on the cluster at `address` (see `RayMap`).
-
-    A cluster that is started here has so many CPUs. Raises `MissingExtraError` without ray.
-    """
+    """Actors, one per CPU, at most `num_cpus`, on the cluster at `address`. Raises `MissingExtraError` without ray."""
 
     def __init__(self, address: str | None = None, *, num_cpus: int | None = None) -> None:
         self._map = RayMap(address, num_cpus=None if address else num_cpus, actors=num_cpus or 0)
@@ -29,7 +26,6 @@ class RayEngine:
     def __call__(
         self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Take]]
     ) -> Iterator[list[pa.Table]]:
-        """Render the blocks, each by itself."""
         for contents in self._map(_BlockRenderer, (opened, tuple(conditions)), [list(block) for block in blocks]):
             yield [_read(content) for content in contents]
 

@@ -99,7 +99,6 @@ class RayMap:
             raise UsageError(f"Ray does not start at {self._address!r}: {said}.", hint="See `ray status`.") from error
 
     def _pool_size(self) -> int:
-        """How many actors at most. What a cluster lacks for even one would be waited for without end."""
         has = self._ray.cluster_resources()
         room = int(has.get("CPU", 0.0))
         if self._gpus:

@@ -71,7 +71,6 @@ class Recipe:
     recipe_version: str = RECIPE_VERSION
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON object."""
         listed = {"subsets": dict(self.subsets), "conditions": list(self.conditions), "splits": list(self.splits)}
         return {**asdict(self), **listed}
 
@@ -132,16 +131,13 @@ class OpenedRecipe:
         return self._takes[subset, split]
 
     def queries(self, subset: str, split: str = TEST) -> list[Query]:
-        """The utterances of a split, in publication order."""
         return [take.query for take in self.takes(subset, split)]
 
     def rows(self, subset: str, condition: str, split: str = TEST) -> list[tuple[Query, str]]:
-        """The rows of a condition, each with the id of the RIR that a plan gave it ("" without one)."""
         reverb = self.condition(condition).needs("rirs")
         return [row for take in self.takes(subset, split) for row in take.rows(reverb=reverb)]
 
     def condition(self, name: str) -> Condition:
-        """A condition of the recipe. Raises `UnknownNameError`."""
         if name not in self.conditions:
             raise unknown_name("condition of this recipe:", name, self.conditions)
         return self.conditions[name]
@@ -151,7 +147,6 @@ class OpenedRecipe:
         return speech_of(self.source, query, self.recipe.sample_rate)
 
     def features(self) -> datasets.Features:
-        """The features of the rows."""
         return query_features(self.recipe.sample_rate, self.recipe.columns)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -36,11 +36,9 @@ class Query:
 
     @property
     def utterance(self) -> str:
-        """The id of the utterance: its own unless `utterance_id` says another."""
         return self.utterance_id or self.id
 
     def of_utterance(self) -> Query:
-        """The utterance itself, whichever row this is."""
         return replace(self, id=self.utterance_id, utterance_id="") if self.utterance_id else self
 
 
@@ -61,8 +59,6 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A passage of a corpus."""
-
     id: str
     title: str
     text: str
@@ -160,9 +156,7 @@ class Source(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """The name that users type, for example `mini`."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def version(self) -> str:
@@ -170,9 +164,7 @@ class Source(Protocol):
         ...
 
     @property
-    def license(self) -> str:
-        """SPDX identifier(s) of text and speech."""
-        ...
+    def license(self) -> str: ...
 
     @property
     def subsets(self) -> Mapping[str, str]:
@@ -183,13 +175,9 @@ class Source(Protocol):
         """All queries, in publication order. Raises `UnknownNameError`, `DataError`."""
         ...
 
-    def documents(self, subset: str) -> Iterable[Document]:
-        """All documents, in publication order."""
-        ...
+    def documents(self, subset: str) -> Iterable[Document]: ...
 
-    def qrels(self, subset: str) -> Sequence[Qrel]:
-        """All judgments."""
-        ...
+    def qrels(self, subset: str) -> Sequence[Qrel]: ...
 
     def speech(self, query: Query) -> CleanSpeech:
         """The clean recording of `query`. Raises `AudioError` naming the query if missing or unusable."""

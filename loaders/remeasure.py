@@ -16,10 +16,7 @@ EDGE_TOLERANCE_DB = 0.05
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSnr:
-    """A level in dB, measured, and how far it may lie from the true one (`tolerance_db`).
-
-    `snr_db` is NaN where the noise is weaker than what rounding to 16 bits adds, so that nothing can be measured.
-    """
+    """A level in dB, measured (NaN where rounding hides the noise), and how far it may lie from the true one."""
 
     snr_db: float
     tolerance_db: float

@@ -40,7 +40,6 @@ class PreparedRir:
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes, in bytes."""
         return int(self.response.nbytes + self.spectrum.nbytes)
 
 

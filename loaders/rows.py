@@ -49,14 +49,12 @@ def query_features(rate: int = SAMPLE_RATE, extra: Mapping[str, ColumnType] | No
 
 
 def corpus_features() -> datasets.Features:
-    """The features of a corpus."""
     import datasets
 
     return datasets.Features({name: datasets.Value("string") for name in ("id", "title", "text")})
 
 
 def qrels_features() -> datasets.Features:
-    """The features of relevance judgments."""
     import datasets
 
     return datasets.Features(
@@ -88,19 +86,16 @@ def _not_applicable(type_: pa.DataType) -> Any:
 
 
 def spoken_row(values: Mapping[str, Any]) -> SpokenQuery:
-    """The row that a stored one holds."""
     own = {name: values[name] for name in QUERY_COLUMNS}
     extra = {name: value for name, value in values.items() if name not in own}
     return SpokenQuery(**(own | {"audio": own["audio"]["bytes"], "extra": extra}))
 
 
 def corpus_table(documents: Iterable[Document], schema: pa.Schema) -> pa.Table:
-    """A table of documents."""
     return pa.Table.from_pylist([{"id": d.id, "title": d.title, "text": d.text} for d in documents], schema=schema)
 
 
 def qrels_table(qrels: Iterable[Qrel], schema: pa.Schema) -> pa.Table:
-    """A table of judgments."""
     return pa.Table.from_pylist(
         [{"query-id": q.query_id, "corpus-id": q.document_id, "score": q.score} for q in qrels], schema=schema
     )

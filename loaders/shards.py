@@ -48,10 +48,7 @@ def is_finished(path: Path, rows: int) -> bool:
 
 
 def write_shards(folder: Path, plans: Sequence[ShardPlan], rows: Iterable[Sequence[pa.Table]]) -> None:
-    """Write several shards at once: each item of `rows` holds the next table of every plan.
-
-    What is unfinished when anything fails is removed.
-    """
+    """Write several shards at once: each of `rows` holds the next table of every plan. A failure leaves none."""
     with ExitStack() as stack:
         files = [stack.enter_context(_Unfinished(folder / plan.path)) for plan in plans]
         writers = [
@@ -69,7 +66,6 @@ def write_shards(folder: Path, plans: Sequence[ShardPlan], rows: Iterable[Sequen
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a small file to a temporary name and rename it."""
     with _Unfinished(path) as file:
         file.temporary.write_bytes(content)
         file.finish()

@@ -29,9 +29,7 @@ from .protocols import NoiseBank, NoiseInfo, RirBank
 __all__ = ["NOISE_BANKS", "RIR_BANKS", "NoiseBank", "NoiseInfo", "RirBank", "load_noise_bank", "load_rir_bank"]
 
 NOISE_BANKS = {"synthetic": "..noise.synthetic:SyntheticNoises"}
-"""Name of an embedded noise bank to module (relative) and class; those to be fetched are in the catalog."""
 RIR_BANKS = {"simulated": "..rirs.simulated:SimulatedRirs"}
-"""Name of an embedded RIR bank to module and class."""
 
 BANK_OPTIONS = {"rir_mega": ("split",)}
 """Options that a cataloged bank takes."""
@@ -42,8 +40,6 @@ HUB = "hub"
 
 @dataclass(frozen=True, slots=True)
 class _Openers:
-    """What opens the banks of one kind: embedded ones, a folder, a data set, several as one."""
-
     kind: Kind
     label: str
     embedded: dict[str, str]

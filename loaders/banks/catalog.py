@@ -80,11 +80,9 @@ class BankSpec:
 
     @property
     def label(self) -> str:
-        """What errors call it."""
         return f"the {'noise' if self.kind == 'noise' else 'room'} bank {self.name!r}"
 
     def files(self, variant: str = "") -> tuple[RemoteFile, ...]:
-        """The files of a variant ("": the first). Raises `UnknownNameError`."""
         if not variant:
             return next(iter(self.variants.values()), ())
         if variant not in self.variants:

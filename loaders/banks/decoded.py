@@ -22,7 +22,6 @@ SHORTEST_SAMPLES = 30 * SAMPLE_RATE
 LARGEST_BYTES = 16 * 2**30
 """What the whole folder may take; beyond it nothing more is kept."""
 FREE_BYTES = 2 * 2**30
-"""What must stay free on the disk."""
 _MAPPED_COST = 4096
 
 
@@ -38,10 +37,7 @@ class DecodedAudio:
         self._folder = folder
 
     def get(self, key: str, make: Callable[[], Samples]) -> Samples:
-        """The (T,) float32 samples kept under `key`, or what `make()` returns, which is kept if it is long.
-
-        `key` has to name everything that decides the samples.
-        """
+        """(T,) float32 kept under `key`, which names all that decides it, or `make()`, kept if it is long."""
         path = self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npy"
         kept = _mapped(path)
         if kept is not None:

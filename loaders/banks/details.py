@@ -1,7 +1,4 @@
-"""What some banks know beyond the protocols: a recording at another rate, the room of a response, its source's values.
-
-Each function asks the bank, or gives the answer that holds for every bank.
-"""
+"""What some banks know beyond the protocols, with the answer that holds for every bank."""
 
 from __future__ import annotations
 
@@ -30,10 +27,7 @@ class _HasOwnValues(Protocol):
 
 
 def read_at(bank: NoiseBank | RirBank, id_: str, rate: int) -> Samples:
-    """A noise or response, (T,) float32 at `rate` Hz, resampled once from its own rate where the bank can.
-
-    Raises what the bank's `read` raises.
-    """
+    """A noise or response, (T,) float32 at `rate` Hz, resampled once from its own rate where the bank can."""
     if isinstance(bank, JoinedNoises | JoinedRirs):
         return read_at(bank.owner(id_), id_, rate)
     if isinstance(bank, _AtRate):

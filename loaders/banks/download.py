@@ -39,10 +39,7 @@ class Download:
 
 
 def check_file(path: Path, checksum: str, where: str) -> tuple[str, str]:
-    """The sha256 of `path` and the name of the checksum that it was compared with.
-
-    `checksum` is `md5:…`, `sha256:…` or "". Raises `IntegrityError` naming `where` it came from if it differs.
-    """
+    """The sha256 of `path`, and "md5", "sha256" or "" it was compared with. Raises `IntegrityError` naming `where`."""
     method, _, wanted = checksum.partition(":")
     if checksum and method not in ("md5", "sha256"):
         raise UsageError(f"the checksum {checksum!r} is neither md5 nor sha256.")
@@ -112,8 +109,6 @@ def download(
 
 
 class _TryAgainError(Exception):
-    """What may go better next time."""
-
     def __init__(self, reason: object, pause_s: float = 0.0) -> None:
         super().__init__(str(reason) or type(reason).__name__)
         self.pause_s = pause_s

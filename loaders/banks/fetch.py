@@ -37,8 +37,6 @@ class FetchedFile:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a call did: the folder, all files of the bank, and the names of those that were not there before."""
-
     folder: Path
     files: tuple[FetchedFile, ...]
     new: tuple[str, ...]

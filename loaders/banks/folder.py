@@ -54,10 +54,7 @@ class RecordingFolder:
 
     @property
     def version(self) -> str:
-        """The first 16 hex digits of the sha256 over ids, file contents and the channel.
-
-        Reads every file once; the digests are kept in `$SQUTR_HOME/digests`, for as long as the files do not change.
-        """
+        """The first 16 hex digits of the sha256 over ids, contents and channel; digests are kept."""
         if not self._version:
             digest = hashlib.sha256(f"{self._channel}\n".encode())
             kept = KeptDigests(self._folder)
@@ -72,8 +69,7 @@ class RecordingFolder:
         return self._version
 
     def files(self) -> dict[str, Path]:
-        """Id to path, sorted by id. Raises `DataError` if the folder is missing, has no audio, or has two files of one
-        id."""
+        """Id to path, sorted. Raises `DataError` without folder or audio, or for two files of one id."""
         if self._files is None:
             self._files = self._find()
         return self._files
@@ -99,15 +95,10 @@ class RecordingFolder:
         return dict(sorted(found.items()))
 
     def read(self, id_: str) -> Samples:
-        """The recording, (T,) float32 at 24 kHz, read-only.
-
-        Raises `UnknownNameError`, and `AudioError` naming the file if it is unreadable, silent, constant, not finite,
-        or has several channels and none was chosen.
-        """
+        """(T,) float32 at 24 kHz, read-only. Raises `UnknownNameError`, and `AudioError` naming the file."""
         return self.read_at(id_, SAMPLE_RATE)
 
     def read_at(self, id_: str, rate: int) -> Samples:
-        """The same at `rate` Hz, resampled once from the file's own rate."""
         return self._read.get((id_, rate), lambda: self._load(id_, rate))
 
     def _load(self, id_: str, target: int) -> Samples:
@@ -160,7 +151,6 @@ class FolderNoises(RecordingFolder):
         self._infos: tuple[NoiseInfo, ...] = ()
 
     def noises(self) -> tuple[NoiseInfo, ...]:
-        """All noises, sorted by id. Raises `DataError` if there are none."""
         if not self._infos:
             self._infos = tuple(NoiseInfo(id_, id_.split("/", 1)[0]) for id_ in self.files())
         return self._infos
@@ -188,17 +178,14 @@ class FolderRirs(RecordingFolder):
         self._ids: tuple[str, ...] = ()
 
     def rirs(self) -> tuple[str, ...]:
-        """All ids, sorted. Raises `DataError` if there are none."""
         if not self._ids:
             self._ids = tuple(self.files())
         return self._ids
 
     def room_of(self, rir_id: str) -> str:
-        """The room of a response as the table says, else the response's own id. Raises `UnknownNameError`."""
         return str(self._row(rir_id).get("room") or rir_id)
 
     def own_values(self, rir_id: str) -> Mapping[str, float]:
-        """What the table says of a response. Raises `UnknownNameError`, and `DataError` for what is no number."""
         row = self._row(rir_id)
         found = {}
         for name in (name for name in ROOM_VALUES if row.get(name)):

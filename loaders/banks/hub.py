@@ -57,7 +57,6 @@ class HubRecordings:
 
     @property
     def name(self) -> str:
-        """`hub:` and the repository's or folder's name."""
         place = self._place.resolve().name if isinstance(self._place, Path) else self._place
         return f"hub:{place}"
 
@@ -76,7 +75,6 @@ class HubRecordings:
 
     @property
     def license(self) -> str:
-        """The option `license`, else what the data set says, else "unknown"."""
         return self._spelled.option("license") or str(self._rows().info.license or "unknown")
 
     def ids(self) -> dict[str, int]:
@@ -96,11 +94,9 @@ class HubRecordings:
         return self._ids
 
     def read(self, id_: str) -> Samples:
-        """(T,) float32 at 24 kHz, read-only. Raises `UnknownNameError`, and `AudioError` naming the id."""
         return self.read_at(id_, SAMPLE_RATE)
 
     def read_at(self, id_: str, rate: int) -> Samples:
-        """The same at `rate` Hz, resampled once from its own rate."""
         return self._read.get((id_, rate), lambda: self._load(id_, rate))
 
     def _load(self, id_: str, target: int) -> Samples:
@@ -160,7 +156,6 @@ class HubRecordings:
         return [f"{number:06d}" for number in range(len(names))]
 
     def _column(self, option: str, usual: tuple[str, ...]) -> str:
-        """The column asked for, else the first usual one that there is, else ""."""
         known = self._rows().column_names
         wanted = self._spelled.option(option)
         if wanted and wanted not in known:
@@ -174,7 +169,6 @@ class HubNoises(HubRecordings):
     kind = "noise"
 
     def noises(self) -> tuple[NoiseInfo, ...]:
-        """All noises, sorted by id. Raises `DataError`, `HubError`."""
         rows = self._rows()
         column = self._column("family", FAMILY_COLUMNS)
         if not column:
@@ -191,12 +185,9 @@ class HubNoises(HubRecordings):
 
 
 class HubRirs(HubRecordings):
-    """Impulse responses."""
-
     kind = "impulse response"
 
     def rirs(self) -> tuple[str, ...]:
-        """All ids, sorted. Raises `DataError`, `HubError`."""
         return tuple(self.ids())
 
 

@@ -35,11 +35,9 @@ class _Joined(Generic[B]):
         return "+".join(bank.version for bank in self._banks)
 
     def read(self, id_: str, /) -> Samples:
-        """The recording, as its bank reads it."""
         return self.owner(id_).read(id_)
 
     def owner(self, id_: str) -> B:
-        """The bank that a recording belongs to. Raises `UnknownNameError`."""
         if id_ not in self._owners:
             raise unknown_name(self._kind, id_, self._owners)
         return self._owners[id_]
@@ -53,16 +51,12 @@ class JoinedNoises(_Joined[NoiseBank]):
         self._infos = tuple(sorted((info for bank in banks for info in bank.noises()), key=lambda info: info.id))
 
     def noises(self) -> Sequence[NoiseInfo]:
-        """The noises of all, sorted by id."""
         return self._infos
 
 
 class JoinedRirs(_Joined[RirBank]):
-    """The RIRs of several banks, whose ids must differ."""
-
     def __init__(self, banks: Sequence[RirBank]) -> None:
         super().__init__("RIR", [(bank, bank.rirs()) for bank in banks])
 
     def rirs(self) -> Sequence[str]:
-        """The ids of all, sorted."""
         return tuple(sorted(self._owners))

@@ -21,9 +21,7 @@ class Bank(Protocol):
     """Recordings, read by id. Cheap to construct and to pickle; safe to read from several threads."""
 
     @property
-    def name(self) -> str:
-        """Its name in recipes and cards."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def version(self) -> str:
@@ -31,9 +29,7 @@ class Bank(Protocol):
         ...
 
     @property
-    def license(self) -> str:
-        """SPDX identifier(s), or "unknown"."""
-        ...
+    def license(self) -> str: ...
 
     def read(self, id_: str, /) -> Samples:
         """A whole recording, (N,) float32 at `SAMPLE_RATE`, not to be written to; an impulse response at its own scale
@@ -45,16 +41,12 @@ class Bank(Protocol):
 
 
 class NoiseBank(Bank, Protocol):
-    """Recordings of noise."""
-
     def noises(self) -> Sequence[NoiseInfo]:
-        """All noises, sorted by id. Raises `DataError` if there are none."""
+        """Sorted by id. Raises `DataError` if there are none."""
         ...
 
 
 class RirBank(Bank, Protocol):
-    """Room impulse responses."""
-
     def rirs(self) -> Sequence[str]:
-        """The ids of all impulse responses, sorted. Raises `DataError` if there are none."""
+        """All ids, sorted. Raises `DataError` if there are none."""
         ...

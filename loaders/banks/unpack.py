@@ -17,7 +17,6 @@ from ...errors import IntegrityError, StorageError
 _PIECE = 1 << 20
 _ZIP_SUFFIXES, _TAR_SUFFIXES = (".zip",), (".tar.gz", ".tgz", ".tar", ".tar.bz2", ".tar.xz")
 SPARE_BYTES = 256 * 2**20
-"""What must stay free on the disk."""
 
 
 def is_archive(name: str) -> bool:

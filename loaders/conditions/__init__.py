@@ -43,12 +43,10 @@ class Condition:
 
     @property
     def snr_db(self) -> float | None:
-        """The SNR of its noise in dB, None without noise."""
         return next((step.snr_db for step in self.steps if isinstance(step, NoiseStep)), None)
 
     @property
     def reverb(self) -> bool:
-        """Whether speech is convolved with a RIR."""
         return any(isinstance(step, RirStep) for step in self.steps)
 
     def needs(self, bank: str) -> bool:
@@ -56,7 +54,6 @@ class Condition:
         return any(kind.bank == bank for kind in self.kinds)
 
     def described(self) -> list[dict[str, Any]]:
-        """Its steps as JSON objects."""
         return [step.as_dict() for step in self.steps]
 
 
@@ -91,7 +88,6 @@ def known_part(name: str, kinds: Sequence[StepKind] = STEPS) -> Condition:
 
 
 def _parse(name: str, kinds: Sequence[StepKind]) -> tuple[Condition, str]:
-    """The condition, and what of its name is not understood."""
     if name == CLEAN:
         return Condition(name), ""
     rest = name

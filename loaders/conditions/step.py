@@ -85,10 +85,7 @@ class Step(Protocol):
         ...
 
     def apply(self, signal: Signal, utterance: Utterance, context: StepContext) -> Signal:
-        """The signal behind this step: a pure function, the same in any order and process.
-
-        Raises `AudioError` naming the utterance where the audio cannot be used.
-        """
+        """The signal behind this step: a pure function. Raises `AudioError` naming the utterance."""
         ...
 
 
@@ -162,13 +159,11 @@ class StepContext:
         return (StepContext, values)
 
     def noise_bank(self) -> NoiseBank:
-        """The noise bank. Raises `UsageError` without one."""
         if self.noise is None:
             raise UsageError("a condition with noise needs a noise bank.", hint="Give one.")
         return self.noise
 
     def rir_bank(self) -> RirBank:
-        """The RIR bank. Raises `UsageError` without one."""
         if self.rirs is None:
             raise UsageError("a condition with reverberation needs a RIR bank.", hint="Give one.")
         return self.rirs

@@ -32,7 +32,7 @@ def task_name(subset: str) -> str:
 
 
 def control_name(subset: str) -> str:
-    """The name of the mteb task with the typed queries of a subset, the upper bound.
+    """The mteb task with the typed queries of a subset, the upper bound.
 
     >>> control_name("fiqa")
     'SQuTRFiQAText'

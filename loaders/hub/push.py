@@ -33,10 +33,9 @@ _REVISION = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$|[/.]$))[A-Za-z0-9_][A-Za-z0
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
-    """What a push did. `commit` is the commit that holds the data set now, pushed or found; `""` is "none".
+    """`commit` holds the data set now, pushed or found ("": none); `commits` is 0 where nothing was to do.
 
-    `uploaded` and `deleted` are paths; `unchanged` counts files that the Hub had already; `bytes` is the size of what
-    was uploaded; `commits` is 0 where nothing was to do.
+    `uploaded` and `deleted` are paths, `unchanged` counts files that the Hub had, `bytes` is what was uploaded.
     """
 
     repository: str
@@ -68,7 +67,6 @@ class _File:
         return git_hash(self.content if isinstance(self.content, bytes) else self.content.read_bytes())
 
     def is_at(self, remote: RepoFile | None) -> bool:
-        """Whether the Hub has this very content."""
         if remote is None or remote.size != self.size:
             return False
         return remote.lfs.sha256 == self.sha256 if remote.lfs else remote.blob_id == self.git_blob()
@@ -103,13 +101,10 @@ def push(
 ) -> PushReport:
     """Publish `folder` as the data set `repo_id` ("org/name") on the Hub.
 
-    Every shard is compared with the manifest before anything is sent. The repository is created if it does not exist
-    (`private`: for its members only) and the branch `revision` too; `create_pr` opens a pull request instead of
-    committing; `tag` names the commit. What the Hub has is not sent again, so a push that stopped continues and a
-    second one does nothing. Shards of an earlier push that the manifest no longer lists are removed in the same commit.
-
-    `token` and `endpoint` default to what the Hub's client is set up with (`hf auth login`, `HF_TOKEN`,
-    `HF_ENDPOINT`). The token is neither printed nor written, and cut out of what the server says.
+    The repository (`private`: for its members only) and the branch `revision` are created if needed; `create_pr` opens
+    a pull request instead; `tag` names the commit. What the Hub has is not sent again, so a stopped push continues;
+    shards that the manifest no longer lists are removed. `token` and `endpoint` default to those of the Hub's client;
+    the token is neither printed nor written, and cut out of what the server says.
 
     Raises `UsageError` for a wrong name or contradicting options, `DataError` if the folder was not built by squtr,
     `IntegrityError` if it is incomplete or changed, `HubError` if the Hub refuses or cannot be reached.
@@ -136,7 +131,6 @@ def push(
 
 
 def check_repository(repo_id: str) -> None:
-    """Raise `UsageError` for what cannot be the name of a repository."""
     if len(repo_id) > 96 or not _REPOSITORY.fullmatch(repo_id):
         raise UsageError(
             f"{repo_id!r} is not the name of a repository.",
@@ -189,8 +183,6 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class _Push:
-    """One push to one repository."""
-
     api: HfApi
     token: str = field(repr=False)
     repo_id: str
@@ -201,7 +193,6 @@ class _Push:
     waiting: Callable[[str], None] | None
 
     def run(self, revision: str, *, private: bool, create_pr: bool, tag: str | None) -> PushReport:
-        """See `push`."""
         self._prepare(revision, private=private, create_branch=not create_pr)
         target = _Target(revision, to_open=create_pr)
         uploaded: dict[str, int] = {}
@@ -264,7 +255,6 @@ class _Push:
         return None
 
     def _prepare(self, revision: str, *, private: bool, create_branch: bool) -> None:
-        """Make sure that repository and branch exist."""
         from huggingface_hub.errors import RepositoryNotFoundError
 
         def seen() -> bool | None:
@@ -292,10 +282,9 @@ class _Push:
             )
 
     def _step(self, target: _Target) -> tuple[_Target, _Plan, bool]:
-        """Bring `target` nearer to `files` by one commit; returns where it went, what it did, and whether it did.
+        """One commit: where it went, what it did, and whether it did.
 
-        Planned anew at every attempt, because someone else may have committed, or our commit arrived and only the
-        answer was lost.
+        Planned anew at every attempt: someone else may have committed, or ours arrived and only the answer was lost.
         """
         plan = self._compare(target.revision)
         if target.to_open and not plan.empty:
@@ -321,7 +310,6 @@ class _Push:
         return target, plan, True
 
     def _compare(self, revision: str) -> _Plan:
-        """What `revision` lacks of the files, and which of its shards are not among them."""
         from huggingface_hub.hf_api import RepoFile
 
         head = self.api.repo_info(self.repo_id, repo_type="dataset", revision=revision).sha or ""

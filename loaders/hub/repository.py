@@ -52,8 +52,6 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An open pull request on a repository."""
-
     number: int
     title: str
     author: str
@@ -90,7 +88,7 @@ class Repository:
     def propose(self, files: Mapping[str, bytes], *, title: str, description: str, replacing: bool = False) -> Sent:
         """Open a pull request that adds `files` (content by path), unless `main` or an open one has them all.
 
-        A path that `main` has with another content raises `HubError`, unless it is `replacing` files.
+        Raises `HubError` for a path that `main` has with another content, unless `replacing`.
         """
         return self._call(
             f"opening a pull request on {self.name}",
@@ -181,8 +179,6 @@ class Repository:
         return self._call(f"reading {self.name}", attempt, needs_token=False)
 
     def requests(self) -> list[Request]:
-        """The open pull requests, oldest first."""
-
         def attempt() -> list[Request]:
             found = self._api().get_repo_discussions(
                 self.name, repo_type=self.type, discussion_type="pull_request", discussion_status="open"
@@ -195,14 +191,12 @@ class Repository:
         return self._call(f"listing the pull requests of {self.name}", attempt, needs_token=False)
 
     def comment(self, number: int, text: str) -> None:
-        """Write under a pull request."""
         self._call(
             f"commenting on {self.name}#{number}",
             lambda: self._api().comment_discussion(self.name, number, comment=text, repo_type=self.type),
         )
 
     def merge(self, number: int, text: str = "") -> None:
-        """Merge a pull request."""
         self._call(
             f"merging {self.name}#{number}",
             lambda: self._api().merge_pull_request(self.name, number, comment=text or None, repo_type=self.type),

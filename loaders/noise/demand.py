@@ -44,7 +44,6 @@ class DemandNoises(FolderNoises):
         return dict(sorted(found.items()))
 
     def noises(self) -> tuple[NoiseInfo, ...]:
-        """All 256, sorted by id. Raises `DataError` that says how to fetch them."""
         if not self._infos:
             self._infos = tuple(NoiseInfo(noise_id, noise_id.split("_")[1]) for noise_id in self.files())
         return self._infos

@@ -28,7 +28,6 @@ class MusanNoises(FolderNoises):
         return dict(sorted(found.items()))
 
     def noises(self) -> tuple[NoiseInfo, ...]:
-        """All noises, sorted by id. Raises `DataError` that says how to fetch them."""
         if not self._infos:
             self._infos = tuple(NoiseInfo(noise_id, "MUSAN") for noise_id in self.files())
         return self._infos

@@ -38,7 +38,6 @@ class NoisexBabble(FolderNoises):
         raise not_fetched(CATALOG[self.name], self._folder, "")
 
     def noises(self) -> tuple[NoiseInfo, ...]:
-        """The one noise. Raises `DataError` that says how to fetch it."""
         return tuple(NoiseInfo(noise_id, "BABBLE") for noise_id in self.files())
 
     def _decode(self, path: Path, name: str) -> tuple[Samples, int]:

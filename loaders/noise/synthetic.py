@@ -61,7 +61,6 @@ class SyntheticNoises:
         return self._infos
 
     def read(self, noise_id: str) -> Samples:
-        """The noise, (720000,) float32 at 24 kHz, read-only. Raises `UnknownNameError`."""
         return self._made.get(noise_id, lambda: self._make(noise_id))
 
     def _make(self, noise_id: str) -> Samples:

@@ -81,8 +81,7 @@ def speech_shaped(rng: np.random.Generator, samples: int) -> Signal:
 
 
 def traffic(rng: np.random.Generator, samples: int) -> Signal:
-    """A road: a steady low rumble, and vehicles that pass, each an engine (harmonics) and its tyres (noise near 800
-    Hz)."""
+    """A steady low rumble, and vehicles that pass: an engine (harmonics) and tyres (noise near 800 Hz)."""
     hz = frequencies(samples)
     safe = np.maximum(hz, 1.0)
     rumble = shaped_noise(rng, samples, np.where(hz >= 25.0, 1.0 / (1.0 + (safe / 120.0) ** 1.5), 0.0))

@@ -141,7 +141,7 @@ def _marked(decision: Decision, marks: Mapping[tuple[str, str], Mark]) -> Decisi
 
 
 def write_decisions(folder: SpeechFolder, decisions: Sequence[Decision]) -> None:
-    """Write the index of what is accepted, the list of the rest, and the verdicts. Each file is replaced at once."""
+    """Write the index of what is accepted, the list of the rest, and the verdicts."""
     kept = "".join(d.row.line() for d in decisions if d.status == "accepted")
     rest = "".join(
         d.row.line(status=d.status, stage=d.stage, reasons=list(d.reasons), comment=d.comment)

@@ -25,16 +25,10 @@ class Clip:
 
 
 class Judge(Protocol):
-    """Judges clips."""
-
     @property
-    def name(self) -> str:
-        """What it is called in reports."""
-        ...
+    def name(self) -> str: ...
 
-    def judge(self, clip: Clip) -> Opinion:
-        """Its verdict, or why there is none."""
-        ...
+    def judge(self, clip: Clip) -> Opinion: ...
 
 
 def wav_bytes(samples: Samples) -> bytes:

@@ -1,10 +1,7 @@
-"""What can be measured on a clip without any judge: a cheap gate for broken speech.
+"""A cheap gate for what is certainly broken, measured on the clip alone. It does not say that speech is good.
 
-None of it says that speech is good; it finds what is certainly broken before a person or a judge gets it. The limits
-were set so that none of 204 clips of `mini` (Kokoro) and of 96 by espeak-ng is rejected, and tried on the same clips
-broken on purpose: clipping, silence, DC offset, missing high frequencies and a threefold rate are nearly always found,
-a cut end in half of the clips by Kokoro and in one of five by espeak-ng, because a cut that falls into a pause looks
-like an end.
+The limits reject none of 204 clips of `mini` (Kokoro) and of 96 by espeak-ng, and find nearly all of them when clipped,
+silenced, offset, low-passed or sped up threefold; a cut end, which may look like a pause, in half and in a fifth.
 """
 
 from __future__ import annotations
@@ -50,7 +47,6 @@ class ClipMeasures:
     bandwidth_hz: float
 
     def as_dict(self) -> dict[str, float | None]:
-        """As JSON object, rounded; NaN is None."""
         values = {name: getattr(self, name) for name in self.__slots__}
         return {name: None if math.isnan(value) else float(f"{value:.4g}") for name, value in values.items()}
 
@@ -101,10 +97,7 @@ def measure_clip(samples: Samples, text: str) -> ClipMeasures:
 def gate(
     measures: ClipMeasures, language: str, limits: ClipLimits | None = None, *, engine: str = ""
 ) -> tuple[str, ...]:
-    """Why a clip that `engine` spoke does not pass, () if it does.
-
-    Reasons: silent, clipped, cut_start, cut_end, silence, too_slow, too_fast, dc, narrow_band.
-    """
+    """Why a clip does not pass: silent, clipped, cut_start, cut_end, silence, too_slow, too_fast, dc, narrow_band."""
     limits = limits or ClipLimits()
     if measures.active_s == 0.0:
         return ("silent",)
@@ -143,7 +136,6 @@ def _levels(samples: Samples) -> NDArray[np.float64]:
 
 
 def _clipped_share(samples: Samples, peak: float) -> float:
-    """Share of samples in runs of 3 or more that stay at the peak, on the same side."""
     share = 0
     for side in (samples, -samples):
         top = side >= peak * (1.0 - _PLATEAU)

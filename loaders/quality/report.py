@@ -37,7 +37,6 @@ REASONS: Mapping[str, str] = {
     "judge_error": "a judge gave no verdict",
     "review_rejected": "rejected by a person",
 }
-"""Every reason that a decision may have."""
 
 
 def quality_report(decisions: Sequence[Decision], limits: QualityLimits | None = None) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""One self-contained HTML page to review and mark synthesized queries. It needs no network.
-
-A file page cannot write to disk, so it saves its marks as a download, which `add_marks` reads back.
-"""
+"""One HTML page, without network, to review and mark synthesized queries. It saves its marks as a download."""
 
 from __future__ import annotations
 
@@ -27,8 +24,6 @@ _PAGE = TEMPLATES / "speech_review"
 
 @dataclass(frozen=True, slots=True)
 class ReviewPage:
-    """What was written: the path, the number of clips on it, and of those that it could not hold."""
-
     path: Path
     clips: int
     left_out: int
@@ -43,10 +38,9 @@ def write_review(
     limit: int = 0,
     max_bytes: int = MAX_AUDIO_BYTES,
 ) -> ReviewPage:
-    """Write the page: first what is flagged, then what is rejected, then the rest, each in the order of the queries.
+    """Write the page: flagged, rejected, then accepted clips, each in the order of the queries.
 
-    `show` chooses a status, `limit` the most clips (0: no limit), `max_bytes` the most bytes of audio. Queries without
-    a clip are not shown. Raises `UnknownNameError` for another `show`.
+    `show` chooses a status, `limit` the most clips (0: all), `max_bytes` the most audio. Raises `UnknownNameError`.
     """
     if show not in SHOWN:
         raise unknown_name("value of --show", show, SHOWN)

@@ -1,4 +1,4 @@
-"""What people decided on a review page: marks, as the review page saves them."""
+"""Marks: what people decided on a review page."""
 
 from __future__ import annotations
 
@@ -47,10 +47,7 @@ def read_marks(root: Path) -> dict[tuple[str, str], Mark]:
 def add_marks(
     root: Path, marks: Iterable[Mark], rows: Mapping[tuple[str, str], SpeechRow]
 ) -> tuple[list[Mark], list[Mark]]:
-    """Keep `marks` in the folder; those for the same query replace earlier ones. Returns (kept, stale).
-
-    Stale marks are for a query or a clip that the folder no longer has; they are not kept.
-    """
+    """Keep `marks`, each in place of an earlier one, but for stale ones (query or clip is gone): (kept, stale)."""
     kept, stale = [], []
     together = read_marks(root)
     for mark in marks:

@@ -16,8 +16,6 @@ TRUNCATED_CAP = 2.0
 
 
 class AnalysisTrace(BaseModel):
-    """What the judge noticed."""
-
     model_config = ConfigDict(frozen=True)
 
     text_alignment: Literal["Exact Match", "Mismatch"]

@@ -17,11 +17,7 @@ SUSPICIOUS = 0.01
 
 
 def balance_of(questions: Sequence[Question]) -> dict[str, Any]:
-    """Counts of everything that tables are broken down by, as a JSON object.
-
-    `positions` is, for each number of options, how often each letter is right; `pairs` counts perception × reasoning;
-    `rules` what rules that see the text alone score (see `shortcuts`); `warnings` says what is out of balance.
-    """
+    """Counts of everything that tables are broken down by, as a JSON object; `rules` are those of `shortcuts`."""
     choices = [question for question in questions if question.kind == "mcqa"]
     positions: dict[str, dict[str, int]] = {}
     for question in choices:
@@ -90,7 +86,6 @@ def _warnings(
 
 
 def _uniform_p(counts: Sequence[int]) -> float:
-    """The p-value of Pearson's test that all places are equally frequent."""
     from scipy.special import chdtrc
 
     total = sum(counts)

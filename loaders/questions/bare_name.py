@@ -1,8 +1,4 @@
-"""`load_dataset("squtr", "questions", …)`: sets of questions behind the bare name.
-
-`questions` (or `questions_all`) has every question, `questions_mcqa`, `questions_aif`, `questions_comparative`,
-`questions_spoken` and `questions_non_normative` a part. The builder in `on_the_fly` hands over to this module.
-"""
+"""`load_dataset("squtr", "questions[_<config>]", …)`: sets of questions behind the bare name."""
 
 from __future__ import annotations
 
@@ -22,7 +18,6 @@ if TYPE_CHECKING:
     import datasets
 
 QUESTION_CONFIGS: Mapping[str, str] = {QUESTIONS: "all", **{f"{QUESTIONS}_{config}": config for config in CONFIGS}}
-"""Config of the bare name to config of the set."""
 
 QUESTIONS_PER_BLOCK = 16
 
@@ -53,7 +48,6 @@ class QuestionLoading:
         return self._opened
 
     def fingerprint(self) -> str:
-        """What identifies the rows, for the cache."""
         return self.opened().revision
 
     def features(self) -> datasets.Features:
@@ -63,7 +57,6 @@ class QuestionLoading:
         return self.opened().questions(QUESTION_CONFIGS[self.config])
 
     def blocks(self) -> dict[str, list[Block]]:
-        """The blocks of the one split, in order."""
         size = len(self._questions())
         starts = range(0, size, QUESTIONS_PER_BLOCK)
         return {"test": [(self.config, start, min(size, start + QUESTIONS_PER_BLOCK)) for start in starts]}

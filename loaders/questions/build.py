@@ -38,11 +38,9 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecipe:
-    """What decides a built set: its name, license and language (of text and audio), its questions, and their audio
-    files.
+    """What decides a built set. An id without a path in `clips` has its reason in `statuses`.
 
-    `clips` is id to path; an id that is missing is an item without its audio, with the status in `statuses`. `spoken`
-    says how questions were spoken ({} if they were not, or came spoken).
+    `language` is that of text and audio; `spoken` says how questions were spoken, {} if they were not, or came spoken.
     """
 
     name: str
@@ -55,7 +53,6 @@ class QuestionRecipe:
     benchmark: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object, with digests in place of questions and audio."""
         digest = hashlib.sha256()
         for question in self.questions:
             digest.update(json.dumps(row_of(question), ensure_ascii=False, sort_keys=True).encode("utf-8") + b"\n")

@@ -42,7 +42,6 @@ class BuiltStore:
 
     @cached_property
     def _read(self) -> tuple[list[Question], dict[str, Place], dict[str, AudioStatus]]:
-        """The questions in their order, the place of every clip that is there, the status of the others."""
         plain = [name for name in COLUMNS if name not in AUDIO]
         found: list[tuple[int, Question]] = []
         places: dict[str, Place] = {}
@@ -70,14 +69,12 @@ class BuiltStore:
         return [question for _, question in found], places, absent
 
     def questions(self) -> Sequence[Question]:
-        """All questions in the order of the table that they were built from."""
         return self._read[0]
 
     def present(self) -> frozenset[str]:
         return frozenset(self._read[1])
 
     def statuses(self) -> Mapping[str, AudioStatus]:
-        """Why the audio of items that were built without it is missing."""
         return self._read[2]
 
     def audio(self, id_: str) -> bytes:
@@ -102,5 +99,4 @@ class BuiltStore:
         return content
 
     def digest(self) -> str:
-        """The sha256 of `manifest.json`."""
         return hashlib.sha256((self._folder / MANIFEST_NAME).read_bytes()).hexdigest()

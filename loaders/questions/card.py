@@ -26,7 +26,6 @@ PATTERNS: Mapping[str, str] = {
 
 
 def question_card(manifest: QuestionManifest, coverage: Coverage) -> str:
-    """The card of a built set."""
     balance = manifest.balance
     template = Template((files("squtr") / "dataset_cards" / "questions.md.template").read_text(encoding="utf-8"))
     return template.substitute(

@@ -52,17 +52,11 @@ class QuestionStore(Protocol):
 
     def questions(self) -> Sequence[Question]: ...
 
-    def audio(self, id_: str) -> AudioFile:
-        """A clip by id. Raises `AudioError`."""
-        ...
+    def audio(self, id_: str) -> AudioFile: ...
 
-    def statuses(self) -> Mapping[str, AudioStatus]:
-        """What is known of clips that were fetched, by id."""
-        ...
+    def statuses(self) -> Mapping[str, AudioStatus]: ...
 
-    def present(self) -> frozenset[str]:
-        """The ids of the clips that are there."""
-        ...
+    def present(self) -> frozenset[str]: ...
 
     def digest(self) -> str:
         """The sha256 of what the set is."""
@@ -106,7 +100,6 @@ class QuestionData:
 
     @property
     def language(self) -> str:
-        """The language of questions and audio, as `es`."""
         return self._store.language
 
     @property
@@ -142,8 +135,7 @@ class QuestionData:
         return (not spoken or question.spoken) and all(self.status(audio) == "ok" for audio in wanted)
 
     def coverage(self, config: str = "all") -> Coverage:
-        """How many questions of a config have their audio, and why the others do not; "spoken" counts that of the
-        questions."""
+        """How many questions of a config have their audio, and why others do not; "spoken" counts the spoken ones'."""
         return coverage_of(self.questions(config), self._status, spoken=config == "spoken")
 
     def audio(self, id_: str) -> AudioFile:
@@ -151,7 +143,6 @@ class QuestionData:
         return self._store.audio(id_)
 
     def audio_facts(self, id_: str) -> Facts:
-        """Length in s, sample rate in Hz and channels of a clip, from its header."""
         return facts(self.audio(id_), f"the audio {id_!r}")
 
     @cached_property
@@ -161,7 +152,6 @@ class QuestionData:
 
     @property
     def revision(self) -> str:
-        """The first 16 digits of `manifest_sha256`."""
         return self.manifest_sha256[:16]
 
     def _with_duration(self, question: Question) -> Question:
@@ -173,8 +163,6 @@ class QuestionData:
 
 
 class FileStore:
-    """A table of questions and a folder of audio files."""
-
     def __init__(self, folder: Path, audio: Path | None, extra: Mapping[str, str]) -> None:
         table = find_table(folder)
         if table is None:
@@ -200,11 +188,9 @@ class FileStore:
         return self._clips.path(id_)
 
     def present(self) -> frozenset[str]:
-        """The clips that are there; none where the folder does not exist."""
         return frozenset(self._clips.files) if self._clips.folder.is_dir() else frozenset()
 
     def statuses(self) -> Mapping[str, AudioStatus]:
-        """What `squtr fetch questions` wrote."""
         return read_statuses(self._folder)
 
     def digest(self) -> str:
@@ -244,7 +230,6 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def find_set(folder: Path) -> bool:
-    """Whether a folder holds a built set or a table of questions."""
     return is_built_set(folder) or find_table(folder) is not None
 
 
@@ -259,9 +244,7 @@ def names_questions(source: str) -> bool:
 
 
 def table_of(source: str) -> tuple[Path, Path]:
-    """The table of questions that a source names, and the folder that it is of: "mini", a published set that was
-    fetched, a table or a folder. Raises `DataError` if there is none.
-    """
+    """The table of questions that a source names, and its folder (see `open_questions`). Raises `DataError`."""
     path = Path(source).expanduser()
     if path.suffix.lower() in TABLES:
         return path, path.parent
@@ -273,8 +256,9 @@ def table_of(source: str) -> tuple[Path, Path]:
 
 
 def open_questions(source: str | None) -> QuestionData:
-    """The set that a source names: "mini", the name of a published set that was fetched, a folder, or None for what was
-    built into `$SQUTR_HOME/questions`. Raises `DataError` that says how to get what is not there.
+    """The set that a source names: "mini", a published set that was fetched, a folder, or None for what was built.
+
+    What was built lies in `$SQUTR_HOME/questions`. Raises `DataError` that says how to get what is not there.
     """
     if source is not None and source not in PUBLISHED_QUESTIONS:
         return QuestionData(source)

@@ -49,14 +49,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class FetchReport:
-    """What a run did: every wanted file's status, and the ids of those that it fetched itself."""
-
     statuses: Mapping[str, AudioStatus]
     new: Sequence[str]
 
     @property
     def counts(self) -> dict[Status, int]:
-        """How many files have each status, the most frequent first."""
         return dict(Counter(status.status for status in self.statuses.values()).most_common())
 
 
@@ -101,10 +98,7 @@ Progress = Callable[[int, int, str], None]
 
 
 def wanted_of(questions: Iterable[Question]) -> list[Wanted]:
-    """Every audio file that the questions name and that has an address, once, in order.
-
-    Raises `DataError` where one has two addresses.
-    """
+    """Every audio file that the questions name with an address, once. Raises `DataError` where one has two."""
     found: dict[str, Wanted] = {}
     for question in questions:
         lengths = question.audio_durations_s or (() if question.comparative else (question.duration_s,))
@@ -175,8 +169,6 @@ def fetch_audio(
 
 @dataclass(frozen=True, slots=True)
 class _Fetcher:
-    """Fetches one file after the other into a folder."""
-
     folder: Path
     tool: FetchTool
     ffmpeg: str
@@ -226,10 +218,7 @@ class _Fetcher:
 
 
 def to_flac(source: Path, target: Path, ffmpeg: str = "") -> None:
-    """Any audio file as 16 kHz mono FLAC, in pieces; channels are averaged, as players do.
-
-    libsndfile decodes what it can, ffmpeg the rest. Raises `AudioError`, or `MissingExtraError` without ffmpeg.
-    """
+    """Any audio file as 16 kHz mono FLAC, channels averaged. Raises `AudioError`, or `MissingExtraError` for ffmpeg."""
     if source.suffix.lower() not in READABLE:
         convert_by_ffmpeg(source, target, RATE, ffmpeg)
         return
@@ -247,7 +236,7 @@ def _is_16_bit(path: Path) -> bool:
 
 
 def _resampled(source: Path, rate: int) -> Iterator[NDArray[np.float32]]:
-    """The audio at 16 kHz in pieces, without seams: one resampler goes through all of it."""
+    """One resampler goes through all pieces: no seams."""
     import soxr
 
     if rate == RATE:

@@ -1,9 +1,4 @@
-"""From a row of a table to a `Question`, and back.
-
-Tables of questions spell their columns differently, and of published ones the paper alone may be known. So every field
-is found under several spellings, all listed in `spellings`. What is not listed is an error that names item and field,
-never skipped in silence: `extra={"spelling": "field"}` teaches one more, and `"-"` as field leaves it out.
-"""
+"""From a row of a table to a `Question`, and back; `spellings` lists the names under which each field is found."""
 
 from __future__ import annotations
 
@@ -100,7 +95,6 @@ def check_extra(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def _by_field(row: Mapping[str, Any], place: str, extra: Mapping[str, str]) -> tuple[dict[str, Any], dict[int, str]]:
-    """The row's values under our names, and the options that have a column each."""
     own = check_extra(extra)
     fields: dict[str, Any] = {}
     columns: dict[int, str] = {}
@@ -156,18 +150,15 @@ def _text(value: Any) -> str:
 
 
 def _option(value: Any) -> str:
-    """A text as it is, also where it says "none"."""
     return value.strip() if isinstance(value, str) else _text(value)
 
 
 def _list(value: Any) -> list[Any]:
-    """A list without empty members, also where it is written as JSON, as Python writes it, or with `|`, `;` or line
-    ends between."""
+    """A list without empty members, also written as JSON, as Python writes it, or with `|`, `;` or line ends."""
     return [member for member in _members(value) if not _is_blank(member)]
 
 
 def _is_blank(value: Any) -> bool:
-    """As `_is_nothing`, but "none" and the like are texts: an option may be one."""
     return _is_nothing(value) and (not isinstance(value, str) or not value.strip())
 
 
@@ -204,7 +195,6 @@ def _number(value: Any, field: str, item: str) -> float:
 
 
 def _flag(value: Any, field: str, item: str) -> bool | None:
-    """True, False, or None where nothing is stated."""
     if _is_nothing(value):
         return None
     if isinstance(value, bool):

@@ -91,4 +91,3 @@ def _table(names: Mapping[str, str], spellings: Mapping[str, tuple[str, ...]]) -
 PERCEPTION_SPELLINGS: Mapping[str, str] = _table(PERCEPTION, _PERCEPTION_SPELLINGS)
 """Every accepted spelling (as `plain_name` writes it) of a label of perception to its identifier."""
 REASONING_SPELLINGS: Mapping[str, str] = _table(REASONING, _REASONING_SPELLINGS)
-"""Every accepted spelling of a label of reasoning to its identifier."""

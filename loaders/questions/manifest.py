@@ -36,7 +36,6 @@ class QuestionManifest(Manifest):
 
 
 def is_built_set(folder: Path) -> bool:
-    """Whether a folder has the manifest of a set of questions."""
     return kind_of(folder) == QUESTIONS
 
 

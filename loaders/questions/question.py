@@ -14,7 +14,6 @@ from .labels import PERCEPTION, REASONING
 
 Kind = Literal["mcqa", "aif"]
 KINDS: tuple[Kind, ...] = ("mcqa", "aif")
-"""Multiple choice, and following an instruction about the audio."""
 
 SEXES = ("female", "male")
 INTELLIGIBILITY = ("low", "medium-low", "medium", "high-medium", "high")
@@ -58,12 +57,10 @@ class Question:
 
     @property
     def comparative(self) -> bool:
-        """Whether two clips are compared."""
         return len(self.audios) == 2
 
     @property
     def spoken(self) -> bool:
-        """Whether the question is there as audio too."""
         return bool(self.question_audio)
 
     @property

@@ -18,17 +18,15 @@ from .question import Question
 OWN_TABLES = ("questions.jsonl", "questions.json", "questions.tsv", "questions.csv")
 """Where a folder of one's own has them."""
 TABLES = (".jsonl", ".json", ".tsv", ".csv")
-"""Endings of tables."""
 _LISTS = ("data", "questions", "items", "examples", "preguntas")
 """Keys of a JSON object under which the list of items may lie."""
 
 
 def read_questions(path: Path, *, extra: Mapping[str, str] | None = None) -> list[Question]:
-    """All questions of a table, in file order; its ending says what it is: .json, .jsonl, .tsv or .csv.
+    """All questions of a table, in file order; its ending is .json, .jsonl, .tsv or .csv.
 
     A JSON table is a list of objects, an object with such a list under `data` (or `questions`, `items`, …), or an
-    object from id to object. `extra` teaches spellings (see `fields.question_of`). Raises `DataError` naming file, item
-    and field.
+    object from id to object. Raises `DataError` naming file, item and field.
     """
     questions: list[Question] = []
     places: dict[str, str] = {}

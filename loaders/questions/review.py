@@ -1,8 +1,6 @@
-"""One self-contained HTML page on which people answer a set's questions, check its key and correct it.
+"""One HTML page, in Spanish and without network, on which people answer a set's questions and correct its key.
 
-It needs no network. A file page cannot write to disk, so it saves its notes as a download, which `read_review` reads:
-the replies are scored by the same code as a system's, the corrections give a new table. A reply counts only if it was
-given before the key was shown. The page is in Spanish, as the questions are.
+It saves its notes as a download, which `read_review` reads. A reply counts only if it came before the key was shown.
 """
 
 from __future__ import annotations
@@ -27,8 +25,6 @@ _PAGE = TEMPLATES / "questions_review"
 
 @dataclass(frozen=True, slots=True)
 class QuestionPage:
-    """What was written: the path, the questions on it, those left out for size, and those without audio."""
-
     path: Path
     items: int
     left_out: int
@@ -122,10 +118,7 @@ def human_replies(review: Review) -> list[dict[str, str]]:
 
 
 def corrected_questions(questions: Sequence[Question], review: Review) -> list[Question]:
-    """The questions with their keys corrected and those marked to be discarded left out.
-
-    Raises `DataError` naming the item whose new key is none of its options.
-    """
+    """The questions with corrected keys, without discarded ones. Raises `DataError` for a key not among options."""
     notes = {note.id: note for note in review.items}
     kept = []
     for question in questions:

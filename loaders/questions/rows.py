@@ -39,8 +39,7 @@ COLUMNS = (
 
 
 def question_features() -> datasets.Features:
-    """The features of questions. Audio is not decoded by default; where it is missing or does not apply, its bytes are
-    empty. `verifiers` is a JSON list, because their arguments differ."""
+    """The features of questions. Audio is not decoded; `verifiers` is a JSON list, because their arguments differ."""
     import datasets
 
     columns: dict[str, Any] = {}
@@ -72,7 +71,6 @@ class AudioBytes:
 
 
 def audio_bytes(audio: AudioFile, id_: str, ending: str = ".flac") -> AudioBytes:
-    """The bytes of a clip; a path keeps its ending."""
     if isinstance(audio, Path):
         return AudioBytes(audio.read_bytes(), f"{id_}{audio.suffix.lower()}")
     return AudioBytes(audio, f"{id_}{ending}")
@@ -160,5 +158,4 @@ def row_groups(rows: Iterable[tuple[dict[str, Any], int]], schema: pa.Schema) ->
 
 
 def weight_of(row: Mapping[str, Any], columns: Sequence[str] = AUDIO) -> int:
-    """The bytes of audio in a row."""
     return sum(len(row[name]["bytes"]) for name in columns)

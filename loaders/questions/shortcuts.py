@@ -1,8 +1,4 @@
-"""Can a set's questions be answered from the text alone? Rules that see the text alone, and what they score.
-
-A rule that scores above chance shows a give-away in how the options were written, which a text-only control of a
-language model would use too.
-"""
+"""Rules that see a set's text alone, and what they score: above chance, the wording gives answers away."""
 
 from __future__ import annotations
 
@@ -98,5 +94,4 @@ def score_rule(rule: Rule, questions: Iterable[Question]) -> RuleScore:
 
 
 def score_rules(questions: Sequence[Question]) -> dict[str, RuleScore]:
-    """The scores of all rules."""
     return {name: score_rule(rule, questions) for name, rule in RULES.items()}

@@ -1,8 +1,4 @@
-"""The spoken subset: which questions are spoken, and speaking them.
-
-In arXiv 2607.17812, 100 questions were drawn inversely to how frequent their labels are and spoken by a synthesizer;
-the question is then the second clip, the prompt says "Contesta a la pregunta en el audio", and the options stay text.
-"""
+"""The spoken subset (arXiv 2607.17812): questions drawn inversely to how frequent their labels are, and spoken."""
 
 from __future__ import annotations
 
@@ -22,7 +18,6 @@ from .question import Question
 from .windows import RATE
 
 PURPOSE = "spoken questions"
-"""What the keyed draw of the questions is for."""
 _SCALE = 2**128
 
 

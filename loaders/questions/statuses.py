@@ -25,7 +25,6 @@ STATUSES: Mapping[Status, str] = {
     "failed": "the download failed",
     "missing": "it was not fetched yet",
 }
-"""Status to what it means."""
 SETTLED: tuple[Status, ...] = ("removed", "private", "geo_blocked", "wrong_duration")
 """What another try will hardly change."""
 STATUS_FOLDER = "status"
@@ -48,7 +47,6 @@ class AudioStatus(BaseModel):
 
 
 def write_status(folder: Path, status: AudioStatus) -> None:
-    """Write it under a temporary name, then rename."""
     content = json.dumps(status.model_dump(), ensure_ascii=False, indent=1, allow_nan=False)
     replace_file(folder / STATUS_FOLDER / f"{status.id}.json", (content + "\n").encode("utf-8"))
 
@@ -82,7 +80,6 @@ class Coverage:
 
     @property
     def by_status(self) -> dict[Status, int]:
-        """How many items are missing for each reason, in the order of `STATUSES`."""
         counted = [status for _, status in self.missing.values()]
         return {status: counted.count(status) for status in STATUSES if status in counted}
 

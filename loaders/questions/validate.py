@@ -58,9 +58,8 @@ def validate(
 ) -> Validation:
     """Check a table of questions and its audio.
 
-    Of every item: its fields and labels (at least one of each kind), that its options differ and hold the answer, its
-    verifiers; of every clip: that it is there, decodes to its end, is neither silent nor holds NaN, and is as long as
-    the table says. With `allow_missing` audio that is not there is no problem. Audio is read in pieces.
+    Of every item: fields, labels (one of each kind), different options that hold the answer, verifiers; of every clip:
+    that it is there (but with `allow_missing`), decodes, is neither silent nor holds NaN, and is as long as stated.
     """
     check_extra(extra or {})
     problems: list[Problem] = []
@@ -106,7 +105,6 @@ def _check_clips(
     allow_missing: bool,
     progress: Progress | None,
 ) -> dict[str, float]:
-    """The length in s of every clip that can be used."""
     first: dict[str, str] = {}
     spoken = {question.question_audio for question in questions}
     for question in questions:

@@ -19,25 +19,18 @@ FFMPEG_TIMEOUT_S = 3600
 
 
 class FetchTool(Protocol):
-    """What gets the audio of an address."""
-
     @property
     def name(self) -> str:
         """Name and version, for the status files."""
         ...
 
     def fetch(self, url: str, folder: Path, stem: str, progress: Callable[[int, int], None] | None = None) -> Path:
-        """The file of the audio at `url`, written into `folder` as `stem` and an ending; continues a partial file.
-
-        Raises `RefusedError`.
-        """
+        """The audio at `url` as `stem` and an ending in `folder`; continues a partial file. Raises `RefusedError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a clip could not be had."""
-
     status: Status
     reason: str
 
@@ -89,10 +82,7 @@ def status_of(message: str, *, geo_restricted: bool = False) -> Status:
 
 
 class YtDlp:
-    """yt-dlp as a library. `options` are further ones of its `YoutubeDL` (a proxy, cookies, …).
-
-    Takes the best audio as it is, without converting it. Raises `MissingExtraError` if it is not installed.
-    """
+    """yt-dlp as a library; `options` are further ones of its `YoutubeDL`. Raises `MissingExtraError` without it."""
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         try:
@@ -148,8 +138,6 @@ class YtDlp:
 
 
 class _Silent:
-    """Takes yt-dlp's messages: what matters comes as an error."""
-
     def debug(self, message: str) -> None: ...
 
     def info(self, message: str) -> None: ...

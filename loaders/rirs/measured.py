@@ -119,7 +119,6 @@ def rirs_digest(rirs: Sequence[MeasuredRir]) -> str:
 
 
 def is_known(value: float) -> bool:
-    """Whether a measure is there."""
     return not math.isnan(value)
 
 

@@ -121,7 +121,6 @@ def make_plan(
 
 
 def _count(available: int, utterances: int, *, several: bool) -> int:
-    """How many utterances are taken."""
     count = utterances or available
     if count > available:
         raise UsageError(
@@ -151,7 +150,6 @@ def _key(seed: int, purpose: str, *parts: str) -> int:
 def _split_rooms(
     rirs: Sequence[MeasuredRir], stratum_of: Mapping[str, str], strata: Strata, seed: int
 ) -> dict[str, str]:
-    """Room id to split."""
     order = {name: number for number, name in enumerate(strata.names())}
     found: dict[str, Counter[str]] = {}
     for rir in rirs:
@@ -177,7 +175,6 @@ def _split_rooms(
 def _pools(
     here: Sequence[MeasuredRir], stratum_of: Mapping[str, str], names: Sequence[str], seed: int
 ) -> dict[str, list[str]]:
-    """The RIRs of a split by stratum, each in keyed order."""
     pools: dict[str, list[str]] = {name: [] for name in names}
     for rir in here:
         pools[stratum_of[rir.rir_id]].append(rir.rir_id)

@@ -53,14 +53,10 @@ class RirMegaRirs(FolderRirs):
 
     @property
     def name(self) -> str:
-        """`rir_mega`, with its split if one was chosen."""
         return f"rir_mega?split={self._split}" if self._split else "rir_mega"
 
     def own_values(self, rir_id: str) -> Mapping[str, float]:
-        """What the metadata say: `rt60_s`, `drr_db`, `c50_db`, `c80_db`, `edt_s`, NaN where they say nothing.
-
-        Raises `UnknownNameError`, and `DataError` for metadata that cannot be read.
-        """
+        """`rt60_s`, `drr_db`, `c50_db`, `c80_db`, `edt_s`, NaN where the metadata say nothing. Raises `DataError`."""
         if rir_id not in self.files():
             raise unknown_name("impulse response", rir_id, self.files())
         row = self._metadata().get(rir_id, {})
@@ -121,7 +117,6 @@ def _is_empty(value: object) -> bool:
 
 
 def _add_rows(rows: dict[str, dict[str, object]], more: Iterable[Mapping[Any, object]]) -> None:
-    """Add rows by the id of their response; of a value that is there twice, the first stays."""
     for row in more:
         small = {str(key).strip().lower(): value for key, value in row.items() if key is not None}
         named = (str(small[key]).strip() for key in ID_KEYS if not _is_empty(small.get(key)))
@@ -154,7 +149,6 @@ def _parquet_rows(path: Path) -> Iterator[Mapping[str, object]]:
 
 
 def _literal(text: str, rir_id: str) -> Mapping[str, object]:
-    """The dictionary that the metadata hold as Python text, in which NaN and infinity are no literals."""
     try:
         value = ast.literal_eval(_NOT_FINITE.sub("None", _NUMPY_NUMBER.sub(r"\1", text)))
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:

@@ -62,7 +62,6 @@ class SimulatedRirs:
         self._simulating = threading.Lock()
 
     def rirs(self) -> Sequence[str]:
-        """The ids, sorted."""
         return self._ids
 
     def target_rt60(self, rir_id: str) -> float:
@@ -73,7 +72,6 @@ class SimulatedRirs:
         return float(SHORTEST_RT60_S * (LONGEST_RT60_S / SHORTEST_RT60_S) ** share)
 
     def read(self, rir_id: str) -> Samples:
-        """The impulse response, (L,) float32 at 24 kHz, read-only. Raises `UnknownNameError`."""
         return self._made.get(rir_id, lambda: self._make(rir_id))
 
     def __reduce__(self) -> tuple[object, ...]:

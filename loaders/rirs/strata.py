@@ -69,7 +69,6 @@ class Strata:
 
     @property
     def edges(self) -> dict[str, list[float]]:
-        """The edges by column, as the manifest has them."""
         return {"rt60_s": list(self.rt60_edges), "drr_db": list(self.drr_edges)}
 
     def name(self, rir: MeasuredRir) -> str:
@@ -105,7 +104,6 @@ def _part(measure: str, number: int | None) -> str:
 
 
 def is_unknown(name: str) -> bool:
-    """Whether a stratum holds RIRs of which a measure is not known."""
     return name.endswith(f"_{UNKNOWN}") or f"_{UNKNOWN}_" in name
 
 

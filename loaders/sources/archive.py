@@ -36,30 +36,20 @@ class Tree(Protocol):
     """Files by relative name, with "/" between the parts."""
 
     @property
-    def label(self) -> str:
-        """How errors name the tree."""
-        ...
+    def label(self) -> str: ...
 
     @property
     def files(self) -> Mapping[str, int]:
         """Name to size in bytes, sorted by name; hidden files are left out."""
         ...
 
-    def open(self, name: str) -> IO[bytes]:
-        """A file for reading."""
-        ...
+    def open(self, name: str) -> IO[bytes]: ...
 
-    def sha256(self, name: str, kept: KeptDigests) -> str:
-        """The sha256 of a file."""
-        ...
+    def sha256(self, name: str, kept: KeptDigests) -> str: ...
 
-    def crc32(self, name: str, kept: KeptDigests) -> str:
-        """The CRC-32 of a file, 8 hex digits."""
-        ...
+    def crc32(self, name: str, kept: KeptDigests) -> str: ...
 
-    def kept_digests(self) -> KeptDigests:
-        """Where its digests are kept."""
-        ...
+    def kept_digests(self) -> KeptDigests: ...
 
 
 def read_recording(tree: Tree, name: str) -> bytes:
@@ -82,12 +72,10 @@ class FolderTree:
 
     @property
     def label(self) -> str:
-        """The folder's path."""
         return str(self.root)
 
     @cached_property
     def files(self) -> Mapping[str, int]:
-        """Name to size. Raises `DataError` if the folder does not exist."""
         if not self.root.is_dir():
             raise DataError(f"{self.root} does not exist.", hint="Check the path.")
         found: dict[str, int] = {}
@@ -95,13 +83,11 @@ class FolderTree:
         return dict(sorted(found.items()))
 
     def open(self, name: str) -> IO[bytes]:
-        """A file for reading. Raises `DataError` if it is not one of `files`."""
         if name not in self.files:
             raise DataError(f"{self.root} holds no {name}.", hint="Restore the file.")
         return (self.root / name).open("rb")
 
     def kept_digests(self) -> KeptDigests:
-        """By the folder's path."""
         return KeptDigests(self.root)
 
     def _sha256(self, name: str) -> str:
@@ -113,11 +99,9 @@ class FolderTree:
             return stream_crc32(stream)
 
     def sha256(self, name: str, kept: KeptDigests) -> str:
-        """The sha256 of a file, kept while it does not change."""
         return kept.get(name, self.root / name, "sha256", lambda: self._sha256(name))
 
     def crc32(self, name: str, kept: KeptDigests) -> str:
-        """The CRC-32 of a file, kept while it does not change."""
         return kept.get(name, self.root / name, "crc32", lambda: self._crc32(name))
 
 
@@ -145,12 +129,10 @@ class ZipTree:
 
     @property
     def path(self) -> Path:
-        """The zip's path."""
         return self._path
 
     @property
     def label(self) -> str:
-        """The zip's path."""
         return str(self.path)
 
     def _archive(self) -> tuple[zipfile.ZipFile, Mapping[str, zipfile.ZipInfo]]:
@@ -168,7 +150,6 @@ class ZipTree:
 
     @cached_property
     def files(self) -> Mapping[str, int]:
-        """Name to size. Raises `DataError` naming the member if one is hostile."""
         return {name: info.file_size for name, info in self._archive()[1].items()}
 
     def open(self, name: str) -> IO[bytes]:
@@ -182,7 +163,6 @@ class ZipTree:
             raise DataError(f"{name} in {self.label} cannot be read: {error}.", hint="Download it again.") from error
 
     def kept_digests(self) -> KeptDigests:
-        """By the zip's path."""
         return KeptDigests(self.path)
 
     def _sha256(self, name: str) -> str:
@@ -190,7 +170,6 @@ class ZipTree:
             return stream_sha256(stream)
 
     def sha256(self, name: str, kept: KeptDigests) -> str:
-        """The sha256 of a member, kept while the zip does not change."""
         return kept.get(name, self.path, "sha256", lambda: self._sha256(name))
 
     def crc32(self, name: str, _: KeptDigests) -> str:
@@ -199,8 +178,6 @@ class ZipTree:
 
 
 class _Member(io.RawIOBase):
-    """A member whose damage is an error of squtr."""
-
     def __init__(self, stream: IO[bytes], name: str) -> None:
         super().__init__()
         self._stream = stream
@@ -244,7 +221,6 @@ def checked_members(archive: zipfile.ZipFile, label: str) -> dict[str, zipfile.Z
 
 
 def _fault(info: zipfile.ZipInfo) -> str:
-    """What is wrong with a member, "" if nothing."""
     # `filename` was already cut at a NUL and had backslashes replaced on Windows.
     name = info.orig_filename
     if _SUSPECT.search(name):
@@ -264,10 +240,7 @@ def _fault(info: zipfile.ZipInfo) -> str:
 
 
 class HubZip(ZipTree):
-    """The one zip of a Hub data set at a commit, downloaded (and kept in the Hub's cache) when it is first needed.
-
-    `file` names it where the repository holds several.
-    """
+    """The zip of a Hub data set at a commit, downloaded when first needed; `file` names it where there are several."""
 
     def __init__(self, repository: str, revision: str, file: str = "") -> None:
         super().__init__(Path())
@@ -278,7 +251,6 @@ class HubZip(ZipTree):
 
     @property
     def label(self) -> str:
-        """Repository and commit."""
         return f"{self._where[0]}@{self._where[1][:8]}"
 
     @cached_property
@@ -308,5 +280,4 @@ class HubZip(ZipTree):
 
     @property
     def path(self) -> Path:
-        """Where the download lies."""
         return self._downloaded

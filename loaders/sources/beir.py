@@ -78,23 +78,19 @@ class BeirSource:
 
     @property
     def name(self) -> str:
-        """`beir:` and the subset's name."""
         return f"beir:{self._subset}"
 
     @cached_property
     def version(self) -> str:
-        """The first 12 hex digits of the sha256 over the three tables, split, subset and language."""
         names = ("corpus.jsonl", "queries.jsonl", f"qrels/{self._split}.tsv")
         return files_version(self.root, names, choices=f"{self._subset} {self._language}")
 
     @property
     def license(self) -> str:
-        """What was given, else "unknown"."""
         return self._license
 
     @property
     def subsets(self) -> Mapping[str, str]:
-        """The one subset and its language."""
         return MappingProxyType({self._subset: self._language})
 
     def _check(self, subset: str) -> None:
@@ -111,12 +107,10 @@ class BeirSource:
         return read_queries(jsonl_table(self.root / "queries.jsonl"), self._subset, self._language, only=judged)
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The queries that the split judges, in file order."""
         self._check(subset)
         return self._queries
 
     def documents(self, subset: str) -> Iterator[Document]:
-        """All documents in file order, one at a time. Duplicate ids raise `DataError` after the last one."""
         self._check(subset)
         return stream_documents(jsonl_table(self.root / "corpus.jsonl"))
 
@@ -128,12 +122,10 @@ class BeirSource:
         return list(self._judgements)
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """All judgments of the split, checked against queries and corpus when first asked for."""
         self._check(subset)
         return self._checked
 
     def speech(self, query: Query) -> CleanSpeech:
-        """Raises `AudioError` that says how to give the queries a voice."""
         raise no_speech(self.name, query)
 
 

@@ -35,7 +35,6 @@ def clip_of(row: Mapping[str, Any], place: str, *, file_key: str = "file", speak
 
 
 def optional_text(row: Mapping[str, Any], key: str, place: str) -> str:
-    """The text `row[key]`, "" where it is missing or null."""
     return "" if row.get(key) is None else text_field(row, key, place)
 
 
@@ -77,8 +76,7 @@ def read_clip(folder: Path, clip: Clip, query: Query, rate: int = SAMPLE_RATE) -
 
 
 def clean_speech(content: bytes | Path, clip: Clip, name: str, rate: int = SAMPLE_RATE) -> CleanSpeech:
-    """A recording (a file's content or its path) as clean speech at `rate` Hz. Raises `AudioError` if it cannot be
-    used."""
+    """A recording (a file's content or its path) as clean speech at `rate` Hz. Raises `AudioError`."""
     samples, recorded = decode_audio(content, name)
     samples = resample(check_samples(samples, name), recorded, rate)
     return CleanSpeech(samples, clip.speaker, clip.voice, clip.tts_error_rate)

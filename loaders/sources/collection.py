@@ -63,12 +63,10 @@ class CollectionSource:
 
     @property
     def name(self) -> str:
-        """The collection's name, from `about.json`."""
         return self._name
 
     @property
     def license(self) -> str:
-        """SPDX identifiers of text and speech, from `about.json`."""
         return self._license
 
     @cached_property
@@ -83,7 +81,6 @@ class CollectionSource:
 
     @property
     def subsets(self) -> Mapping[str, str]:
-        """Subset name to language code."""
         return MappingProxyType(self._about["subsets"])
 
     def _table(self, table: str, subset: str) -> Path:
@@ -103,20 +100,17 @@ class CollectionSource:
         return jsonl_table(self._table(table, subset))
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """All queries in file order. Raises `DataError` for a duplicate id or an empty text."""
         if subset not in self._queries:
             table = self._checked("queries", subset)
             self._queries[subset] = read_queries(table, subset, self._language(subset))
         return self._queries[subset]
 
     def documents(self, subset: str) -> Sequence[Document]:
-        """All documents in file order. Raises `DataError` for a duplicate id or an empty corpus."""
         if subset not in self._documents:
             self._documents[subset] = list(stream_documents(self._checked("corpus", subset)))
         return self._documents[subset]
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """All judgments. Raises `DataError` where one names an unknown query or document, or judges a pair twice."""
         table = self._checked("qrels", subset)
         found = read_qrels(table)
         check_judged(table, found, self.queries(subset), self.documents(subset))
@@ -138,16 +132,13 @@ class CollectionSource:
         return clip
 
     def speech(self, query: Query) -> CleanSpeech:
-        """The clean recording of `query`, resampled to 24 kHz. Raises `AudioError` naming query and file."""
         return self.speech_at(query, SAMPLE_RATE)
 
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
-        """The clean recording of `query`, resampled once to `rate` Hz."""
         return read_clip(self.root / "speech", self._clip(query), query, rate)
 
 
 def open_mini(_: SourceName) -> CollectionSource:
-    """The embedded collection."""
     return CollectionSource(Path(__file__).resolve().parent.parent / "data" / "mini", "squtr")
 
 

@@ -23,7 +23,6 @@ _SETTLED_NS = 2_000_000_000
 
 
 def stream_sha256(stream: IO[bytes]) -> str:
-    """The sha256 of what is left in a stream, as hex digits."""
     digest = hashlib.sha256()
     while piece := stream.read(_PIECE):
         digest.update(piece)
@@ -31,7 +30,6 @@ def stream_sha256(stream: IO[bytes]) -> str:
 
 
 def stream_crc32(stream: IO[bytes]) -> str:
-    """The CRC-32 of what is left in a stream, as 8 hex digits: the checksum that a zip holds for each member."""
     value = 0
     while piece := stream.read(_PIECE):
         value = zlib.crc32(piece, value)
@@ -39,10 +37,7 @@ def stream_crc32(stream: IO[bytes]) -> str:
 
 
 class KeptDigests:
-    """The kept digests of the files of one source, in `$SQUTR_HOME/digests`.
-
-    Where that folder cannot be written, digests are computed every time.
-    """
+    """The kept digests of one source, in `$SQUTR_HOME/digests`; where that cannot be written, nothing is kept."""
 
     def __init__(self, root: Path) -> None:
         key = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]

@@ -48,16 +48,12 @@ TRANSCRIPTS = ".trans.txt"
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """An utterance: its id, speaker and text as published (capitals, without punctuation)."""
-
     id: str
     speaker: str
     text: str
 
 
 class _Store(Protocol):
-    """Where the recordings of a part lie."""
-
     @property
     def version(self) -> str: ...
 
@@ -78,12 +74,10 @@ class LibriSpeechSource:
 
     @property
     def name(self) -> str:
-        """`librispeech:` and the part."""
         return f"librispeech:{self._part}"
 
     @property
     def version(self) -> str:
-        """The commit, or of a folder the first 12 hex digits of the sha256 over its files."""
         return self._store.version
 
     @property
@@ -109,7 +103,6 @@ class LibriSpeechSource:
             raise unknown_name(f"subset of {self.name}:", subset, self.subsets)
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """All utterances, in publication order."""
         self._check(subset)
         return [query for query, _ in self._queries.values()]
 
@@ -122,11 +115,10 @@ class LibriSpeechSource:
         return []
 
     def speech(self, query: Query) -> CleanSpeech:
-        """The recording of an utterance. Raises `AudioError` naming it if it is missing or unusable."""
         return self.speech_at(query, SAMPLE_RATE)
 
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
-        """The recording at `rate` Hz: unchanged at 16 kHz, the rate that it was published at."""
+        """Unchanged at 16 kHz, the rate that it was published at."""
         known = self._queries.get(query.id)
         if known is None:
             raise AudioError(f"{self.name} has no utterance {query.id!r}.", hint="Ask for one of its own.")
@@ -136,8 +128,6 @@ class LibriSpeechSource:
 
 
 class _Folder:
-    """A part in an unpacked folder."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 

@@ -59,8 +59,6 @@ PUBLISHED = (
 
 
 class MtebSource:
-    """One or several such collections as a source. Documents are streamed, never held together."""
-
     def __init__(self, collections: Sequence[MtebCollection], *, name: str = "") -> None:
         self._collections = {collection.subset: collection for collection in collections}
         if len(self._collections) != len(collections) or not collections:
@@ -81,15 +79,11 @@ class MtebSource:
 
     @property
     def name(self) -> str:
-        """`mteb` for the six published subsets, `mteb:` and the repository's or folder's name otherwise."""
         return self._name
 
     @cached_property
     def version(self) -> str:
-        """The commit of a repository; for a folder the first 12 hex digits of the sha256 over its files.
-
-        Of several, the first 12 hex digits of the sha256 over theirs.
-        """
+        """A commit; else the first 12 hex digits of the sha256 over a folder's files, or over several versions."""
         versions = [_version(collection) for collection in self._collections.values()]
         if len(versions) == 1:
             return versions[0]
@@ -97,12 +91,10 @@ class MtebSource:
 
     @property
     def license(self) -> str:
-        """All licenses."""
         return " AND ".join(sorted({collection.license for collection in self._collections.values()}))
 
     @property
     def subsets(self) -> Mapping[str, str]:
-        """Subset name to language."""
         return MappingProxyType({c.subset: c.language for c in self._collections.values()})
 
     def _of(self, subset: str) -> MtebCollection:
@@ -116,7 +108,6 @@ class MtebSource:
         return self._judgements[subset]
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The queries that the split judges, in the table's order."""
         if subset not in self._queries:
             collection = self._of(subset)
             judged = {qrel.query_id for qrel in self._judged(subset)}
@@ -125,11 +116,9 @@ class MtebSource:
         return self._queries[subset]
 
     def documents(self, subset: str) -> Iterator[Document]:
-        """All documents in order, one at a time. Duplicate ids raise `DataError` after the last one."""
         return stream_documents(_table(self._of(subset), CORPUS_CONFIGS))
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """All judgments of the split, checked against queries and corpus when first asked for."""
         if subset not in self._checked:
             judged = self._judged(subset)
             table = _table(self._of(subset), QRELS_CONFIGS)
@@ -138,7 +127,6 @@ class MtebSource:
         return self._checked[subset]
 
     def speech(self, query: Query) -> CleanSpeech:
-        """Raises `AudioError` that says how to give the queries a voice."""
         raise no_speech(self.name, query)
 
 

@@ -37,7 +37,6 @@ class SourceName:
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def option(self, key: str, default: str = "") -> str:
-        """The value of an option, or `default` where it is not written."""
         return self.options.get(key, default)
 
     def folder(self) -> Path:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 SPLIT_NAMES = {"validation": "validation", "val": "validation", "valid": "validation", "dev": "validation",
                "test": "test"}  # fmt: skip
-"""Names of splits in published tables, and ours."""
 TABLES = ("metadata.jsonl", "metadata.csv", "metadata.json")
 
 
@@ -35,7 +34,6 @@ class PublishedTable:
 
     @property
     def columns(self) -> list[str]:
-        """The names of its columns."""
         if isinstance(self._rows, list):
             # Optional fields may be absent from any row.
             return list(dict.fromkeys(name for row in self._rows for name in row))
@@ -55,10 +53,7 @@ class PublishedTable:
 
 
 def open_tables(folder: Path) -> dict[str, PublishedTable]:
-    """The tables of a folder by split: what `save_to_disk` wrote, else parquet or Arrow files, else a metadata file.
-
-    Raises `DataError` where there is none.
-    """
+    """The tables by split: of `save_to_disk`, else parquet or Arrow, else a metadata file. Raises `DataError`."""
     import datasets
     from datasets.exceptions import DatasetsError
 

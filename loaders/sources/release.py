@@ -56,10 +56,8 @@ REPOSITORY = "SLLMCommunity/SQuTR"
 REVISION = "2f1b041e2e98e0d28ed68fbcf22126ef247eb719"
 """The commit that is read where none is written; its one data file is a zip of 21,069,841,248 B."""
 LICENSE = "CC-BY-SA-4.0"
-"""Of the published data."""
 
 SUBSETS = ("fiqa", "hotpotqa", "nq", "medicalretrieval", "duretrieval", "t2retrieval")
-"""The published order."""
 
 CLEAN = "clean"
 _CORPUS = re.compile(r"(?:(.*)/)?([a-z]{2,3})/([^/]+)/corpus\.jsonl")
@@ -115,12 +113,10 @@ class ReleaseSource:
 
     @property
     def name(self) -> str:
-        """`release`."""
         return "release"
 
     @property
     def license(self) -> str:
-        """That of the published data."""
         return LICENSE
 
     @cached_property
@@ -131,7 +127,6 @@ class ReleaseSource:
     def published(
         self, split: str = "test", *, subsets: Sequence[str] | None = None, limit: int = 0, seed: int = 0
     ) -> ReleaseData:
-        """What was published, its noisy recordings included."""
         from .release_data import ReleaseData
 
         if split != "test":
@@ -190,7 +185,6 @@ class ReleaseSource:
 
     @property
     def subsets(self) -> Mapping[str, str]:
-        """Subset name (lower case) to language."""
         return MappingProxyType({subset: language for subset, (language, _) in self._places.items()})
 
     def _place(self, subset: str) -> tuple[str, str]:
@@ -209,17 +203,14 @@ class ReleaseSource:
         return self._table(f"{self._place(subset)[1]}{table}")
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """All queries, as `queries.jsonl` has them."""
         if subset not in self._queries:
             self._queries[subset] = read_queries(self._of(subset, "queries.jsonl"), subset, self._place(subset)[0])
         return self._queries[subset]
 
     def documents(self, subset: str) -> Iterator[Document]:
-        """All documents in file order, one at a time, empty ones too. Duplicate ids raise `DataError` at the end."""
         return stream_documents(self._of(subset, "corpus.jsonl"))
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """All judgments. Raises `DataError` where a judged query has no text."""
         table = self._of(subset, "qrels/test.jsonl")
         found = read_qrels(table)
         known = {query.id for query in self.queries(subset)}
@@ -292,10 +283,7 @@ class ReleaseSource:
         return next((name for name in names if name in self.tree.files), None)
 
     def speech(self, query: Query) -> CleanSpeech:
-        """The clean recording of `query`. Raises `AudioError` naming query and file if missing or unusable.
-
-        The release does not say who speaks.
-        """
+        """Raises `AudioError` naming query and file. The release does not say who speaks."""
         clip = self.clips(query.subset, CLEAN).get(query.id)
         file = None if clip is None else self.recording(query.subset, CLEAN, clip)
         if clip is None or file is None:
@@ -363,10 +351,7 @@ class ReleaseSource:
 
 
 def open_release(name: SourceName) -> ReleaseSource:
-    """The source `release` (the published one), `release:FOLDER`, `release:ZIP` or `release:ORG/NAME@COMMIT`.
-
-    The option `file` names the zip where a repository holds several.
-    """
+    """`release` (the published one), `release:FOLDER`, `release:ZIP` or `release:ORG/NAME@COMMIT`."""
     if not name.place:
         name = SourceName(name.text, name.kind, REPOSITORY, name.options)
     place, revision = hub_place(name, {REPOSITORY: REVISION})

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from ...errors import AudioError, DataError, UsageError, unknown_name
 from ..audio import decode_audio, encode_flac, resample
-from ..conditions import NAMED_LEVELS_DB
+from ..conditions.noise import NAMED_LEVELS_DB
 from ..corpus import Corpus
 from ..mixing import limit_peak
 from ..recipe import choose_queries, choose_subsets
@@ -22,7 +22,6 @@ from .archive import read_recording
 from .release import CLEAN, ReleaseSource, parse_noise_id
 
 _HIGHEST = 32767 / 32768
-"""The highest sample of 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,6 @@ class ReleaseData:
         self._corpora: WeakValueDictionary[str, Corpus] = WeakValueDictionary()
 
     def _common_arms(self) -> dict[str, str]:
-        """Condition to arm."""
         every = [self.source.arms(subset) for subset in self.subsets]
         names = {f"noise_snr_{level:g}": name for name, level in NAMED_LEVELS_DB.items()}
         shared = {
@@ -85,7 +83,6 @@ class ReleaseData:
 
     @cached_property
     def recipe(self) -> Mapping[str, Any]:
-        """What decides the data, as JSON object. Of a folder, every file is read the first time."""
         return {
             "source": self.source.name,
             "source_version": self.source.fingerprint(tuple(self._arms.values()))[:12],
@@ -103,7 +100,6 @@ class ReleaseData:
 
     @cached_property
     def revision(self) -> str:
-        """The first 16 hex digits of the sha256 of the recipe's canonical JSON."""
         canonical = json.dumps(self.recipe, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
@@ -112,23 +108,19 @@ class ReleaseData:
             raise unknown_name("subset", subset, self.subsets)
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The typed queries that are taken."""
         self._check(subset)
         return choose_queries(self.source.queries(subset), self._limit, self._seed)
 
     def rows(self, subset: str, condition: str) -> Sequence[Query]:
-        """The queries: each has one recording under every condition."""
         if condition not in self._arms:
             raise unknown_name("condition of the release:", condition, self._arms)
         return self.queries(subset)
 
     def has_corpus(self, subset: str) -> bool:
-        """A release has a corpus for every subset."""
         self._check(subset)
         return True
 
     def documents(self, subset: str) -> Corpus:
-        """The corpus, read once for all that hold it at the same time. Each text is held once."""
         self._check(subset)
         corpus = self._corpora.get(subset)
         if corpus is None:
@@ -136,7 +128,6 @@ class ReleaseData:
         return corpus
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        """The grades of the queries that are taken."""
         grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
         for qrel in self.source.qrels(subset):
             if qrel.query_id in grades:
@@ -144,7 +135,6 @@ class ReleaseData:
         return grades
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
-        """The published clips in the order of `queries`, as 24 kHz FLAC: positions `start` to `stop`."""
         self._check(subset)
         if condition not in self._arms:
             raise unknown_name("condition of the release:", condition, self._arms)

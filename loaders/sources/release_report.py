@@ -37,7 +37,6 @@ class SourceReport:
         }
 
     def __str__(self) -> str:
-        """One line with the counts, then one per kind of defect."""
         lines = [f"{self.subset}: {self.queries:,} queries, {self.documents:,} documents, {self.qrels:,} judgments"]
         for kind, defect in self.defects.items():
             more = ", …" if defect.count > len(defect.examples) else ""
@@ -47,18 +46,14 @@ class SourceReport:
 
 @dataclass(slots=True)
 class DefectCounter:
-    """Counts defects and keeps the first examples."""
-
     _counts: dict[str, int] = field(default_factory=dict)
     _examples: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, example: str) -> None:
-        """Count one more of `kind`."""
         self._counts[kind] = self._counts.get(kind, 0) + 1
         examples = self._examples.setdefault(kind, [])
         if len(examples) < EXAMPLES:
             examples.append(example)
 
     def found(self) -> dict[str, Defect]:
-        """All kinds that were found, sorted."""
         return {kind: Defect(count, tuple(self._examples[kind])) for kind, count in sorted(self._counts.items())}

@@ -38,7 +38,6 @@ class SpokenSource:
 
     @property
     def name(self) -> str:
-        """Both names, joined by "+"."""
         return f"{self.texts.name}+{self.recordings.name}"
 
     @cached_property
@@ -56,10 +55,7 @@ class SpokenSource:
         return self.texts.subsets
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The queries of the texts, or with `missing="skip"` those with a recording.
-
-        Raises `DataError` if then none is left.
-        """
+        """With `missing="skip"`, raises `DataError` if no query is left."""
         if self._missing == "refuse":
             return self.texts.queries(subset)
         if subset not in self._queries:
@@ -76,7 +72,6 @@ class SpokenSource:
         return self.texts.documents(subset)
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """Those of the texts, for the queries that are taken."""
         qrels = self.texts.qrels(subset)
         if self._missing == "refuse":
             return qrels
@@ -84,7 +79,6 @@ class SpokenSource:
         return [qrel for qrel in qrels if qrel.query_id in kept]
 
     def speech(self, query: Query) -> CleanSpeech:
-        """The recording of `query`. Raises `AudioError` naming query and file if missing or unusable."""
         return self.recordings.speech(query)
 
 

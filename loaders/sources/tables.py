@@ -36,12 +36,10 @@ class Table:
     unit: str = "line"
 
     def place(self, number: int) -> str:
-        """How errors name a row."""
         return f"{self.name}, {self.unit} {number}"
 
 
 def jsonl_table(path: Path) -> Table:
-    """A JSONL file as a table."""
     return Table(str(path), lambda: read_jsonl(path))
 
 
@@ -65,7 +63,6 @@ def aliased(row: Mapping[str, Any], keys: tuple[str, ...]) -> str:
 
 
 def _passage(row: Mapping[str, Any], key: str, place: str, *, default: str | None = None) -> str:
-    """A text that may be null, which is the same as empty."""
     return "" if key in row and row[key] is None else text_field(row, key, place, default=default)
 
 
@@ -83,10 +80,7 @@ def grade_field(row: Mapping[str, Any], place: str) -> int:
 
 
 def read_queries(table: Table, subset: str, language: str, *, only: Container[str] | None = None) -> list[Query]:
-    """All queries in order, or those with an id in `only`; texts are stripped.
-
-    Raises `DataError` for a duplicate id, an empty text, or if there are none.
-    """
+    """All queries in order, or those with an id in `only`. Raises `DataError` for a duplicate id, no text, or none."""
     found: dict[str, Query] = {}
     for number, row in table.rows():
         place = table.place(number)
@@ -106,10 +100,7 @@ def read_queries(table: Table, subset: str, language: str, *, only: Container[st
 
 
 def stream_documents(table: Table) -> Iterator[Document]:
-    """All documents in order, one at a time; 8 bytes per document are kept to find duplicate ids.
-
-    Raises `DataError` for a row without id or text and, after the last row, for a duplicate id or an empty corpus.
-    """
+    """All documents, one at a time. Raises `DataError`, after the last for a duplicate id or an empty corpus."""
     hashes = array("q")
     for number, row in table.rows():
         # Nearly every row of millions is as it should be, so that is asked first.
@@ -142,10 +133,7 @@ def _refuse_repeated(table: Table, hashes: array[int]) -> None:
 
 
 def read_qrels(table: Table) -> dict[Qrel, int]:
-    """All judgments in order, each with the number of its row.
-
-    Raises `DataError` for a grade that is no integer, a pair that is judged twice, or if there are none.
-    """
+    """All judgments with the numbers of their rows. Raises `DataError` for a bad grade, a pair twice, or if none."""
     found: dict[Qrel, int] = {}
     pairs: set[tuple[str, str]] = set()
     for number, row in table.rows():

@@ -88,7 +88,6 @@ class WhisperRirMega:
 
     @cached_property
     def samples(self) -> dict[str, list[_Row]]:
-        """The samples by split."""
         found: dict[str, list[_Row]] = {}
         seen: dict[str, str] = {}
         for split, table in open_tables(self.folder).items():
@@ -127,7 +126,6 @@ class WhisperRirMega:
 
     @cached_property
     def _utterances(self) -> dict[str, _Row]:
-        """The first sample of each utterance, over all splits."""
         found: dict[str, _Row] = {}
         for rows in self.samples.values():
             for row in rows:
@@ -142,31 +140,25 @@ class WhisperRirMega:
         return Query(row.utterance_id, subset, row.text("language") or LANGUAGE, text)
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The utterances of all splits."""
         self.check(subset)
         return [self.query(row) for row in self._utterances.values()]
 
     def documents(self, subset: str) -> Sequence[Document]:
-        """There are none."""
         self.check(subset)
         return []
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        """There are none."""
         self.check(subset)
         return []
 
     def check(self, subset: str) -> None:
-        """Raise `UnknownNameError` for another subset than the one."""
         if subset not in self.subsets:
             raise unknown_name("subset", subset, self.subsets)
 
     def speech(self, query: Query) -> CleanSpeech:
-        """The clean clip of an utterance at 24 kHz."""
         return self.speech_at(query, SAMPLE_RATE)
 
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
-        """The clean clip of an utterance, (T,) float32 at `rate` Hz. Raises `AudioError` naming the sample."""
         row = self._utterances[query.id]
         content, name = self._content(row, "clean_audio")
         samples, own = decode_audio(content, name)
@@ -175,7 +167,6 @@ class WhisperRirMega:
     def published(
         self, split: str = TEST, *, subsets: Sequence[str] | None = None, limit: int = 0, seed: int = 0
     ) -> WhisperRirMegaData:
-        """What was published, its reverberant clips included."""
         for subset in subsets or ():
             self.check(subset)
         if limit:
@@ -219,7 +210,6 @@ class WhisperRirMegaData:
 
     @cached_property
     def recipe(self) -> Mapping[str, Any]:
-        """What is known of how it was made, as JSON object."""
         source = self._source
         return {
             "source": source.origin,
@@ -236,17 +226,14 @@ class WhisperRirMegaData:
 
     @cached_property
     def revision(self) -> str:
-        """The commit, or the digest of a folder's files."""
         return self._source.version
 
     @property
     def fingerprint(self) -> str:
-        """The first 16 hex digits of the sha256 of what is read."""
         return hashlib.sha256(json.dumps(self.recipe, sort_keys=True).encode()).hexdigest()[:16]
 
     @cached_property
     def edges(self) -> Mapping[str, Sequence[float]]:
-        """Edges of the bins, quantiles of the publisher's values over all samples."""
         return {f"source_{column}": edges for column, edges in self._source.strata.edges.items()}
 
     def _of(self, subset: str, condition: str) -> list[_Row]:
@@ -261,11 +248,9 @@ class WhisperRirMegaData:
         return list(first.values())
 
     def queries(self, subset: str) -> Sequence[Query]:
-        """The utterances."""
         return self.rows(subset, CLEAN)
 
     def rows(self, subset: str, condition: str) -> Sequence[Query]:
-        """The rows of a condition: ids of utterances, or of samples under `reverb`."""
         queries = []
         for row in self._of(subset, condition):
             query = self._source.query(row)
@@ -275,7 +260,6 @@ class WhisperRirMegaData:
         return queries
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
-        """The clips as 16 kHz FLAC: positions `start` to `stop` of `rows`."""
         for row in self._of(subset, condition)[start:stop]:
             query = self._source.query(row)
             audio, duration_s = self._source.clip(row, f"{condition}_audio")
@@ -305,16 +289,13 @@ class WhisperRirMegaData:
             )
 
     def has_corpus(self, subset: str) -> bool:
-        """There is none."""
         self._source.check(subset)
         return False
 
     def documents(self, subset: str) -> Corpus:
-        """There are none."""
         return Corpus.of(self._source.documents(subset))
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        """There are none."""
         return {query.id: {} for query in self.queries(subset)}
 
 
@@ -333,7 +314,6 @@ class _Row:
         return None if column is None else self._light().get(column)
 
     def _light(self) -> dict[str, Any]:
-        """Everything but the audio, kept."""
         if self._values is None:
             self._values = self._table.light(self._position)
         return self._values
@@ -419,11 +399,7 @@ def _speaker(utterance_id: str) -> str:
 
 
 def open_whisper_rir_mega(name: SourceName) -> WhisperRirMega:
-    """The published set: in a folder, or on the Hub as `ORG/NAME[@REVISION]` (without a place: `REPOSITORY`).
-
-    A repository is downloaded whole into the Hub's cache, at one commit, which is recorded. Raises `HubError` if it
-    cannot be had.
-    """
+    """The published set: in a folder, or `ORG/NAME[@REVISION]` on the Hub, downloaded whole at one commit."""
     folder = Path(name.place).expanduser()
     if name.place and folder.is_dir():
         return WhisperRirMega(folder)

@@ -1,8 +1,4 @@
-"""Speech for a user's own text: engines behind one protocol, chosen by name.
-
-`load_synthesizer("espeak")` is the light engine for English and Spanish, `load_synthesizer("kokoro")` the neural one
-that speaks Chinese too. `speak_query` turns a typed query into clean speech with a voice drawn by the keyed rule.
-"""
+"""Speech for a user's own text: engines behind one protocol, chosen by name."""
 
 from __future__ import annotations
 

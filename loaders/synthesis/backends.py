@@ -60,13 +60,9 @@ SYNTHESIZERS = {
 
 
 def load_synthesizer(name: str, **options: object) -> Synthesizer:
-    """The engine called `name`, built with its own options (see the class that `path` names).
+    """The engine called `name`. Raises `UnknownNameError`, and `UsageError` for an option that it does not have.
 
-    Raises `UnknownNameError` for an unknown engine, `UsageError` for an option that it does not have. A missing extra
-    is reported by the first call that needs it.
-
-    >>> load_synthesizer("espeak").languages
-    ('en', 'es')
+    A missing extra is reported by the first call that needs it.
     """
     backend = SYNTHESIZERS.get(name)
     if backend is None:

@@ -22,8 +22,6 @@ Vary = Literal["seed", "voice"]
 
 
 class ClipTranscript(Protocol):
-    """The transcript of one clip; `error` says why there is none."""
-
     @property
     def text(self) -> str: ...
 
@@ -35,9 +33,7 @@ class ClipTranscriber(Protocol):
     """Speech to text, as much of it as rating takes needs."""
 
     @property
-    def sample_rate(self) -> int:
-        """The rate in Hz of the clips that it takes."""
-        ...
+    def sample_rate(self) -> int: ...
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> Sequence[ClipTranscript]:
         """One transcript per clip ((T,) float32 at `sample_rate`), in order."""
@@ -59,8 +55,6 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """One spoken candidate, finished: (T,) float32 at `SAMPLE_RATE`."""
-
     voice: str
     seed: int
     samples: Samples
@@ -100,10 +94,9 @@ def plan_takes(query: Query, voices: Sequence[str], n: int, *, vary: Vary, seed:
 
 
 def speak_takes(synthesizer: Synthesizer, query: Query, text: str, plan: Sequence[tuple[str, int]]) -> list[Take]:
-    """`text` (the spoken form of `query`) spoken by each voice and seed of `plan`, finished by `finish_speech`.
+    """`text` spoken by each voice and seed of `plan`; what fails or repeats an earlier take is left out.
 
-    A take that fails or repeats an earlier one sample by sample is left out. Raises `SynthesisError` that names the
-    query if none is left.
+    Raises `SynthesisError` that names the query if none is left.
     """
     takes: list[Take] = []
     failures: list[str] = []

@@ -67,7 +67,7 @@ class CosyVoiceSynthesizer:
 
     @property
     def table(self) -> SpeakerTable:
-        """The speakers. Raises `UsageError` if no folder was given or it has no table."""
+        """Raises `UsageError` if no folder was given or it has no table."""
         if self._table is None:
             if not self.speakers:
                 raise UsageError(
@@ -79,7 +79,6 @@ class CosyVoiceSynthesizer:
 
     @property
     def spec(self) -> SynthesizerSpec:
-        """The weights' folder name and sha256 (or the revision given), settings, and the version of the speakers."""
         return SynthesizerSpec(
             "cosyvoice",
             _model_folder(self.model).name,
@@ -90,17 +89,14 @@ class CosyVoiceSynthesizer:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """What the model was trained for; with a folder of speakers, those of them that it has speakers of."""
         trained = SYNTHESIZERS["cosyvoice"].languages
         return tuple(code for code in trained if not self.speakers or code in self.table.languages)
 
     def voices(self, language: str) -> tuple[str, ...]:
-        """The ids of the speakers of `language`, sorted."""
         check_language("cosyvoice", language)
         return tuple(sorted(speaker.id for speaker in self.table.of_language(language)))
 
     def synthesize(self, text: str, *, voice: str, language: str, seed: int = 0) -> Samples:
-        """See `Synthesizer.synthesize`. `seed` decides the sampled speech tokens: other seeds give other takes."""
         check_language("cosyvoice", language)
         speaker = self.table.find(voice, language)
         if not has_speech(text):
@@ -194,7 +190,6 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _samples(speech: Any) -> Samples:
-    """A tensor (1, T) as (T,) float32."""
     return np.asarray(speech.detach().cpu().numpy(), dtype=np.float32).reshape(-1)
 
 

@@ -30,23 +30,20 @@ class EspeakSynthesizer:
 
     @property
     def spec(self) -> SynthesizerSpec:
-        """Engine, library version and rate."""
         return SynthesizerSpec(
             "espeak", "espeak-ng", espeak_version(), settings={"words_per_minute": self.words_per_minute}
         )
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """English and Spanish."""
         return tuple(_ACCENTS)
 
     def voices(self, language: str) -> tuple[str, ...]:
-        """Accents times variants, sorted; `UsageError` for other languages."""
         check_language("espeak", language)
         return tuple(sorted(f"{accent}+{variant}" for accent in _ACCENTS[language] for variant in _VARIANTS))
 
     def synthesize(self, text: str, *, voice: str, language: str, seed: int = 0) -> Samples:
-        """See `Synthesizer.synthesize`; `seed` decides the breath noise of some variants."""
+        """`seed` decides the breath noise of some variants."""
         known = self.voices(language)
         if voice not in known:
             raise unknown_name(f"espeak voice for {language!r}", voice, known)

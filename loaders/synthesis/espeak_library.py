@@ -50,7 +50,6 @@ def _load(extra: str) -> _Library:
 
 
 def _paths(extra: str) -> tuple[str, bytes]:
-    """The library and the folder of its data."""
     try:
         import espeakng_loader
     except ImportError as error:
@@ -91,11 +90,7 @@ def _open(path: str, extra: str) -> _Library:
 
 @contextlib.contextmanager
 def _fresh() -> Iterator[_Library]:
-    """A copy of the library that has never spoken.
-
-    The library's flutter goes on from where the last utterance left it, even through its own termination. Only a fresh
-    copy of its globals makes a clip independent of what was spoken before, and the loader shares them by file.
-    """
+    """A copy that has never spoken: its flutter goes on from the last utterance, even through its termination."""
     path, _ = _paths("espeak")
     with tempfile.TemporaryDirectory(prefix="squtr-espeak-", ignore_cleanup_errors=True) as folder:
         try:
@@ -123,10 +118,7 @@ def _set_voice(library: _Library, voice: str) -> None:
 
 
 def espeak_phonemes(text: str, voice: str, *, extra: str = "espeak") -> str:
-    """IPA of `text` with stress marks and `^` between the parts of a diphthong or affricate; clauses joined by blanks.
-
-    Punctuation is not kept; "" for text without words.
-    """
+    """IPA with stress marks, `^` inside diphthongs and affricates; clauses joined by blanks, without punctuation."""
     with _LOCK:
         library = _load(extra)
         _set_voice(library, voice)

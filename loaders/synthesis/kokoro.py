@@ -61,7 +61,6 @@ class KokoroSynthesizer:
 
     @property
     def spec(self) -> SynthesizerSpec:
-        """Engine, where the model comes from, its sha256, license and speed."""
         if self.model:
             source, revision = Path(self.model).name, _local_sha256(self.model)
         elif _packaged_parts():
@@ -72,11 +71,9 @@ class KokoroSynthesizer:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """English, Spanish and Chinese."""
         return tuple(sorted(VOICES))
 
     def voices(self, language: str) -> tuple[str, ...]:
-        """The published voices for `language`, or those of them that the folder of voices holds."""
         check_language("kokoro", language)
         if not self.voice_folder:
             return VOICES[language]
@@ -84,10 +81,7 @@ class KokoroSynthesizer:
         return tuple(voice for voice in found if voice[0] in _ACCENTS[language] and voice[1:3] in {"f_", "m_"})
 
     def synthesize(self, text: str, *, voice: str, language: str, seed: int = 0) -> Samples:
-        """See `Synthesizer.synthesize`; the network draws nothing, so `seed` changes nothing.
-
-        Text of more than 510 phonemes is spoken in pieces, cut at sentence ends.
-        """
+        """`seed` changes nothing. More than 510 phonemes are spoken in pieces, cut at sentence ends."""
         known = self.voices(language)
         if voice not in known:
             raise unknown_name(f"Kokoro voice for {language!r}", voice, known)
@@ -161,7 +155,6 @@ class KokoroSynthesizer:
 
 
 def _packaged_parts() -> list[Path]:
-    """The four parts of the packaged model, in order; empty if one is missing."""
     found = [package_file(package, "part.bin") for package in _PACKAGES]
     parts = [path for path in found if path is not None]
     return parts if len(parts) == len(_PACKAGES) else []

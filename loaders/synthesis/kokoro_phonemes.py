@@ -56,10 +56,7 @@ _READINGS = {
 
 
 def phonemes(text: str, language: str, *, british: bool = False) -> str:
-    """`text` in Kokoro's symbols, punctuation kept where it makes a pause; "" if nothing of it can be said.
-
-    `british` chooses the accent of English. Raises `SynthesisError` for a character without a reading.
-    """
+    """`text` in Kokoro's symbols, "" if there are none. Raises `SynthesisError` for a character without a reading."""
     spoken = spoken_form(text, language)
     if language == "zh":
         out = _chinese(spoken)
@@ -87,9 +84,7 @@ def tokens(symbols: str) -> list[int]:
 
 
 def split_phonemes(symbols: str, limit: int = MAX_TOKENS) -> list[str]:
-    """`symbols` cut into pieces of at most `limit`: at the last sentence end that fits, else clause end, else blank.
-
-    A single longer word is cut where the limit falls. Only blanks are lost.
+    """`symbols` in pieces of at most `limit`, cut at a sentence end, else clause end, else blank, else anywhere.
 
     >>> split_phonemes("ab, cd. ef", 8)
     ['ab, cd.', 'ef']
@@ -120,7 +115,6 @@ def _fold(ipa: str, table: Sequence[tuple[str, str]]) -> str:
 
 
 def english_phonemes(text: str, *, british: bool = False) -> str:
-    """One English clause without punctuation in Kokoro's symbols."""
     ipa = _LANGUAGE_SWITCH.sub("", espeak_phonemes(text, "en" if british else "en-us", extra=EXTRA))
     # espeak-ng glues the hundreds to their count.
     ipa = re.sub(r"(?<=\w)(?=hˈʌndɹ)", " ", ipa)
@@ -132,7 +126,6 @@ def english_phonemes(text: str, *, british: bool = False) -> str:
 
 
 def spanish_phonemes(text: str) -> str:
-    """One Spanish clause without punctuation in Kokoro's symbols (Castilian)."""
     ipa = _LANGUAGE_SWITCH.sub("", espeak_phonemes(text, "es", extra=EXTRA))
     return _fold(ipa, _SPANISH).replace("^", "")
 

@@ -15,7 +15,6 @@ VOCABULARY = {
     "ʒ": 147, "ʔ": 148, "ˈ": 156, "ˌ": 157, "ː": 158, "ʰ": 162, "ʲ": 164, "↓": 169, "→": 171, "↗": 172, "↘": 173,
     "ᵻ": 177,
 }  # fmt: skip
-"""Symbol to number."""
 
 MAX_TOKENS = 510
 """Longest sequence that one pass can speak, without the padding on both sides."""

@@ -13,9 +13,7 @@ from ..records import Samples
 class SynthesizerSpec:
     """Everything that decides what a synthesizer returns; it enters recipes and cards.
 
-    `engine` is its name in the table of backends, `model` where the weights or the library came from, `revision` a
-    version, a commit or a sha256, `license` the SPDX identifier under which its speech may be passed on ("" if none
-    is needed or known).
+    `revision` is a version, a commit or a sha256; `license` the SPDX identifier under which speech may be passed on.
     """
 
     engine: str
@@ -32,15 +30,10 @@ class Synthesizer(Protocol):
     def spec(self) -> SynthesizerSpec: ...
 
     @property
-    def languages(self) -> tuple[str, ...]:
-        """Codes of the languages it speaks intelligibly, sorted."""
-        ...
+    def languages(self) -> tuple[str, ...]: ...
 
     def voices(self, language: str) -> tuple[str, ...]:
-        """Names of its voices for `language`, sorted.
-
-        Raises `UsageError`, which says which engine to use, for a language that it does not speak.
-        """
+        """Names of its voices, sorted. Raises `UsageError`, which says which engine to use, for another language."""
         ...
 
     def synthesize(self, text: str, *, voice: str, language: str, seed: int = 0) -> Samples:

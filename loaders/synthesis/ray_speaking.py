@@ -16,10 +16,7 @@ SPEECH_ENGINES = ("here", "ray")
 
 
 class RaySpeaking:
-    """A `SpeechEngine` of at most `actors` actors (0: as many as there is room for), each with a share of the GPUs.
-
-    See `RayMap` for all arguments and errors.
-    """
+    """A `SpeechEngine` of at most `actors` actors (0: as many as there is room for); see `RayMap`."""
 
     def __init__(
         self,
@@ -32,7 +29,6 @@ class RaySpeaking:
         self._map = RayMap(address, num_cpus=num_cpus, actors=actors, gpus_per_actor=gpus_per_actor)
 
     def __call__(self, speaking: Speaking, batches: Sequence[Batch]) -> Iterator[list[Spoken]]:
-        """Speak the batches, each by itself, in order."""
         return self._map(_BatchSpeaker, (speaking,), batches)
 
 
@@ -49,13 +45,7 @@ class _BatchSpeaker:
 def load_speech_engine(
     name: str, *, ray_address: str | None = None, actors: int = 0, gpus_per_actor: float = 0.0
 ) -> SpeechEngine:
-    """The engine called `name`, `here` or `ray`.
-
-    Raises `UnknownNameError`, `MissingExtraError` for ray without its extra, and `UsageError` for what only ray has.
-
-    >>> load_speech_engine("here") is speak_here
-    True
-    """
+    """The engine `here` or `ray`. Raises `UnknownNameError`, `MissingExtraError`, `UsageError` for ray's options."""
     if name == "ray":
         return RaySpeaking(ray_address, actors=actors, gpus_per_actor=gpus_per_actor)
     if name != "here":

@@ -44,22 +44,16 @@ class Speaker:
 
 
 class SpeakerTable:
-    """A table of speakers. Read when first needed; clips are found on demand."""
-
     def __init__(self, path: str | Path) -> None:
         self.path = _find_table(Path(path).expanduser())
 
     @property
     def folder(self) -> Path:
-        """What `clip` is relative to."""
         return self.path.parent
 
     @cached_property
     def speakers(self) -> tuple[Speaker, ...]:
-        """All speakers in order.
-
-        Raises `DataError` for a missing id or language, an id that occurs twice, an unknown gender, or an empty table.
-        """
+        """Raises `DataError` for a missing id or language, an id twice, an unknown gender, or an empty table."""
         table = jsonl_table(self.path) if self.path.suffix.lower() == ".jsonl" else delimited_table(self.path)
         found: dict[str, Speaker] = {}
         for number, row in table.rows():
@@ -74,11 +68,9 @@ class SpeakerTable:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages of its speakers, sorted."""
         return tuple(sorted({speaker.language for speaker in self.speakers}))
 
     def of_language(self, language: str) -> tuple[Speaker, ...]:
-        """The speakers of `language`, in order. Raises `UsageError` if there are none."""
         found = tuple(speaker for speaker in self.speakers if speaker.language == language)
         if not found:
             raise UsageError(
@@ -95,7 +87,7 @@ class SpeakerTable:
         raise unknown_name(f"speaker of {language!r}", id_, [speaker.id for speaker in speakers])
 
     def clip(self, speaker: Speaker) -> Path:
-        """The reference clip. Raises `DataError` if it has none, `AudioError` if it is missing or lies outside."""
+        """Raises `DataError` if the speaker has none, `AudioError` if it is missing or lies outside."""
         if not speaker.clip:
             raise DataError(f"{self.path}: the speaker {speaker.id!r} has no clip.", hint="Name one in the table.")
         return clip_path(self.folder, speaker.clip, f"the reference clip {speaker.clip} of {speaker.id!r}")

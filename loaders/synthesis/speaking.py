@@ -30,9 +30,7 @@ def has_speech(text: str) -> bool:
 
 
 def choose_voice(query: Query, voices: Sequence[str], seed: int = 0) -> str:
-    """The voice of `query`, drawn by the keyed rule (purpose "voice").
-
-    It depends on the set of voices, not on their order. Raises `UsageError` if there are none.
+    """The voice of `query`, drawn by the keyed rule from the set of voices. Raises `UsageError` if there are none.
 
     >>> query = Query("q1", "mini-en", "en", "When?")
     >>> choose_voice(query, ["b", "a"]) == choose_voice(query, ["a", "b"])
@@ -49,10 +47,7 @@ def choose_voice(query: Query, voices: Sequence[str], seed: int = 0) -> str:
 def speak_query(
     synthesizer: Synthesizer, query: Query, *, voices: Sequence[str] | None = None, seed: int = 0
 ) -> CleanSpeech:
-    """`query` spoken by one of `voices` (default: all that the engine has for its language), finished.
-
-    Raises `SynthesisError` that names the query if its text cannot be spoken.
-    """
+    """`query` spoken by one of `voices` (default: all), finished. Raises `SynthesisError` naming the query."""
     name = f"query {query.id!r} of {query.subset!r}"
     if not has_speech(query.text):
         raise SynthesisError(

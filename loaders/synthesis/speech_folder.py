@@ -62,7 +62,6 @@ class SpeechRow(BaseModel):
         return self.subset, self.id
 
     def line(self, **more: Any) -> str:
-        """As one line of JSON, with further fields."""
         return json.dumps({**self.model_dump(by_alias=True), **more}, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -76,22 +75,16 @@ def number_or_none(value: float) -> float | None:
 
 
 def is_speech_folder(folder: Path) -> bool:
-    """Whether speech was synthesized into a folder."""
     return (folder / JOURNAL).is_file()
 
 
 class SpeechFolder:
-    """The folder at `root`, which is made when something is written."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
         self._rows: dict[tuple[str, str], SpeechRow] | None = None
 
     def settle(self, settings: Mapping[str, Any], voices: Mapping[str, list[str]]) -> None:
-        """Store the settings, or check that they are those of the folder; `voices` are compared per language.
-
-        Raises `RecipeMismatchError` that names the first setting that differs.
-        """
+        """Store the settings, or raise `RecipeMismatchError` naming the first that differs; `voices` by language."""
         path = self.root / SETTINGS
         wanted = json.loads(json.dumps({"settings": dict(settings), "voices": dict(voices)}))
         if path.is_file():
@@ -108,10 +101,7 @@ class SpeechFolder:
         write_text(path, json.dumps(wanted, ensure_ascii=False, indent=2, sort_keys=True) + "\n")
 
     def rows(self) -> dict[tuple[str, str], SpeechRow]:
-        """The journal: the last row of every query, by subset and id. A torn last line is left out.
-
-        Raises `DataError` for any other broken line, or if there is no journal.
-        """
+        """The last row of every query, by subset and id, without a torn last line. Raises `DataError`."""
         if self._rows is None:
             path = self.root / JOURNAL
             if not path.is_file():
@@ -141,13 +131,11 @@ class SpeechFolder:
         return bool(row.failure) or (self.root / row.file).is_file()
 
     def store_clip(self, row: SpeechRow, audio: bytes) -> SpeechRow:
-        """Write the clip of `row` and return the row with its file, a path relative to the folder."""
         file = f"clips/{_file_name(row.subset)}/{_file_name(row.id)}.flac"
         write_bytes(self.root / file, audio)
         return row.model_copy(update={"file": file})
 
     def append(self, rows: Iterable[SpeechRow]) -> None:
-        """Add rows to the journal. A torn last line is ended first."""
         known = self._known()
         path = self.root / JOURNAL
         try:
@@ -166,7 +154,6 @@ class SpeechFolder:
             raise StorageError(f"{path} cannot be written: {error}.", hint="Make room there.") from error
 
     def clip(self, row: SpeechRow) -> Path:
-        """The clip of `row`. Raises `AudioError` if it is missing or lies outside the folder."""
         return clip_path(self.root, row.file, f"the clip {row.file} of query {row.id!r}")
 
     def _known(self) -> dict[tuple[str, str], SpeechRow]:
@@ -194,12 +181,10 @@ def _short(value: Any) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 under a temporary name, then rename. Raises `StorageError`."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write under a temporary name in the same folder, then rename. Raises `StorageError`."""
     try:
         replace_file(path, content)
     except OSError as error:

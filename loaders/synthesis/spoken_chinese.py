@@ -22,10 +22,7 @@ _LONG = 8
 
 
 def spoken_chinese(text: str) -> str:
-    """`text` without digits. Years are read digit by digit, telephone numbers with 幺, other numbers as amounts.
-
-    Raises `MissingExtraError` without `cn2an` (extra `squtr[spoken]`) if there is a number.
-    """
+    """`text` without digits: years digit by digit, telephone numbers with 幺. Raises `MissingExtraError`."""
     # Full-width digits, letters and signs; Chinese punctuation stays, which NFKC would make ASCII.
     text = "".join(unicodedata.normalize("NFKC", c) if _is_wide(c) else c for c in text)
     text = re.sub(r"(?<=\d)[−–—](?=\d)", "-", text).replace("−", "-")

@@ -1,9 +1,7 @@
-"""Text as it is said: numbers, signs and abbreviations in words, before any engine sees it.
+"""Text in words: numbers, signs and abbreviations, before any engine sees it (extra `squtr[spoken]`).
 
-`written.spoken_form` rewrites what engines read wrongly (money, units, dates) and keeps the digits. Here the digits go
-too, so that every engine says the same words and the words can be stored beside the text. English and Spanish numbers
-are those of `num2words`, Chinese ones of `cn2an` (extra `squtr[spoken]`). Text in another language loses only what
-nobody says.
+`written.spoken_form` rewrites what engines read wrongly and keeps the digits; here the digits go too, so that every
+engine says the same words. Text in another language than English, Spanish and Chinese loses only symbols.
 """
 
 from __future__ import annotations

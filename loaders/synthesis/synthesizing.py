@@ -25,11 +25,9 @@ _TOGETHER = 4
 
 @dataclass(frozen=True, slots=True)
 class Speaking:
-    """How queries are spoken.
+    """`voices` are per language ({}: all); `candidates` takes are compared if there is a `rating`.
 
-    `voices` are the names to draw from, per language ({}: all that the engine has); `candidates` takes are compared if
-    there is a `rating`, else one is made. `in_words` gives the engine the text in words (`spoken_text`), else as it is
-    written.
+    `in_words` gives the engine the text in words (`spoken_text`), else as it is written.
     """
 
     synthesizer: Synthesizer
@@ -52,11 +50,9 @@ class Speaking:
         }
 
     def voices_of(self, language: str) -> list[str]:
-        """The voices to draw from, sorted."""
         return sorted(set(self.voices.get(language) or self.synthesizer.voices(language)))
 
     def spoken(self, query: Query) -> str:
-        """What the engine is given for `query`."""
         return spoken_text(query.text, query.language) if self.in_words else query.text
 
 
@@ -73,23 +69,15 @@ Batch = Sequence[tuple[Query, str]]
 
 
 class SpeechEngine(Protocol):
-    """Speaks batches."""
-
-    def __call__(self, speaking: Speaking, batches: Sequence[Batch]) -> Iterator[list[Spoken]]:
-        """What `speak_batch` gives for every batch, in order."""
-        ...
+    def __call__(self, speaking: Speaking, batches: Sequence[Batch]) -> Iterator[list[Spoken]]: ...
 
 
 def speak_here(speaking: Speaking, batches: Sequence[Batch]) -> Iterator[list[Spoken]]:
-    """The engine that is this process."""
     return (speak_batch(speaking, batch) for batch in batches)
 
 
 def choose_voices(synthesizer: Synthesizer, names: Sequence[str], languages: Sequence[str]) -> dict[str, list[str]]:
-    """`names` sorted into the languages that they speak; all voices of the engine if `names` is empty.
-
-    Raises `UnknownNameError` that suggests the nearest voice, also for a language that is left without one.
-    """
+    """`names` by the languages they speak; all voices if empty. Raises `UnknownNameError`, also if one has none."""
     known = {language: synthesizer.voices(language) for language in dict.fromkeys(languages)}
     every = [voice for voices in known.values() for voice in voices]
     for name in names:
@@ -112,9 +100,8 @@ def synthesize(
 ) -> list[SpeechRow]:
     """Speak what `folder` does not have yet, and return the rows of all `queries` in order.
 
-    A query that cannot be spoken gives a row with `failure`. `progress` is called with the number of queries done.
-    Raises `RecipeMismatchError` if the folder was spoken with other settings, `UsageError` for a language that the
-    engine does not speak.
+    A query that cannot be spoken gives a row with `failure`. Raises `RecipeMismatchError` if the folder was spoken with
+    other settings, `UsageError` for a language that the engine does not speak.
     """
     languages = list(dict.fromkeys(query.language for query in queries))
     folder.settle(speaking.settings(), {language: speaking.voices_of(language) for language in languages})
@@ -131,7 +118,6 @@ def synthesize(
 
 
 def _batches(queries: Sequence[Query]) -> Iterator[list[Query]]:
-    """Runs of up to `_TOGETHER` queries of one language, in order."""
     batch: list[Query] = []
     for query in queries:
         if batch and (len(batch) == _TOGETHER or batch[0].language != query.language):

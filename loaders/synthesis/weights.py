@@ -12,7 +12,6 @@ from ...errors import IntegrityError, ModelError, StorageError
 
 
 def file_sha256(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -27,11 +26,7 @@ def package_file(package: str, relative: str) -> Path | None:
 
 
 def join_parts(parts: Sequence[Path], target: Path, sha256: str) -> Path:
-    """`target`, made of `parts` in order unless it is there already, with that sha256.
-
-    It is written under a temporary name and renamed. Raises `IntegrityError` if the bytes are not the expected ones,
-    `StorageError` if the disk refuses.
-    """
+    """`target`, joined from `parts` unless it is there, with that sha256. Raises `IntegrityError`, `StorageError`."""
     if target.is_file() and file_sha256(target) == sha256:
         return target
     digest = hashlib.sha256()
@@ -63,10 +58,7 @@ def join_parts(parts: Sequence[Path], target: Path, sha256: str) -> Path:
 
 
 def hub_file(repository: str, filename: str, revision: str, *, sha256: str = "") -> Path:
-    """A file of a model repository on the Hub at `revision`, through the Hub's own cache.
-
-    Raises `ModelError` if it cannot be fetched, `IntegrityError` if `sha256` is given and differs.
-    """
+    """A file of a repository, through the Hub's cache. Raises `ModelError`, `IntegrityError` for another sha256."""
     import huggingface_hub
     from huggingface_hub import errors as hub_errors
 

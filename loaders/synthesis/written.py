@@ -1,9 +1,4 @@
-"""From written to spoken form: what the engines would read wrongly.
-
-espeak-ng reads plain numbers well in English and Spanish; what it gets wrong is rewritten first: currency signs before
-the number, units, English years and dates, Spanish apocope ("21 días" is "veintiún días"). Chinese numbers are
-rewritten by `misaki`'s text normalizer where the phonemes are made.
-"""
+"""From written to spoken form: what the engines would read wrongly; plain numbers they read well."""
 
 from __future__ import annotations
 
