@@ -27,7 +27,6 @@ class QuestionAudio:
         self._known: dict[str, str] = {}
 
     def digest(self, audio: str) -> str:
-        """The sha256 of the file."""
         if audio not in self._known:
             file = self._data.audio(audio)
             if isinstance(file, bytes):
@@ -42,7 +41,6 @@ class QuestionAudio:
         return excerpt(self._data.audio(audio), 0.0, _WHOLE_S, rate, name=f"the audio {audio!r}")
 
     def save(self) -> None:
-        """Keep the digests for the next run."""
         for kept in self._kept.values():
             kept.save()
 

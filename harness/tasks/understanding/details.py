@@ -28,7 +28,7 @@ class Comparison(FileModel):
 
 
 class Mcqa(FileModel):
-    """Multiple choice: `counts` are of replies (ambiguous, absent, empty, missing), `spoken` minus written in `spoken`."""
+    """Multiple choice: `counts` are of replies (ambiguous, absent, empty, missing), `spoken` minus the written."""
 
     n: int
     n_orders: int

@@ -59,7 +59,6 @@ SCHEMA = item_schema(
 
 
 def labels_of(question: Question) -> ItemLabels:
-    """What the breakdowns of an item are made of."""
     return ItemLabels(
         perception=question.perception,
         reasoning=question.reasoning,
@@ -85,7 +84,6 @@ def verifiers_of(question: Question) -> tuple[Verifier, ...]:
 
 
 def mcqa_item(prompt: Prompt, missing: Mapping[str, str]) -> McqaItem:
-    """The item that a prompt is of, a spoken version beside its written question."""
     question = prompt.question
     return McqaItem(
         prompt.id,
@@ -98,7 +96,6 @@ def mcqa_item(prompt: Prompt, missing: Mapping[str, str]) -> McqaItem:
 
 
 def aif_item(prompt: Prompt, missing: Mapping[str, str]) -> AifItem:
-    """The item that a prompt is of."""
     return AifItem(prompt.id, verifiers_of(prompt.question), labels_of(prompt.question), prompt.id in missing)
 
 

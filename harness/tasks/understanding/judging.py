@@ -1,8 +1,6 @@
-"""Judges of open-ended replies: a language model marks a reply by a written rubric, and answers in strict JSON.
+"""Judges of open-ended replies: a language model marks a reply by our rubric, in strict JSON.
 
-A judge that does not answer as it should gives no mark: that is counted, and never a score. Only items that are flagged
-as open-ended are marked, and marks stand beside the scores, never in them. The published benchmark does not describe
-its judge; this rubric is ours.
+A judge that does not answer as it should gives no mark, never a score. Marks stand beside the scores, never in them.
 """
 
 from __future__ import annotations

@@ -30,12 +30,10 @@ class Prompt:
 
     @property
     def id(self) -> str:
-        """The item's id, that of its spoken version where it is spoken."""
         return f"{self.question.id}{SPOKEN}" if self.spoken else self.question.id
 
     @property
     def key(self) -> tuple[str, Order | None]:
-        """What tells it apart from all others."""
         return self.id, self.order
 
     @property
@@ -51,19 +49,16 @@ class Prompt:
 
     @property
     def audios(self) -> tuple[str, ...]:
-        """The ids of the clips, in order; the spoken question is the last."""
         return self.question.all_audios if self.spoken else self.question.audios
 
     @property
     def text(self) -> str:
-        """The text of the prompt."""
         question = self.question
         return prompt_of(
             question.kind, question.question, self.shown, comparative=question.comparative, spoken=self.spoken
         )
 
     def request(self, clips: Sequence[Samples]) -> AnswerRequest:
-        """With its clips, or without any."""
         question = self.question
         names = audio_names(question.kind, len(question.audios), spoken=self.spoken) if clips else ()
         return AnswerRequest(

@@ -33,10 +33,7 @@ def chosen(questions: Sequence[Question], most: int) -> list[Question]:
 
 
 def keep_samples(folder: Path, data: QuestionData, questions: Sequence[Question], most: int) -> list[Path]:
-    """Write the beginning of the audio of `chosen` questions below `folder`; what cannot be read is left out.
-
-    Raises `StorageError` if the disk refuses.
-    """
+    """Write the beginning of the audio of `chosen` questions, but for unreadable ones. Raises `StorageError`."""
     kept: list[Path] = []
     for question in chosen([question for question in questions if data.has(question)], most):
         for audio in question.all_audios if data.has(question, spoken=question.spoken) else question.audios:

@@ -35,7 +35,6 @@ class Statistics:
 
     @property
     def options(self) -> dict[str, Any]:
-        """As keyword arguments."""
         return {"seed": self.seed, "resamples": self.resamples}
 
 

@@ -65,12 +65,10 @@ class UnderstandingPlan:
 
     @property
     def data(self) -> QuestionData:
-        """The questions and their audio."""
         return cast(QuestionData, self.request.data)
 
     @property
     def options(self) -> Options:
-        """What was chosen."""
         return self.request.options
 
     @property
@@ -80,11 +78,9 @@ class UnderstandingPlan:
         return [Run(system.name, config) for system in ordered for config in self.questions]
 
     def system(self, name: str) -> System:
-        """The system of that name."""
         return next(system for system in self.systems if system.name == name)
 
     def baselines(self, run: Run) -> Mapping[str, Run]:
-        """The text-only baseline of a run's answerer, where that is evaluated."""
         own = self.system(run.system)
         if not uses_audio(own) or own.is_precomputed:
             return {}
@@ -109,8 +105,6 @@ class RunScores:
 
 
 class UnderstandingTask:
-    """Audio and a question to an option, or to a text that follows instructions."""
-
     name = "understanding"
     version = "1"
 
@@ -178,7 +172,7 @@ class UnderstandingTask:
             try:
                 own: Mapping[str, Any] = {}
                 if system.transcriber is not None and not system.text_only:
-                    model = AudioModel(cast(Transcriber, system.transcriber), system.front_end)
+                    model = AudioModel(cast(Transcriber, system.transcriber), cast("FrontEnd | None", system.front_end))
                     if model.key not in transcripts:
                         transcripts[model.key] = self._transcribed(plan, model, audio, tools)
                     own = transcripts[model.key]
@@ -222,11 +216,9 @@ class UnderstandingTask:
         found.judged = (judged, failed)
 
     def extra_failures(self, plan: UnderstandingPlan, inferred: Inferred) -> Sequence[RunFailure]:
-        """Judges that failed."""
         return [RunFailure(f"judge {name}", "", error) for name, error in inferred.judged[1].items()]
 
     def output(self, plan: UnderstandingPlan, inferred: Inferred, run: Run) -> Output:
-        """The replies of a system to the prompts of a config. Raises why the system failed."""
         if run.system in inferred.failed:
             raise inferred.failed[run.system]
         own = inferred.answered[run.system]
@@ -245,7 +237,6 @@ class UnderstandingTask:
         return Output(sha256_of(content, dict(plan.missing), marks), len(prompts), failed, own)
 
     def score(self, plan: UnderstandingPlan, run: Run, output: Output) -> RunScores:
-        """The scores of both kinds of question."""
         own = cast(Answered, output.content)
         main = _first_orders(plan.prompts_for(run), plan.options.option_orders)
         right = {
@@ -259,7 +250,6 @@ class UnderstandingTask:
         return RunScores(score(main, plan.missing, own.replies, plan.statistics), own, right)
 
     def without_items(self, scored: RunScores) -> RunScores:
-        """Which items were answered right is all that others are compared with."""
         return RunScores(scored.scored, None, scored.right)
 
     def summarize(
@@ -270,7 +260,6 @@ class UnderstandingTask:
         scored: RunScores,
         baselines: Mapping[str, RunScores],
     ) -> Summary:
-        """Scores, groups, comparisons with the baselines, failures, and one row per prompt."""
         own = scored.answered or inferred.answered[run.system]
         prompts = plan.prompts_for(run)
         asked = [one for one in prompts if one.id not in plan.missing]
@@ -338,7 +327,6 @@ class UnderstandingTask:
         return found
 
     def data_info(self, plan: UnderstandingPlan, run: Run) -> DataInfo:
-        """The questions of a config."""
         data, questions = plan.data, plan.questions[run.config]
         statuses = {audio: data.status(audio) for question in questions for audio in question.all_audios}
         coverage = coverage_of(questions, statuses)
@@ -362,7 +350,6 @@ class UnderstandingTask:
         )
 
     def system_info(self, plan: UnderstandingPlan, run: Run) -> SystemInfo:
-        """The components, and how the system was prompted."""
         system, options = plan.system(run.system), plan.options
         return SystemInfo(
             kind="answerer",
@@ -380,7 +367,6 @@ class UnderstandingTask:
         )
 
     def settings(self, plan: UnderstandingPlan, run: Run) -> Mapping[str, Any]:
-        """Prompts, baselines, duration bins, judges."""
         return {
             "prompts": dict(PROMPTS),
             "baselines": list(plan.options.baselines),
@@ -392,7 +378,6 @@ class UnderstandingTask:
     def timing(
         self, plan: UnderstandingPlan, inferred: Inferred, run: Run, tools: Tools
     ) -> tuple[Timing, pa.Table | None]:
-        """Seconds of transcribing and answering; kept replies count with the seconds that they took."""
         own, system = inferred.answered[run.system], plan.system(run.system)
         prompts = [one for one in plan.prompts_for(run) if one.id not in plan.missing]
         seconds = [own.replies[one.key].seconds if one.key in own.replies else 0.0 for one in prompts]
@@ -425,11 +410,9 @@ class UnderstandingTask:
     def latency(
         self, plan: UnderstandingPlan, inferred: Inferred, run: Run, tools: Tools
     ) -> tuple[Latency | None, Isolated | None]:
-        """Raises `UsageError`: replies are not timed one at a time."""
         raise UsageError("answers are not timed one at a time.", hint="Leave --latency out.")
 
     def forecast(self, plan: UnderstandingPlan, tools: Tools) -> list[Forecast]:
-        """How many prompts each system has; what is kept is not known before audio is read."""
         return [
             Forecast("answer", system.name, config, len(plan.prompts_for(Run(system.name, config))), 0, math.nan, "")
             for system in plan.systems
@@ -437,7 +420,6 @@ class UnderstandingTask:
         ]
 
     def write_samples(self, plan: UnderstandingPlan, inferred: Inferred, target: Path) -> None:
-        """The beginning of the audio of some questions."""
         if plan.options.samples:
             every = [one.question for one in plan.prompts]
             keep_samples(target, plan.data, every, SAMPLES_EACH * plan.options.samples)
@@ -474,7 +456,6 @@ def _known() -> str:
 
 
 def _part(questions: Sequence[Question], options: Options) -> tuple[Question, ...]:
-    """The first questions that the options take."""
     most = math.ceil(len(questions) * options.fraction)
     return tuple(questions[: min(most, options.limit or most)])
 

@@ -19,7 +19,6 @@ from .report.tables import (
 
 
 def section_table(section: Section, _: Sequence[Section]) -> str:
-    """The scores with 95 % intervals, the comparisons, and accuracy by label."""
     data = section.first.data
     words = [f"{data.source}, {section_title(section)}: {plural(data.n, 'question')}"]
     if data.missing_audio:

@@ -50,9 +50,7 @@ class McqaItem:
 
 
 def answer_index(answer: str, options: Sequence[str]) -> int:
-    """The place of an answer that is written as an option's text, or as its letter.
-
-    Raises `DataError` if it is neither, or the text of one option and the letter of another.
+    """The place of an answer that is written as an option's text, or as its letter. Raises `DataError`.
 
     >>> answer_index("Sevilla", ["Madrid", "Sevilla"]), answer_index("b", ["Madrid", "Sevilla"])
     (1, 1)
@@ -142,7 +140,6 @@ _STATISTICS: Mapping[str, Callable[[Floats], Floats]] = {
 
 
 def _scores(table: Floats, clusters: Sequence[str] | None, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The five scores of items (n, 4) with their intervals."""
     sums = table.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = {name: plain(float(statistic(sums))) for name, statistic in _STATISTICS.items()}
@@ -167,11 +164,9 @@ def summarize_mcqa(
 ) -> Summary:
     """All scores of `replies` to `items`, joined by id, as one JSON object, and a row per item.
 
-    A spoken version whose written question is among the items counts in the paired comparison `spoken` only; alone it
-    is an item like others. Items asked in several orders give `consistency`: how often two orders choose the same
-    option (never so where one was not parsed), `consistent`: the share of items with the same option in all orders,
-    and `accuracy_all_orders`: of those right in all (CircularEval of MMBench, arXiv 2307.06281). `breakdowns` has the
-    scores of every slice. `clusters` maps ids to what is drawn together for the intervals.
+    A spoken version whose written question is there counts in the paired comparison `spoken` only. Several orders give
+    `consistency` (how often two orders choose the same option), `consistent` (items with the same option in all) and
+    `accuracy_all_orders` (CircularEval of MMBench, arXiv 2307.06281). `clusters` maps ids to what is drawn together.
 
     Raises `DataError` as `join_replies` and `mark` do, and if there are no items.
 
@@ -228,7 +223,6 @@ def summarize_mcqa(
 
 
 def check_edges(edges: Sequence[float]) -> None:
-    """Raises `UsageError` unless the edges of the duration bins rise."""
     if not edges or list(edges) != sorted(set(edges)) or not all(map(math.isfinite, edges)):
         raise UsageError(f"the duration edges are {list(edges)}.", hint="Give rising numbers of seconds.")
 
@@ -310,7 +304,6 @@ def _spoken(
     clusters: Mapping[str, str] | None,
     options: Mapping[str, Any],
 ) -> dict[str, Any] | None:
-    """Spoken minus written, over the questions that were asked in both ways."""
     both = [item for item in paired if item.id not in missing and item.spoken_of not in missing]
     if not both:
         return None

@@ -103,10 +103,8 @@ def summarize_aif(
 ) -> Summary:
     """All scores of `replies` to `items`, joined by id, as one JSON object, and a row per item.
 
-    `accuracy` is the main score, `prompt_strict` under the name that multiple choice has too. Items are what is drawn
-    for all intervals, with their instructions. `verifiers` has the instruction-level scores of each kind, `breakdowns`
-    all scores of every slice of labels. Raises `DataError` as `join_replies` does, for an item without verifiers, and
-    if there are no items.
+    `accuracy` is `prompt_strict` under the name that multiple choice has too; `verifiers` has the instruction-level
+    scores of each kind. Raises `DataError` as `join_replies` does, for an item without verifiers, and without items.
 
     >>> from .verifiers.registry import load_verifier
     >>> item = AifItem("a", (load_verifier("uppercase"), load_verifier("no_commas")))

@@ -56,7 +56,6 @@ SEX: Mapping[str, tuple[str, ...]] = {
     "male": ("m", "h", "hombre", "masculino", "man"),
 }
 MISSING = "missing"
-"""The slice of what is not known."""
 
 
 def _normal(text: str) -> str:

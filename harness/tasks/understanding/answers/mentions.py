@@ -387,7 +387,6 @@ class Reading:
         return kept
 
     def _says_the_same(self, one: Mention, other: Mention) -> bool:
-        """The letter and its text, "B) Madrid", are one mention."""
         if one.indices != other.indices:
             return False
         return other.start < one.end or bool(_GLUE.fullmatch(self.bare, one.end, other.start))
@@ -420,6 +419,5 @@ def _sentence_end(bare: str, start: int) -> int:
 
 
 def first_sentence(bare: str) -> int:
-    """Where the first sentence ends."""
     begin = re.match(r"[\W_]*", bare)
     return _sentence_end(bare, begin.end() if begin else 0)

@@ -87,10 +87,7 @@ _STRICT_FIRST: tuple[Callable[[str], str], ...] = (
 
 
 class Options:
-    """The options of one item, ready to be found in texts.
-
-    Raises `DataError` if there are fewer than two, one is blank, or two are the same; `UsageError` for more than 26.
-    """
+    """The options of one item, ready to be found in texts. Raises `DataError` for fewer than 2, blank or equal ones."""
 
     def __init__(self, options: Sequence[str]) -> None:
         self.texts = [_exact(plain_characters(option)) for option in options]

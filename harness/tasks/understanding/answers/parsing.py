@@ -81,8 +81,6 @@ def _is_letter(text: str, options: Options, whole: frozenset[int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one place of a reply names, and how."""
-
     indices: frozenset[int]
     kind: str
 
@@ -261,7 +259,6 @@ class _Parser:
             yield match.start(), self._behind(match.end(), end)
 
     def _behind(self, at: int, end: int) -> str:
-        """The rest of the line, or the next line that holds something."""
         match = re.compile(r"[^\n\w]*\w[^\n]*|[^\w]*\w[^\n]*").match(self._text, at, end)
         return match[0].strip() if match else ""
 

@@ -28,7 +28,6 @@ FEW_QUESTIONS = 30
 
 
 def view(section: Section, context: Context) -> View:
-    """A section of the page."""
     tables = {
         "scores": score_table(section),
         "comparisons": comparison_table(section),
@@ -85,7 +84,6 @@ def _warnings(section: Section) -> list[str]:
 
 
 def _errors(section: Section) -> list[tuple[str, Sequence[tuple[str, int]]]]:
-    """The most frequent messages of failed requests, by system."""
     found = [(system.name, list(details_of(system.runs[0]).errors.items())) for system in section.systems]
     return [(name, errors) for name, errors in found if errors]
 

@@ -16,7 +16,6 @@ _WRONG = {"parsed": "another option", "ambiguous": "several options", "absent": 
 
 
 def question_players(section: Section, context: Context) -> tuple[list[Player], int]:
-    """Players of the questions that no other section has shown, and how many would pass the limit."""
     shown: set[str] = context.cache.setdefault("questions", set())
     questions: dict[str, Mapping[str, Any]] = {}
     replies: dict[str, list[Output]] = {}

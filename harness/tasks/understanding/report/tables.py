@@ -28,7 +28,6 @@ _BREAKDOWNS: Mapping[str, str] = {
 }
 TERMINAL_BREAKDOWNS = ("perception", "reasoning")
 TERMINAL_COLUMNS = (1, 2, 6, 7, 9)
-"""Of the table of scores."""
 COMPARISONS = (
     ("text-only", "audio against text only"),
     ("shuffled", "own order of options against another"),
@@ -47,7 +46,6 @@ _CONFIGS = {
 
 
 def section_title(section: Section) -> str:
-    """What the questions of the config are."""
     name = _CONFIGS.get(section.scope, section.scope)
     return f"{name} ({section.mark})" if section.mark else name
 
@@ -62,7 +60,6 @@ def with_details(section: Section) -> Iterator[tuple[System, Run, UnderstandingD
 
 
 def score_table(section: Section) -> Table:
-    """All scores of both kinds, what was not parsed, and what failed."""
     columns = [
         ("All", "mean of all items"),
         ("Multiple choice", "accuracy"),
@@ -107,7 +104,6 @@ def pairs_of(details: UnderstandingDetails) -> dict[str, tuple[Paired | None, Pa
 
 
 def comparison_table(section: Section) -> Table:
-    """Paired comparisons: against text only, another order of options, and spoken against written questions."""
     kinds = ("Multiple choice", "Instructions")
     columns = [column for name in kinds for column in ((name, "difference, points"), ("p", ""), ("n", ""))]
     rows = [
@@ -137,7 +133,6 @@ def difference_words(score: Score) -> str:
 
 
 def groups_of(run: Run, breakdown: str) -> dict[str, Group]:
-    """The groups of a breakdown that have multiple choice, by label."""
     return {g.label: g for g in run.result.by_group.get(breakdown, ()) if "mcqa_accuracy_wilson" in g.scores}
 
 
@@ -209,7 +204,6 @@ def heat(above_chance: float | None) -> str:
 
 
 def verifier_table(section: Section) -> Table:
-    """How often each kind of instruction was followed."""
     own = [{g.label: g for g in d.aif.verifiers} if d.aif else {} for _, _, d in with_details(section)]
     rows = []
     for name in dict.fromkeys(name for each in own for name in each):
@@ -220,7 +214,6 @@ def verifier_table(section: Section) -> Table:
 
 
 def order_table(section: Section) -> Table:
-    """Which places were chosen, and how consistent choices are over orders of the options."""
     columns = [
         ("Places chosen", "and right"),
         ("RStd of recalls", ""),
@@ -246,7 +239,6 @@ def order_table(section: Section) -> Table:
 
 
 def judge_table(section: Section) -> Table:
-    """The marks of judges on open-ended replies."""
     columns = [("Mean mark", "1 to 5"), ("n", ""), ("No mark", "replies")]
     rows = [
         Row(

@@ -74,15 +74,11 @@ class AtLeastOne(AtLeast):
 
 
 class Keywords(Nothing):
-    """Words or phrases; `fold_accents`: cancion is canción."""
-
     keywords: Texts
     fold_accents: bool = False
 
 
 class KeywordCount(AtLeast):
-    """A word or phrase, and how often."""
-
     keyword: Text
     fold_accents: bool = False
 
@@ -140,14 +136,10 @@ class Postscript(Nothing):
 
 
 class Phrase(Nothing):
-    """A phrase."""
-
     phrase: Text
 
 
 class Prompt(Nothing):
-    """What is to be repeated."""
-
     prompt: Text
 
 
@@ -165,6 +157,4 @@ class TitleCase(Nothing):
 
 
 class Language(Nothing):
-    """A code of ISO 639-1."""
-
     language: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}$")]

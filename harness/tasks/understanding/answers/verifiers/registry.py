@@ -83,7 +83,6 @@ VERIFIERS: Mapping[str, VerifierSpec] = {
         VerifierSpec("accented_words", form.accented_words, take.AtLeastOne),
     )
 }
-"""All verifiers by id."""
 
 _CONSTRAINED = {"options": ["My answer is yes.", "My answer is no.", "My answer is maybe."], "contained": True}
 IFEVAL_NAMES: Mapping[str, IfevalName] = {
@@ -155,7 +154,6 @@ class Verifier:
 
     @property
     def id(self) -> str:
-        """Our id, also if the item has IFEval's."""
         return self.spec.id
 
     def follows(self, reply: str) -> bool:
