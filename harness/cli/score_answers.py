@@ -41,7 +41,7 @@ AIF_EXAMPLE = f"""example:
 files (JSONL or Parquet):
   ITEMS    {{"id": …, "verifiers": [{{"id": "words", "count": 50, "relation": "at most"}}, {{"id": "no_commas"}}]}}
   REPLIES  {{"id": …, "reply": "…"}}
-{_FILES}  docs/escucha_scoring.md lists the verifiers and their arguments; IFEval's names are understood too.
+{_FILES}  docs/understanding.md lists the verifiers and their arguments; IFEval's names are understood too.
 
 scores:
   prompt_…       share of items all of whose instructions are followed (accuracy is prompt_strict)

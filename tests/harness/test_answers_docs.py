@@ -1,4 +1,4 @@
-"""docs/escucha_scoring.md: its examples run, and its tables are what the code says."""
+"""docs/understanding.md: its examples run, and its tables are what the code says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from squtr.harness.tasks.understanding.answers.verifiers.registry import IFEVAL_
 from squtr.harness.cli import main
 from squtr.harness.score_files import read_aif_items, read_mcqa_items, read_replies
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "escucha_scoring.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "understanding.md"
 pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="only in a checkout")
 
 
@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_commands_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    commands = [line for block in blocks("console") for line in block.splitlines()]
+    commands = [line for block in blocks("console") for line in block.splitlines() if line.startswith("squtr score ")]
     assert len(commands) == 3
     for line in commands:
         program, *words = line.split()
@@ -61,8 +61,10 @@ def test_the_commands_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_code_runs() -> None:
-    (code,) = blocks("python")
-    exec(compile(code, str(PAGE), "exec"), {"__name__": "example"})
+    codes = blocks("python")
+    assert len(codes) == 3
+    for code in codes:
+        exec(compile(code, str(PAGE), "exec"), {"__name__": "example"})
 
 
 def test_the_verifiers_are_all_there() -> None:

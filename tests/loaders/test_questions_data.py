@@ -203,7 +203,7 @@ def test_wrong_names_and_options(home: Path) -> None:
 
 
 def test_the_example_of_the_documentation(home: Path) -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "escucha_data.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "understanding.md"
     code = page.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
     names: dict[str, object] = {}
     exec(code, names)
