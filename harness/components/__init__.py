@@ -23,6 +23,12 @@ from .table import BackendSpec, option_names
 from .transcribers import TRANSCRIBERS, USUAL_TRANSCRIBERS
 from .user_classes import PREFIX, WRITTEN, Kind, kind_of, load_user_class
 
+__all__ = [
+    "ANSWERERS", "AUDIO_TEXT_ENCODERS", "ENCODERS", "FRONT_ENDS", "RETRIEVERS", "ROLES", "TRANSCRIBERS",
+    "USUAL_TRANSCRIBERS", "BackendSpec", "Role", "load", "load_answerer", "load_audio_text_encoder", "load_front_end",
+    "load_retriever", "load_text_encoder", "load_transcriber",
+]  # fmt: skip
+
 Role = Literal["transcriber", "retriever", "encoder", "audio_text_encoder", "front_end", "answerer"]
 
 
@@ -136,7 +142,7 @@ def load_front_end(name: str, **options: Any) -> FrontEnd:
 
 
 def load_answerer(name: str, **options: Any) -> Answerer:
-    """`load` for an answerer. `cascade` takes the objects `transcriber` and `llm`, `text-only` the object `llm`.
+    """`load` for an answerer.
 
     >>> load_answerer("embedder:multilingual-e5-small").supports("es")
     True

@@ -108,8 +108,6 @@ def load_user_class(dotted: str, **options: Any) -> object:
 def find_user_class(dotted: str) -> object:
     """What lies at `module:Name` or `package.module.Name`; its module is imported, and nothing is called.
 
-    Raises `UsageError` as `load_user_class` does.
-
     >>> find_user_class("squtr.harness.components.retrievers.bm25:BM25Retriever").__name__
     'BM25Retriever'
     """
@@ -129,10 +127,7 @@ def kind_of(component: object) -> Kind:
 
 
 def check_component(component: object, name: str) -> Kind:
-    """What a component is; raises `UsageError` that names what it lacks of its protocol.
-
-    Checked are the members, the arguments of its methods and the kind in its `spec`.
-    """
+    """What a component is; raises `UsageError` that names what it lacks of its protocol: members, arguments, kind."""
     kind = _kind_of(component, name)
     shape = _SHAPES[kind]
     missing = [member for member in (*shape.values, *shape.methods) if not _has(component, member)]

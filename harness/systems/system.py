@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from ...errors import UsageError, unknown_name
 from ..protocols import (
@@ -28,15 +28,20 @@ SCRIPTS = ("auto", "simplified", "none")
 FUSIONS = ("rrf", "score")
 """How the rankings of the n best transcripts become one: by reciprocal rank, or by score."""
 
-TEMPLATES = ("transcript", "named_transcript", "no_transcript", "text_only_note")
-"""What an answerer's prompt has in place of the audio: templates that a system may replace."""
+TEMPLATES: Mapping[str, tuple[str, ...]] = {
+    "transcript": ("{text}",),
+    "named_transcript": ("{name}", "{text}"),
+    "no_transcript": (),
+    "text_only_note": (),
+}
+"""What an answerer's prompt has in place of the audio: templates that a system may replace, and what each must hold."""
 
 EXAMPLE = "For example: 'whisper-base + bm25'."
 _LONGEST_NAME = 200
 
 Kind = Literal["cascade", "end-to-end", "run", "transcriber", "answerer"]
 T = TypeVar("T")
-PerLanguage = T | Mapping[str, T]
+PerLanguage: TypeAlias = "T | Mapping[str, T]"
 """One component for all languages, or one for each."""
 
 
@@ -81,10 +86,16 @@ class System:
             (self.script, SCRIPTS, "script folding"),
             (self.normalizer, ("", *NORMALIZERS), "normalizer"),
             (self.n_best_fusion, FUSIONS, "fusion of the n best transcripts"),
-            *((name, TEMPLATES, "template") for name in self.templates),
+            *((name, tuple(TEMPLATES), "template") for name in self.templates),
         ):
             if value not in known:
                 raise unknown_name(what, value, [name for name in known if name])
+        for name, template in self.templates.items():
+            if missing := [held for held in TEMPLATES[name] if held not in template]:
+                raise UsageError(
+                    f"the template {name} lacks {' and '.join(missing)}: {template!r}.",
+                    hint="Write it where the transcript belongs.",
+                )
         _check_display_name(self.display_name)
         for language in self.languages or ("",):
             _check_chain(self.for_language(language) if language else self)
@@ -201,7 +212,7 @@ class System:
             for one in fields(self)
             if one.name not in {*ROLES, "origins", "templates"}
         }
-        specs = {
+        specs: dict[str, Any] = {
             role: {language: one.spec.as_dict() for language, one in part.items()}
             if isinstance(part, Mapping)
             else part.spec.as_dict()

@@ -106,20 +106,26 @@ class Marks:
 
 
 class Types:
-    """A transcriber: what it writes follows from the clip's length; it counts the clips."""
+    """A transcriber whose text follows from the clip's length; it counts clips, and fails at those of `fails` samples."""
 
     sample_rate = 16_000
     clips: ClassVar[int] = 0
 
-    def __init__(self) -> None:
-        self.spec = ComponentSpec("transcriber", "class", "types", revision="1")
+    def __init__(self, *, fails: int = 0) -> None:
+        self.fails = fails
+        self.spec = ComponentSpec("transcriber", "class", "types", revision="1", settings={"fails": fails})
 
     def supports(self, language: str) -> bool:
         return language == "es"
 
     def transcribe(self, clips: Sequence[NDArray[np.float32]], *, language: str) -> list[Transcript]:
         Types.clips += len(clips)
-        return [Transcript(f"texto de {clip.size}", seconds=0.5) for clip in clips]
+        return [
+            Transcript("", error="no words")
+            if clip.size == self.fails
+            else Transcript(f"texto de {clip.size}", seconds=0.5)
+            for clip in clips
+        ]
 
 
 class Reads:

@@ -1,4 +1,4 @@
-"""Answerers: the real adapter on tiny random models, the server's protocol, cascades, controls."""
+"""Answerers: the real adapter on tiny random models, the server's protocol."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ import pytest
 
 from squtr.errors import DataError, ModelError, UnknownNameError, UsageError
 from squtr.harness.components import load_answerer
-from squtr.harness.components.answerers.cascade import NO_TRANSCRIPT, CascadeAnswerer
 from squtr.harness.components.answerers.chat import ChatAnswerer
 from squtr.harness.components.answerers.common import AudioLimit, answer_batches, in_pieces
 from squtr.harness.components.answerers.embedder import EmbedderAnswerer
 from squtr.harness.components.answerers.files import RepliesFile
 from squtr.harness.components.answerers.llm import TextAnswerer
 from squtr.harness.components.answerers.server import ServerAnswerer
-from squtr.harness.components.answerers.text_only import NOTE, TextOnlyAnswerer
 from squtr.harness.components.batches import BatchSize
 from squtr.harness.components.generation import without_marks
-from squtr.harness.protocols import AnswerRequest, ComponentSpec, Reply, Transcript
+from squtr.harness.protocols import AnswerRequest, ComponentSpec, Reply
 
 from .audio_models_for_tests import save_omni_thinker, save_qwen2_audio, sound
 from .server_for_tests import Fault, model_server
@@ -56,7 +54,7 @@ def test_the_table_loads_every_answerer(qwen: Path) -> None:
         load_answerer("chat:x", long_audio="drop")
 
 
-def test_chat_writes_to_sound_and_to_text_alone(qwen: Path) -> None:
+def test_chat_replies_to_audio_and_to_text_alone(qwen: Path) -> None:
     answerer = chat(qwen)
     asked = [request([1.0]), request([2.0, 1.5], audio_names=("Audio 1:", "Audio 2:")), AnswerRequest("Di algo.")]
     replies = answerer.answer(asked)
@@ -70,13 +68,13 @@ def test_chat_writes_to_sound_and_to_text_alone(qwen: Path) -> None:
     assert answerer.sample_rate == 16_000
 
 
-def test_chat_hears_the_sound(qwen: Path) -> None:
+def test_chat_replies_depend_on_the_audio(qwen: Path) -> None:
     answerer = chat(qwen, max_new_tokens=12)
     texts = {answerer.answer([AnswerRequest("¿?", (sound(3.0, seed),))])[0].text for seed in range(4)}
     assert len(texts) > 1
 
 
-def test_chat_says_what_it_cut_and_chunks_are_not_cut(qwen: Path) -> None:
+def test_chat_marks_truncated_audio_and_chunks_are_not_truncated(qwen: Path) -> None:
     long = request([9.0])
     assert chat(qwen).answer([long])[0].audio_truncated
     pieces = chat(qwen, long_audio="chunks")
@@ -85,7 +83,7 @@ def test_chat_says_what_it_cut_and_chunks_are_not_cut(qwen: Path) -> None:
     assert len({chat(qwen).spec.fingerprint, pieces.spec.fingerprint}) == 2
 
 
-def test_chat_counts_clips_that_cannot_be_heard(qwen: Path) -> None:
+def test_chat_counts_clips_that_cannot_be_read(qwen: Path) -> None:
     broken = AnswerRequest("¿?", (np.array([np.nan], np.float32),))
     first, second = chat(qwen).answer([broken, request([1.0])])
     assert "NaN" in first.error
@@ -149,78 +147,6 @@ def test_a_total_cap_cuts_the_later_clips() -> None:
     assert cut
 
 
-class Ear:
-    sample_rate = 16_000
-    spec = ComponentSpec("transcriber", "class", "ear", revision="1")
-
-    def __init__(self, texts: dict[int, str]) -> None:
-        self.texts, self.heard = texts, 0
-
-    def supports(self, language: str) -> bool:
-        return language == "es"
-
-    def transcribe(self, clips: Sequence[np.ndarray], *, language: str) -> list[Transcript]:
-        self.heard += len(clips)
-        return [
-            Transcript(self.texts[clip.size], seconds=1.0) if clip.size in self.texts else Transcript("", error="deaf")
-            for clip in clips
-        ]
-
-
-class Echo:
-    uses_audio = False
-    sample_rate = 16_000
-    spec = ComponentSpec("answerer", "class", "echo", revision="1")
-
-    def __init__(self) -> None:
-        self.asked: list[AnswerRequest] = []
-
-    def supports(self, language: str) -> bool:
-        return True
-
-    def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
-        self.asked += requests
-        return [Reply(one.prompt, seconds=0.5) for one in requests]
-
-
-def clip(size: int) -> np.ndarray:
-    return np.full(size, 0.1, np.float32)
-
-
-def test_cascades_put_transcripts_before_the_prompt() -> None:
-    ear, reader = Ear({10: "uno «dos»", 20: ""}), Echo()
-    cascade = CascadeAnswerer(transcriber=ear, llm=reader)
-    replies = cascade.answer(
-        [
-            AnswerRequest("¿?", (clip(10),)),
-            AnswerRequest("¿?", (clip(10), clip(20)), ("Audio 1:", "Audio 2:")),
-            AnswerRequest("¿?", (clip(30),)),
-        ]
-    )
-    assert replies[0].text == "Transcripción automática del audio: «uno ‹dos›»\n\n¿?"
-    assert replies[1].text.splitlines()[:2] == [
-        "Audio 1 (transcripción automática): «uno ‹dos›»",
-        f"Audio 2 (transcripción automática): «{NO_TRANSCRIPT}»",
-    ]
-    assert (replies[2].text, replies[2].error) == ("", "deaf")
-    assert replies[1].seconds == 2.5
-    assert ear.heard == 3  # Equal clips once.
-    assert all(not one.audios for one in reader.asked)
-    assert cascade.supports("es") and not cascade.supports("en")
-    assert cascade.spec.name == "ear + echo"
-    with pytest.raises(UsageError, match="lacks"):
-        CascadeAnswerer(transcriber=ear, llm=reader, transcript_template="no")
-
-
-def test_text_only_asks_a_cascades_reader_without_sound() -> None:
-    reader = Echo()
-    control = TextOnlyAnswerer(llm=CascadeAnswerer(transcriber=Ear({}), llm=reader))
-    (reply,) = control.answer([AnswerRequest("¿?", (clip(10),), transcripts=("secret",))])
-    assert reply.text == f"{NOTE}\n\n¿?"
-    assert reader.asked[0].audios == () and reader.asked[0].transcripts == ()
-    assert control.spec.name == "text-only + echo"
-
-
 class Letters:
     """Vectors of letter counts."""
 
@@ -251,7 +177,7 @@ def completion(text: str, finish: str = "stop") -> bytes:
     return json.dumps({"choices": [{"message": {"content": text}, "finish_reason": finish}]}).encode()
 
 
-def test_the_server_gets_sound_as_input_audio() -> None:
+def test_the_server_gets_clips_as_input_audio() -> None:
     with model_server() as server:
         server.fault = Fault(status=200, body=completion(" B ", "length"), path="chat/completions")
         answerer = ServerAnswerer("tiny", url=server.url, key_variable="", max_seconds=1.0, system_prompt="Eres útil.")
@@ -260,11 +186,11 @@ def test_the_server_gets_sound_as_input_audio() -> None:
         )
         assert [(r.text, r.truncated, r.audio_truncated) for r in replies] == [("B", True, True), ("B", True, False)]
         bodies = [call.fields for call in server.calls if call.path.endswith("completions")]
-        with_sound = next(body for body in bodies if isinstance(body["messages"][-1]["content"], list))
-        kinds = [part["type"] for part in with_sound["messages"][-1]["content"]]
+        with_audio = next(body for body in bodies if isinstance(body["messages"][-1]["content"], list))
+        kinds = [part["type"] for part in with_audio["messages"][-1]["content"]]
         assert kinds == ["text", "input_audio", "text", "input_audio", "text"]
-        assert with_sound["messages"][0] == {"role": "system", "content": "Eres útil."}
-        assert with_sound["temperature"] == 0.0
+        assert with_audio["messages"][0] == {"role": "system", "content": "Eres útil."}
+        assert with_audio["temperature"] == 0.0
         assert "org/tiny-v2" in answerer.spec.revision
 
 
@@ -283,7 +209,7 @@ def test_a_server_that_refuses_or_goes_away() -> None:
         assert "without a text" in answerer.answer([AnswerRequest("?")])[0].error
 
 
-def test_a_text_model_reads(tmp_path: Path) -> None:
+def test_a_text_model_answers(tmp_path: Path) -> None:
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -306,7 +232,7 @@ def test_a_text_model_reads(tmp_path: Path) -> None:
     assert reader._prompt("x").endswith("<|im_start|>assistant\n")
 
 
-def test_ready_replies(tmp_path: Path) -> None:
+def test_precomputed_replies(tmp_path: Path) -> None:
     path = tmp_path / "people.jsonl"
     path.write_text(
         '{"id": "a", "reply": "B"}\n{"id": "a", "reply": "C", "order": [1, 0, 2]}\n'

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from squtr.harness.benchmarks import benchmark
 from squtr.harness.cli import main
 from squtr.harness.evaluation.options import Options
 from squtr.harness.evaluation.run import Evaluation, run_evaluation
-from squtr.harness.protocols import Reply
+from squtr.harness.protocols import AnswerRequest, Reply
 from squtr.harness.results.envelope import Result, read_runs
 from squtr.harness.systems import System, load_systems
 from squtr.harness.tasks.understanding.audio import SHARD_AUDIO_S, shards_of
@@ -24,7 +25,7 @@ from squtr.harness.tasks.understanding.details import UnderstandingDetails
 from squtr.harness.tasks.understanding.items import is_right
 from squtr.harness.tasks.understanding.judging import judge_prompt, read_mark
 from squtr.harness.tasks.understanding.prompting import Prompt, orders_of, prompts_of
-from squtr.harness.tasks.understanding.prompts import prompt_of
+from squtr.harness.tasks.understanding.prompts import TEMPLATES, prompt_of, with_transcripts, without_audio
 from squtr.harness.tasks.understanding.task import UnderstandingTask
 from squtr.loaders.questions.data import QuestionData
 from squtr.loaders.questions.question import Question
@@ -119,6 +120,35 @@ def test_templates_replace_what_stands_in_place_of_the_audio(folder: Path) -> No
     assert any(request.prompt.startswith("Nada.") for request in Reads.asked)
     with pytest.raises(UnknownNameError, match="template"):
         System(answerer=Reads(), templates={"transcripts": ""})
+    with pytest.raises(UsageError, match=r"named_transcript lacks \{text\}"):
+        System(transcriber=Types(), answerer=Reads(), templates={"named_transcript": "{name}: nothing"})
+
+
+def test_transcripts_stand_before_the_prompt_in_quotes_of_their_own() -> None:
+    request = with_transcripts(AnswerRequest("¿?"), ["uno «dos»\n", ""], ["Audio 1:", "Audio 2:"])
+    assert request.prompt.splitlines() == [
+        "Audio 1 (transcripción automática): «uno ‹dos›»",
+        f"Audio 2 (transcripción automática): «{TEMPLATES['no_transcript']}»",
+        "",
+        "¿?",
+    ]
+    assert request.transcripts == ("uno «dos»\n", "") and not request.audios
+
+
+def test_the_text_only_baseline_is_given_no_transcripts() -> None:
+    request = without_audio(AnswerRequest("¿?", (np.zeros(8, np.float32),), ("Audio:",), transcripts=("secret",)))
+    assert request.prompt == f"{TEMPLATES['text_only_note']}\n\n¿?"
+    assert not (request.audios or request.audio_names or request.transcripts)
+
+
+def test_a_clip_that_cannot_be_transcribed_fails_its_questions(folder: Path) -> None:
+    evaluation = evaluate(folder, System(transcriber=Types(fails=4000), answerer=Reads(letter="B")))
+    result = only(evaluation, "types + reads B")
+    rows = {row["id"]: row for row in evaluation.records[0].items.to_pylist() if not row["spoken"]}
+    assert {name for name, row in rows.items() if "no words" in row["error"]} == {"q1", "q2", "q3", "i2"}
+    assert result.failures["failed"] == 4 + 2  # The spoken versions of q2 and i2.
+    assert details(result).mcqa is not None and value(result, "mcqa_accuracy") == 0.25
+    assert len(Reads.asked) == 2
 
 
 def test_systems_that_answer_nothing_are_refused(folder: Path) -> None:

@@ -12,7 +12,5 @@ ANSWERERS: Mapping[str, BackendSpec] = table_of(
     BackendSpec("chat-server", f"{_HERE}.server:ServerAnswerer", "openai", True),
     BackendSpec("llm", f"{_HERE}.llm:TextAnswerer", "torch", True),
     BackendSpec("embedder", f"{_HERE}.embedder:EmbedderAnswerer", "torch", True),
-    BackendSpec("cascade", f"{_HERE}.cascade:CascadeAnswerer", "", False),
-    BackendSpec("text-only", f"{_HERE}.text_only:TextOnlyAnswerer", "", False),
     BackendSpec("replies", f"{_HERE}.files:RepliesFile", "", True),
 )
