@@ -180,10 +180,7 @@ def needed_parts(
 
 
 class HubData(BuiltData):
-    """A part of a built data set that was downloaded: `parts` are the conditions at hand of each subset.
-
-    `origin` is `ORG/NAME@<commit>`.
-    """
+    """A downloaded part of a built data set: `parts` are each subset's conditions, `origin` is `ORG/NAME@<commit>`."""
 
     def __init__(self, folder: Path, origin: str, parts: Mapping[str, Sequence[str]], split: str = TEST) -> None:
         super().__init__(folder, split)
@@ -236,7 +233,7 @@ def _open_hub(
                 hint=f"Check the name, or log in with `hf auth login`. Data is {_FORMS}.",
             )
         return HubError(
-            f"{tried} {written} cannot be read: {trouble.said.rstrip('.') or 'no answer'}.",
+            f"{tried} {written} cannot be read: {trouble.message.rstrip('.') or 'no answer'}.",
             hint=f"Check the path and the network. Data is {_FORMS}.",
         )
 

@@ -61,7 +61,8 @@ class Options:
             if name not in known:
                 raise UsageError(f"there is no option {name!r}.", hint=f"Known: {', '.join(known)}.")
         # From Python and JSON, lists are as good as tuples.
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+        chosen: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in given.items()}
+        return cls(**chosen)
 
     def refuse(self, *names: str, where: str) -> None:
         """Raise `UsageError` if one of these options was given: it does not apply to a task."""

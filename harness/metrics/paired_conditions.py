@@ -34,10 +34,7 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class PairedCounts:
-    """Error counts of n items, by the baseline and by what is compared with it; `clusters` are n labels.
-
-    Raises `DataError` if the numbers of items, or the reference lengths of an item, differ.
-    """
+    """Error counts of n items, by the baseline and by what is compared with it; `clusters` are n labels."""
 
     baseline: Counts
     compared: Counts
@@ -73,7 +70,7 @@ class PairedCounts:
 
 
 def errors_of(counts: Counts) -> Floats:
-    return counts[:, :_LENGTH].sum(axis=1).astype(np.float64)
+    return np.asarray(counts[:, :_LENGTH].sum(axis=1), dtype=np.float64)
 
 
 def take_labels(labels: Sequence[Hashable], rows: NDArray[np.intp]) -> tuple[Hashable, ...]:
@@ -82,10 +79,7 @@ def take_labels(labels: Sequence[Hashable], rows: NDArray[np.intp]) -> tuple[Has
 
 @dataclass(frozen=True, slots=True)
 class RateLoss:
-    """A rate minus the baseline's (`absolute`; positive is worse), the same by the baseline's, and a test of 0.
-
-    `p_value` is that of the two-sided sign-flip test over clusters; `exact` if all patterns were tried.
-    """
+    """A rate minus the baseline's (positive is worse), the same by the baseline's, and a sign-flip test of 0."""
 
     absolute: Estimate
     relative: Estimate

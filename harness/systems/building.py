@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ...errors import SqutrError, UsageError, unknown_name
 from ..components import Role as LoadRole
@@ -41,11 +41,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """Options from the command line, which go before those of a file.
-
-    `options` are given to every component that has them, those under a role's name to the components of that role that
-    have them. With `trust_remote_code`, every component that can run a repository's own code may do so.
-    """
+    """Options that go before those of a file: `options` for every component that has them, and some by role."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     transcriber: Mapping[str, Any] = field(default_factory=dict)
@@ -74,11 +70,7 @@ class MadeComponent:
 
 
 class Builder:
-    """Makes systems; equal components of all that it makes are one object.
-
-    With `cache`, retrievers keep what they make of a corpus below that folder. Constructing a component loads no
-    weights.
-    """
+    """Makes systems; equal components are one object. With `cache`, retrievers keep encoded corpora there."""
 
     def __init__(self, *, cache: Path | None = None, overrides: Overrides | None = None) -> None:
         self._caches = Caches(cache)
@@ -254,7 +246,7 @@ def _labeled(system: System, labels: Mapping[Role, str]) -> System:
     """`system`, with the names that its components were given in its own, unless it was given one itself."""
     if system.display_name or not labels:
         return system
-    names = {role: labels.get(role) or spec["name"] for role, spec in system.distinct[0].components("").items()}
+    names = {role: labels.get(cast(Role, role)) or spec["name"] for role, spec in system.distinct[0].components("").items()}
     front = f"{names.pop('front_end')} | " if "front_end" in names else ""
     best = f" ({system.n_best}-best)" if system.n_best > 1 else ""
     return replace(system, display_name=f"{front}{' + '.join(names.values())}{best}")

@@ -23,10 +23,9 @@ ROLE_NAMES: Mapping[Role, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ComponentEntry:
-    """A component as it is written: `options` are its constructor's, JSON values only.
+    """A component as it is written: `options` are its constructor's, JSON values only; `place` says where, for errors.
 
-    `parts` are the retrievers that a hybrid combines, or the one that a reranker reorders. `place` says where it is
-    written ("robust.yaml: systems[0].retriever"), for errors; "" for a short form.
+    `parts` are the retrievers that a hybrid combines, or the one that a reranker reorders.
     """
 
     backend: str

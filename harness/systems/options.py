@@ -45,10 +45,9 @@ class Option:
 
 
 def component_options(component: Callable[..., object], *, positional: bool = False) -> dict[str, Option]:
-    """The options of a class, by name, in the constructor's order.
+    """The options of a class, by name, in the constructor's order, without parameters that take an object.
 
-    Parameters that take an object, which no file can hold, are left out. With `positional`, those are options too that
-    could be given without their name, as in a user's class.
+    With `positional`, those are options too that could be given without their name, as in a user's class.
     """
     kinds = [inspect.Parameter.KEYWORD_ONLY, *([inspect.Parameter.POSITIONAL_OR_KEYWORD] if positional else [])]
     found: dict[str, Option] = {}
@@ -74,9 +73,7 @@ def checked_options(
 ) -> dict[str, Any]:
     """`given` as the constructor takes it: a list where it wants a tuple, a path where it wants one.
 
-    `place` tells where an option is written. With `open_`, options that are not known pass as they are. Raises
-    `UnknownNameError` that suggests the nearest, `UsageError` for a value of another type; numbers are no texts, and
-    texts no numbers.
+    With `open_`, unknown options pass. Raises `UnknownNameError`, `UsageError` naming `place`.
     """
     checked: dict[str, Any] = {}
     for name, value in given.items():

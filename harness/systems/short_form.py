@@ -27,6 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from ...errors import UsageError, nearest, unknown_name
 from ..components import (
@@ -82,7 +83,8 @@ def parse_short_form(text: str) -> SystemEntry:
         return SystemEntry(answerer=_written("answerer", parts[1]), text_only=True, front_end=front)
     transcriber = _written("transcriber", parts[0])
     last: Role = "answerer" if all(_is_answerer(one) for one in _texts(parts[1])) else "retriever"
-    return SystemEntry(**{"transcriber": transcriber, last: _written(last, parts[1])}, front_end=front)
+    chain: dict[str, Any] = {"transcriber": transcriber, last: _written(last, parts[1])}
+    return SystemEntry(**chain, front_end=front)
 
 
 def _is_answerer(text: str) -> bool:
@@ -146,7 +148,8 @@ def _alone(text: str, front: Written | None) -> SystemEntry | None:
     role = roles.pop()
     if roles or role is None:
         return None
-    return SystemEntry(**{role: _written(role, text)}, front_end=front)
+    alone: dict[str, Any] = {role: _written(role, text)}
+    return SystemEntry(**alone, front_end=front)
 
 
 def _role_alone(text: str) -> Role | None:

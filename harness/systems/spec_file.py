@@ -123,10 +123,7 @@ def read_entries(path: Path) -> list[SystemEntry]:
 
 
 def write_spec(system: System) -> str:
-    """The YAML that `load_systems` reads as an equal system.
-
-    Raises `UsageError` for a component that was not made from a short form or a file: how it was made is not known.
-    """
+    """The YAML that `load_systems` reads as an equal system. Raises `UsageError` for one made in another way."""
     written: dict[str, Any] = {"name": system.display_name} if system.display_name else {}
     for role in ROLES:
         part = getattr(system, role)
@@ -281,15 +278,11 @@ def _grid(fields: _Grid, path: str, place: str) -> list[SystemEntry]:
     columns = {role: axis(role) for role in ("front_end", *roles)}
     if prod(map(len, columns.values())) > MOST_SYSTEMS:
         raise UsageError(f"{here} has more than {MOST_SYSTEMS} combinations.", hint="Make it smaller.")
+    shared: dict[str, Any] = {
+        name: getattr(fields, name) for name in ("script", "normalizer", "n_best", "n_best_fusion")
+    }
     return [
-        SystemEntry(
-            **dict(zip(columns, combination, strict=True)),
-            script=fields.script,
-            normalizer=fields.normalizer,
-            n_best=fields.n_best,
-            n_best_fusion=fields.n_best_fusion,
-            place=here,
-        )
+        SystemEntry(**shared | dict(zip(columns, combination, strict=True)), place=here)
         for combination in product(*columns.values())
     ]
 

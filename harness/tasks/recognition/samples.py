@@ -125,7 +125,7 @@ def _known(value: float) -> float | None:
 
 def _decays(plan: SpeechPlan) -> dict[str, list[float]]:
     """The decay curves of the data's RIRs, by id; only built data has them."""
-    table = getattr(plan.request.data, "rirs", list)()
+    table: Sequence[Mapping[str, Any]] = getattr(plan.request.data, "rirs", list)()
     return {
         rir["rir_id"]: [round(float(level), 2) for level in rir["decay_db"] if math.isfinite(level)] for rir in table
     }

@@ -22,7 +22,7 @@ from ...metrics.paired_conditions import Counts, Draws, PairedCounts, RateLoss, 
 from ...metrics.registry import Metric, parse_metric
 from ...results.envelope import Group, Loss, Score
 from ...text.languages import is_written_without_spaces
-from ...text.normalizers import Normalizer, load_normalizer
+from ...text.normalizers import load_normalizer
 
 UNIT_OF: Mapping[str, Unit] = {"wer": "word", "cer": "char"}
 CLEAN, NO_FRONT_END = "clean", "no-front-end"
@@ -98,7 +98,7 @@ def score_rows(inferred: Sequence[Inferred], normalizer: str, language: str) -> 
     flags: list[UtteranceFlags] = []
     for name in dict.fromkeys((normalizer, RAW)):
         # An utterance's text stands in every row of its own: each distinct text is normalized once.
-        normalized: Normalizer = cache(load_normalizer(name, language))
+        normalized = cache(load_normalizer(name, language))
         references, transcripts = list(map(normalized, texts)), list(map(normalized, given))
         counts[name] = {
             unit: count_texts_array(references, transcripts, unit=unit, language=language)

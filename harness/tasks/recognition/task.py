@@ -82,7 +82,7 @@ class Transcribed:
     """The outputs of every model by its key, and the rows of every cell without audio."""
 
     outputs: Mapping[str, Outputs]
-    rows: dict[Cell, Sequence[SpokenQuery]]
+    rows: Mapping[Cell, Sequence[SpokenQuery]]
 
     def of(self, plan: RecognitionPlan, run: Run) -> list[Inferred]:
         """The rows of a run with their transcripts. Raises why the model failed on them."""

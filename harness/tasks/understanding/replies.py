@@ -109,7 +109,7 @@ def answer(
     Raises `ModelError` and what answerers raise where the answerer fails as a whole, in every process; `StorageError`
     if the disk refuses.
     """
-    answerer = system.answerer
+    answerer: object = system.answerer
     if isinstance(answerer, RepliesFile):
         given = {one.key: answerer.reply_of(one.question.id, spoken=one.spoken, order=one.order) for one in prompts}
         return {key: reply for key, reply in given.items() if reply is not None}

@@ -23,7 +23,7 @@ from ...evaluation.record import sha256_of
 from ...evaluation.task import Forecast, Output, Request, Run, RunFailure, Summary
 from ...evaluation.tools import Tools
 from ...metrics.registry import parse_metric
-from ...protocols import Reply, Transcriber
+from ...protocols import FrontEnd, Reply, Transcriber
 from ...results.envelope import (
     SECONDS_SCHEMA,
     DataInfo,
@@ -172,7 +172,7 @@ class UnderstandingTask:
             try:
                 own: Mapping[str, Any] = {}
                 if system.transcriber is not None and not system.text_only:
-                    model = AudioModel(cast(Transcriber, system.transcriber), cast("FrontEnd | None", system.front_end))
+                    model = AudioModel(cast(Transcriber, system.transcriber), cast(FrontEnd | None, system.front_end))
                     if model.key not in transcripts:
                         transcripts[model.key] = self._transcribed(plan, model, audio, tools)
                     own = transcripts[model.key]
