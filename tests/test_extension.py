@@ -1,10 +1,11 @@
 """One of each from outside the package, in a few lines: transcriber, condition, metric, benchmark; used together.
 
-CONTRIBUTING.md shows the same; here the four are files beside one another in a folder of the user's own.
+The four are the Python blocks of CONTRIBUTING.md, as files in a folder of the user's own.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,94 +20,33 @@ from tests.loaders.collections_for_tests import make_collection
 LONGEST = 30
 """Lines of each of the four."""
 
-TRANSCRIBER = '''
-"""Tells clips apart by their length, as a stand-in for a model."""
-from squtr.harness.protocols import ComponentSpec, Transcript
-
-WORDS = "river stone lamp garden bridge".split()
+PAGE = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
+pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="only in a checkout")
+NAMES = ("my_transcriber", "my_condition", "my_metric", "my_benchmark")
 
 
-class ByLength:
-    sample_rate = 16_000
-    spec = ComponentSpec("transcriber", "class", "by-length", revision="1")
-
-    def supports(self, language):
-        return language == "en"
-
-    def transcribe(self, clips, *, language):
-        return [Transcript(WORDS[round((len(clip) / 16_000 - 0.8) * 10) % 5]) for clip in clips]
-'''
-
-CONDITION = '''
-"""The recording stops before its end: `cut_300` lacks the last 300 ms."""
-from dataclasses import dataclass
-
-from squtr.loaders.conditions.step import CHANNEL, StepKind
-
-
-@dataclass(frozen=True)
-class Cut:
-    ms: int
-
-    def as_dict(self):
-        return {"step": "cut", "ms": self.ms}
-
-    def apply(self, signal, utterance, context):
-        kept = len(signal.samples) - signal.rate * self.ms // 1000
-        return signal.passed_on(signal.samples[:kept], {"cut_ms": float(self.ms)})
-
-
-def parse(text):
-    return Cut(int(text.removeprefix("cut_")))
-
-
-CUT = StepKind("cut", CHANNEL, r"cut_[1-9]\\d*", parse, columns={"cut_ms": "float64"})
-'''
-
-METRIC = '''
-"""Rank-biased precision with persistence 0.8 (Moffat and Zobel 2008), of the first 20 documents."""
-from squtr.harness.metrics.registry import Family, Metric
-
-
-def rank_biased_precision(k, found, judged):
-    return 0.2 * sum(0.8 ** (rank - 1) for rank, grade in found)
-
-
-RBP = Metric(Family("rbp", "RBP", "higher", score=rank_biased_precision), 20)
-'''
-
-BENCHMARK = '''
-"""A fourth benchmark of an existing task is a row."""
-from squtr import Benchmark
-
-ROW = Benchmark(
-    name="cut_queries",
-    version="1",
-    task="retrieval",
-    title="Cut queries: retrieval when the end of the query is missing",
-    metrics=("my_metric:RBP", "recall_at_5", "wer"),
-    groups=("subset", "cut_ms"),
-    conditions=("clean", "cut_100", "cut_300"),
-)
-'''
-
-FILES = {"my_transcriber": TRANSCRIBER, "my_condition": CONDITION, "my_metric": METRIC, "my_benchmark": BENCHMARK}
+def files() -> dict[str, str]:
+    """The Python blocks of the page by the name of the file that their first line is."""
+    found = re.findall(
+        r"^```python\n# (\w+)\.py\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    return dict(found)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    for name, content in FILES.items():
-        (tmp_path / f"{name}.py").write_text(content.lstrip(), encoding="utf-8")
+    for name, content in files().items():
+        (tmp_path / f"{name}.py").write_text(content, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
-    for name in FILES:
+    for name in NAMES:
         sys.modules.pop(name, None)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", NAMES)
 def test_each_is_short(name: str) -> None:
-    assert len(FILES[name].strip().splitlines()) < LONGEST
+    assert len(files()[name].splitlines()) < LONGEST
 
 
 def test_they_are_used_together_in_one_evaluation(folder: Path) -> None:

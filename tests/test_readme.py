@@ -42,7 +42,7 @@ def pages() -> list[str]:
 
 
 @pytest.mark.parametrize("page", pages())
-def test_commands_and_links_exist(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_links_and_files_exist(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert named(page) <= set(COMMANDS)
     for name, *words in commands(page):
         subcommands = name in {"score", "leaderboard"}
@@ -51,6 +51,8 @@ def test_commands_and_links_exist(page: str, capsys: pytest.CaptureFixture[str])
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
         assert (ROOT / page).parent.joinpath(target).exists(), target
+    for path in re.findall(r"`((?:harness|loaders|leaderboard|dataset_cards|scripts|tests|docs|src)/[\w./-]*)`", text):
+        assert (ROOT / path).exists(), path
     capsys.readouterr()
 
 

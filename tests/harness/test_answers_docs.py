@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from squtr.harness.cli import main
+from squtr.harness.score_files import read_aif_items, read_mcqa_items, read_replies
 from squtr.harness.tasks.understanding.answers.accuracy import summarize_mcqa
 from squtr.harness.tasks.understanding.answers.following import summarize_aif
 from squtr.harness.tasks.understanding.answers.labels import DURATION_EDGES_S, PERCEPTION, REASONING
 from squtr.harness.tasks.understanding.answers.verifiers.registry import IFEVAL_NAMES, VERIFIERS
-from squtr.harness.cli import main
-from squtr.harness.score_files import read_aif_items, read_mcqa_items, read_replies
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "understanding.md"
 pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="only in a checkout")
