@@ -240,16 +240,17 @@ def options_from(written: Sequence[str]) -> dict[str, Any]:
 
 def _systems(arguments: argparse.Namespace, cache: Path | None) -> tuple[list[System], list[System]]:
     from ..systems import load_systems
+    from ..systems.reading import count_entries
 
-    options = _overrides(arguments)
-    systems = load_systems(
-        [*arguments.systems, *arguments.system],
+    loaded = load_systems(
+        [*arguments.systems, *arguments.system, *arguments.judge],
         front_ends=arguments.front_end,
         preset=arguments.preset,
         cache=cache,
-        options=options,
+        options=_overrides(arguments),
     )
-    return systems, load_systems(arguments.judge, cache=cache) if arguments.judge else []
+    first_judge = len(loaded) - count_entries(arguments.judge)
+    return loaded[:first_judge], loaded[first_judge:]
 
 
 def _data(arguments: argparse.Namespace) -> Any:

@@ -45,9 +45,7 @@ def load_systems(
     raises for a file.
     """
     builder = Builder(cache=cache, overrides=options)
-    entries: list[SystemEntry] = []
-    for text in written:
-        entries += read_entries(Path(text)) if is_spec_file(text) else [parse_short_form(text)]
+    entries = _entries(written)
     if preset:
         entries = [_with_preset(entry, preset) for entry in entries]
     fronts = [parse_component("front_end", text) for text in dict.fromkeys(front_ends) if text != NONE]
@@ -63,6 +61,18 @@ def load_systems(
                 shown = _front_name(behind)
                 found.append(replace(behind, display_name=name.format(shown)) if name else behind)
     builder.check_used()
+    return found
+
+
+def count_entries(written: Sequence[str]) -> int:
+    """How many systems several short forms and spec files name, without front ends beside them."""
+    return len(_entries(written))
+
+
+def _entries(written: Sequence[str]) -> list[SystemEntry]:
+    found: list[SystemEntry] = []
+    for text in written:
+        found += read_entries(Path(text)) if is_spec_file(text) else [parse_short_form(text)]
     return found
 
 
