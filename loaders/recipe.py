@@ -162,7 +162,7 @@ def strata_of(recipe: Recipe, measured: Sequence[MeasuredRir]) -> Strata:
 def choose_subsets(source: Source, languages: Sequence[str] | None, subsets: Sequence[str] | None) -> dict[str, str]:
     """The subsets of `source` (name to language) in these languages or with these names; all if both are None.
 
-    Raises `UnknownNameError` that suggests the nearest.
+    Raises `UnknownNameError` that suggests the nearest, and `UsageError` where none is left.
     """
     known = dict(source.subsets)
     for language in languages or ():
@@ -171,11 +171,17 @@ def choose_subsets(source: Source, languages: Sequence[str] | None, subsets: Seq
     for subset in subsets or ():
         if subset not in known:
             raise unknown_name("subset", subset, known)
-    return {
+    chosen = {
         subset: language
         for subset, language in known.items()
         if (languages is None or language in languages) and (subsets is None or subset in subsets)
     }
+    if not chosen:
+        raise UsageError(
+            f"no subset of {source.name!r} is both in languages {list(languages or [])} and in {list(subsets or [])}.",
+            hint="Leave one of the two options out.",
+        )
+    return chosen
 
 
 def choose_conditions(names: Sequence[str], kinds: Sequence[StepKind] = STEPS) -> dict[str, Condition]:
@@ -229,14 +235,7 @@ def open_recipe(
 
     Raises `UsageError` (with the nearest name) for a wrong choice, `DataError` for an unusable source or bank.
     """
-    if limit < 0 or utterances < 0:
-        raise UsageError(f"the limit is {min(limit, utterances)}.", hint="Give a number, or 0 for all.")
-    if rirs_per_utterance < 1:
-        raise UsageError(f"there are {rirs_per_utterance} RIRs per utterance.", hint="Give at least 1.")
-    if not LEAST_RATE <= sample_rate <= HIGHEST_RATE:
-        raise UsageError(
-            f"the sample rate is {sample_rate} Hz.", hint=f"Give {LEAST_RATE} to {HIGHEST_RATE}, for example 16000."
-        )
+    _check_numbers(min(limit, utterances), rirs_per_utterance, sample_rate)
     chosen_level = check_level(level)
     chosen_conditions = choose_conditions(conditions, check_kinds((*STEPS, *steps)))
     needed = {bank for bank in ("noise", "rirs") if any(c.needs(bank) for c in chosen_conditions.values())}
@@ -248,11 +247,6 @@ def open_recipe(
         )
     opened = load_source(source) if isinstance(source, str) else source
     chosen = choose_subsets(opened, languages, subsets)
-    if not chosen:
-        raise UsageError(
-            f"no subset of {opened.name!r} is both in languages {list(languages or [])} and in {list(subsets or [])}.",
-            hint="Leave one of the two options out.",
-        )
     noise_bank = load_noise_bank(noise, channel) if "noise" in needed else None
     rir_bank = load_rir_bank(rirs, channel) if "rirs" in needed else None
     measured: tuple[MeasuredRir, ...] = ()
@@ -270,12 +264,8 @@ def open_recipe(
         conditions=tuple(chosen_conditions),
         steps={name: condition.described() for name, condition in chosen_conditions.items()},
         columns=extra_columns(chosen_conditions.values()),
-        noise=noise_bank.name if noise_bank else "",
-        noise_version=noise_bank.version if noise_bank else "",
-        noise_license=noise_bank.license if noise_bank else "",
-        rirs=rir_bank.name if rir_bank else "",
-        rirs_version=rir_bank.version if rir_bank else "",
-        rirs_license=rir_bank.license if rir_bank else "",
+        **_bank_fields("noise", noise_bank),
+        **_bank_fields("rirs", rir_bank),
         seed=seed,
         level=chosen_level,
         limit=limit,
@@ -296,6 +286,23 @@ def open_recipe(
         known = {rir.rir_id: (rir, strata.name(rir)) for rir in measured}
     context = StepContext(noise_bank, rir_bank, seed, chosen_level, sample_rate, known)
     return OpenedRecipe(recipe, opened, context, chosen_conditions, measured)
+
+
+def _check_numbers(least_limit: int, rirs_per_utterance: int, sample_rate: int) -> None:
+    if least_limit < 0:
+        raise UsageError(f"the limit is {least_limit}.", hint="Give a number, or 0 for all.")
+    if rirs_per_utterance < 1:
+        raise UsageError(f"there are {rirs_per_utterance} RIRs per utterance.", hint="Give at least 1.")
+    if not LEAST_RATE <= sample_rate <= HIGHEST_RATE:
+        raise UsageError(
+            f"the sample rate is {sample_rate} Hz.", hint=f"Give {LEAST_RATE} to {HIGHEST_RATE}, for example 16000."
+        )
+
+
+def _bank_fields(kind: str, bank: Any) -> dict[str, Any]:
+    """What a recipe says of a bank; "" without one."""
+    found = {kind: "name", f"{kind}_version": "version", f"{kind}_license": "license"}
+    return {field_: getattr(bank, attribute) if bank else "" for field_, attribute in found.items()}
 
 
 def choose_queries(queries: Sequence[Query], limit: int, seed: int) -> list[Query]:
