@@ -54,7 +54,7 @@ def open_data(
 
     - a folder that `squtr build` wrote, or one with a table of questions;
     - a source of speech: `mini` and others are rendered on the fly under the standard conditions and any other that
-      `configs` name; a set that was published with its own recordings (`release:PATH`, `whisper_rir_mega`) is read;
+      `configs` name; a set that was published with its own recordings (`release:PATH`) is read;
     - questions: `questions` (built into `$SQUTR_HOME`), `questions:mini`, or a published set that was fetched;
     - `ORG/NAME[@REVISION]` on the Hub.
 

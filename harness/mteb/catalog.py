@@ -9,6 +9,7 @@ from ...errors import UsageError
 from ...loaders.conditions import TEXT, parse_condition
 from ...loaders.hub.evaluation_file import control_name, task_name
 from ...loaders.licenses import OTHER, merge_licenses
+from ..benchmarks import BENCHMARKS
 
 REFERENCE = "https://arxiv.org/abs/2602.12783"
 PUBLISHED = ("2026-02-01", "2026-02-28")
@@ -23,6 +24,9 @@ CITATION = """@misc{li2026squtr,
   url = {https://arxiv.org/abs/2602.12783},
   year = {2026},
 }"""
+
+BENCHMARK = BENCHMARKS["squtr"]
+"""The benchmark whose tasks these are; its metrics are read back from mteb's results."""
 
 ORIGINALS: Mapping[str, str] = {
     "fiqa": "FiQA2018", "hotpotqa": "HotpotQA", "nq": "NQ", "medicalretrieval": "MedicalRetrieval",

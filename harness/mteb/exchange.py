@@ -19,7 +19,6 @@ from typing import Any, Literal
 from ... import __version__
 from ...errors import DataError, UsageError, unknown_name
 from ...loaders.hub.evaluation_file import SPLIT, control_name, task_name
-from ..benchmarks import BENCHMARKS
 from ..metrics.registry import METRICS_VERSION
 from ..results.envelope import (
     TEXT_CONDITION,
@@ -38,14 +37,12 @@ from ..results.envelope import (
     write_run,
 )
 from ..results.files import write_atomically
-from .catalog import language_of, language_tag
+from .catalog import BENCHMARK, language_of, language_tag
 from .meta import COMPOSITES, ORGANISATION, Description, model_fields, system_settings
 
 META_NAME = "model_meta.json"
 MAIN_METRIC = "ndcg_at_10"
 """The main score of the tasks as they stand in mteb."""
-BENCHMARK = BENCHMARKS["squtr"]
-"""The benchmark whose tasks these are; its metrics are read back, as far as they are there."""
 BASELINES = ("clean", TEXT_CONDITION)
 
 

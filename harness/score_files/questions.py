@@ -1,4 +1,4 @@
-"""ESCUCHA-like files: questions with options or verifiers, and replies. JSONL or Parquet."""
+"""Files of questions with options or verifiers, and of replies. JSONL or Parquet."""
 
 from __future__ import annotations
 
