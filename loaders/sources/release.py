@@ -133,27 +133,29 @@ class ReleaseSource:
             raise unknown_name("split of the release:", split, ["test"])
         return ReleaseData(self, subsets=subsets, limit=limit, seed=seed)
 
-    def fingerprint(self, arms: Sequence[str]) -> str:
-        """The sha256 over all tables, by their sha256, and the recordings of these arms, by size and CRC-32.
+    def fingerprint(self, variants: Sequence[str]) -> str:
+        """The sha256 over all tables, by their sha256, and the recordings of these variants, by size and CRC-32.
 
-        An arm is `clean` or `noise_snr_<dB>`. Of a folder, every file is read the first time.
+        A variant is `clean` or `noise_snr_<dB>`. Of a folder, every file is read the first time.
         """
         kept = self.tree.kept_digests()
         digest = hashlib.sha256()
         for subset, folder in self._folders.items():
             for table in ("corpus.jsonl", "queries.jsonl", "qrels/test.jsonl"):
                 digest.update(f"{subset}/{table} {self.tree.sha256(f'{folder}{table}', kept)}\n".encode())
-            for arm in arms:
-                metadata = self._metadata(subset, arm)
-                digest.update(f"{subset}/{arm} {self.tree.sha256(metadata[0], kept) if metadata else ''}\n".encode())
-            for name in (n for arm in arms for n in self._recordings(folder, arm)):
+            for variant in variants:
+                metadata = self._metadata(subset, variant)
+                digest.update(
+                    f"{subset}/{variant} {self.tree.sha256(metadata[0], kept) if metadata else ''}\n".encode()
+                )
+            for name in (n for variant in variants for n in self._recordings(folder, variant)):
                 checksum = self.tree.crc32(name, kept)
                 digest.update(f"{name[len(folder) :]} {self.tree.files[name]} {checksum}\n".encode())
         kept.save()
         return digest.hexdigest()
 
-    def _recordings(self, folder: str, arm: str) -> list[str]:
-        start = f"{folder}audio_{arm}/"
+    def _recordings(self, folder: str, variant: str) -> list[str]:
+        start = f"{folder}audio_{variant}/"
         return [name for name in self.tree.files if name.startswith(start) and not name.endswith(".jsonl")]
 
     @cached_property
@@ -221,7 +223,7 @@ class ReleaseSource:
                 )
         return list(found)
 
-    def arms(self, subset: str) -> dict[str, float | None]:
+    def variants(self, subset: str) -> dict[str, float | None]:
         """What the subset has recordings of: `clean` and `noise_snr_<dB>`, with the level; quieter noise first."""
         folder = self._place(subset)[1]
         found: dict[str, float | None] = {}
@@ -231,25 +233,25 @@ class ReleaseSource:
             match = _METADATA.fullmatch(name.rpartition("/")[2])
             if match is not None and self._metadata(subset, match[1]) is not None:
                 found[match[1]] = None if match[2] is None else float(match[2])
-        return dict(sorted(found.items(), key=lambda arm: (arm[1] is not None, -(arm[1] or 0.0))))
+        return dict(sorted(found.items(), key=lambda variant: (variant[1] is not None, -(variant[1] or 0.0))))
 
-    def _metadata(self, subset: str, arm: str) -> tuple[str, ...] | None:
-        """The names of the metadata of an arm: that which holds, and a second one if both places have it."""
+    def _metadata(self, subset: str, variant: str) -> tuple[str, ...] | None:
+        """The names of the metadata of a variant: that which holds, and a second one if both places have it."""
         folder = self._place(subset)[1]
-        name = f"queries_with_audio_{arm}.jsonl"
-        found = tuple(n for n in (f"{folder}{name}", f"{folder}audio_{arm}/{name}") if n in self.tree.files)
+        name = f"queries_with_audio_{variant}.jsonl"
+        found = tuple(n for n in (f"{folder}{name}", f"{folder}audio_{variant}/{name}") if n in self.tree.files)
         return found or None
 
-    def clips(self, subset: str, arm: str) -> Mapping[str, PublishedClip]:
-        """The metadata of an arm, by query id. Raises `DataError` if there is none, or an id occurs twice."""
-        if (subset, arm) not in self._clips:
-            names = self._metadata(subset, arm)
+    def clips(self, subset: str, variant: str) -> Mapping[str, PublishedClip]:
+        """The metadata of a variant, by query id. Raises `DataError` if there is none, or an id occurs twice."""
+        if (subset, variant) not in self._clips:
+            names = self._metadata(subset, variant)
             if names is None:
                 raise DataError(
-                    f"{self.tree.label} has no queries_with_audio_{arm}.jsonl for {subset}.", hint="Complete it."
+                    f"{self.tree.label} has no queries_with_audio_{variant}.jsonl for {subset}.", hint="Complete it."
                 )
-            self._clips[subset, arm] = self._read_clips(names[0])
-        return self._clips[subset, arm]
+            self._clips[subset, variant] = self._read_clips(names[0])
+        return self._clips[subset, variant]
 
     def _read_clips(self, name: str) -> dict[str, PublishedClip]:
         found: dict[str, PublishedClip] = {}
@@ -276,10 +278,10 @@ class ReleaseSource:
             found[clip.id] = clip
         return found
 
-    def recording(self, subset: str, arm: str, clip: PublishedClip) -> str | None:
+    def recording(self, subset: str, variant: str, clip: PublishedClip) -> str | None:
         """The file of a clip in the tree, None if it is not there."""
         folder = self._place(subset)[1]
-        names = (f"{folder}audio_{arm}/{clip.audio}", f"{folder}{clip.audio}")
+        names = (f"{folder}audio_{variant}/{clip.audio}", f"{folder}{clip.audio}")
         return next((name for name in names if name in self.tree.files), None)
 
     def speech(self, query: Query) -> CleanSpeech:
@@ -319,14 +321,14 @@ class ReleaseSource:
         for id_ in queries:
             if id_ not in judged:
                 defects.add("query_is_not_judged", id_)
-        for arm, level in self.arms(subset).items():
-            self._report_arm(subset, arm, level, queries, defects)
+        for variant, level in self.variants(subset).items():
+            self._report_variant(subset, variant, level, queries, defects)
         return SourceReport(subset, len(queries), documents, len(qrels), defects.found())
 
-    def _report_arm(
-        self, subset: str, arm: str, level: float | None, queries: Mapping[str, Query], defects: DefectCounter
+    def _report_variant(
+        self, subset: str, variant: str, level: float | None, queries: Mapping[str, Query], defects: DefectCounter
     ) -> None:
-        names = self._metadata(subset, arm) or ()
+        names = self._metadata(subset, variant) or ()
         folder = self._place(subset)[1]
         if names and names[0].startswith(f"{folder}audio_"):
             defects.add("metadata_is_beside_the_audio", names[0])
@@ -334,20 +336,20 @@ class ReleaseSource:
             with self.tree.open(names[0]) as one, self.tree.open(names[1]) as two:
                 same = one.read() == two.read()
             defects.add("metadata_is_there_twice" if same else "metadata_is_there_twice_and_differs", names[1])
-        clips = self.clips(subset, arm)
+        clips = self.clips(subset, variant)
         for clip in clips.values():
             query = queries.get(clip.id)
             if query is None:
-                defects.add("recording_of_unknown_query", f"{arm} {clip.id}")
+                defects.add("recording_of_unknown_query", f"{variant} {clip.id}")
             elif clip.text.strip() != query.text:
-                defects.add("text_differs", f"{arm} {clip.id}")
-            if self.recording(subset, arm, clip) is None:
-                defects.add("recording_is_missing", f"{arm} {clip.id} {clip.audio}")
+                defects.add("text_differs", f"{variant} {clip.id}")
+            if self.recording(subset, variant, clip) is None:
+                defects.add("recording_is_missing", f"{variant} {clip.id} {clip.audio}")
             if clip.snr_db != level:
-                defects.add("level_differs", f"{arm} {clip.id} {clip.snr_db}")
+                defects.add("level_differs", f"{variant} {clip.id} {clip.snr_db}")
         for id_ in queries:
             if id_ not in clips:
-                defects.add("query_has_no_recording", f"{arm} {id_}")
+                defects.add("query_has_no_recording", f"{variant} {id_}")
 
 
 def open_release(name: SourceName) -> ReleaseSource:

@@ -60,19 +60,17 @@ class ReleaseData:
         self._limit = limit
         self._seed = seed
         self.subsets: Mapping[str, str] = MappingProxyType(choose_subsets(source, languages, subsets))
-        if not self.subsets:
-            raise UsageError("no subset of the release is chosen.", hint="Leave languages or subsets out.")
-        self._arms = self._common_arms()
-        self.conditions: Sequence[str] = tuple(self._arms)
+        self._variants = self._common_conditions()
+        self.conditions: Sequence[str] = tuple(self._variants)
         self._corpora: WeakValueDictionary[str, Corpus] = WeakValueDictionary()
 
-    def _common_arms(self) -> dict[str, str]:
-        every = [self.source.arms(subset) for subset in self.subsets]
+    def _common_conditions(self) -> dict[str, str]:
+        every = [self.source.variants(subset) for subset in self.subsets]
         names = {f"noise_snr_{level:g}": name for name, level in NAMED_LEVELS_DB.items()}
         shared = {
-            CLEAN if level is None else names.get(arm, f"snr_{level:g}"): arm
-            for arm, level in every[0].items()
-            if all(arm in arms for arms in every)
+            CLEAN if level is None else names.get(variant, f"snr_{level:g}"): variant
+            for variant, level in every[0].items()
+            if all(variant in variants for variants in every)
         }
         if not shared:
             raise DataError(
@@ -85,7 +83,7 @@ class ReleaseData:
     def recipe(self) -> Mapping[str, Any]:
         return {
             "source": self.source.name,
-            "source_version": self.source.fingerprint(tuple(self._arms.values()))[:12],
+            "source_version": self.source.fingerprint(tuple(self._variants.values()))[:12],
             "license": self.source.license,
             "subsets": dict(self.subsets),
             "conditions": list(self.conditions),
@@ -112,8 +110,8 @@ class ReleaseData:
         return choose_queries(self.source.queries(subset), self._limit, self._seed)
 
     def rows(self, subset: str, condition: str) -> Sequence[Query]:
-        if condition not in self._arms:
-            raise unknown_name("condition of the release:", condition, self._arms)
+        if condition not in self._variants:
+            raise unknown_name("condition of the release:", condition, self._variants)
         return self.queries(subset)
 
     def has_corpus(self, subset: str) -> bool:
@@ -136,14 +134,14 @@ class ReleaseData:
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
         self._check(subset)
-        if condition not in self._arms:
-            raise unknown_name("condition of the release:", condition, self._arms)
-        arm = self._arms[condition]
-        level = self.source.arms(subset)[arm]
-        clips = self.source.clips(subset, arm)
+        if condition not in self._variants:
+            raise unknown_name("condition of the release:", condition, self._variants)
+        variant = self._variants[condition]
+        level = self.source.variants(subset)[variant]
+        clips = self.source.clips(subset, variant)
         for query in self.queries(subset)[start:stop]:
             clip = clips.get(query.id)
-            file = None if clip is None else self.source.recording(subset, arm, clip)
+            file = None if clip is None else self.source.recording(subset, variant, clip)
             recording = _Recording() if file is None else self._recording(file, query)
             noise_id = "" if clip is None or level is None else clip.noise_id
             yield SpokenQuery(

@@ -98,7 +98,7 @@ def test_pairs_of_one_utterance_are_one_observation() -> None:
     apart = change_point(x, errors, np.full(40, 10.0), range(40), resamples=50, permutations=999)
     together = change_point(x, errors, np.full(40, 10.0), [i % 3 for i in range(40)], resamples=50, permutations=999)
     assert apart.p_value < 0.01
-    # Three utterances have eight ways to exchange their arms.
+    # Three utterances have eight ways to exchange their conditions.
     assert together.p_value > 0.1
 
 

@@ -12,7 +12,7 @@ import soundfile
 
 from .collections_for_tests import speech_like, write_jsonl
 
-ARMS = {"clean": None, "noise_snr_20": 20, "noise_snr_10": 10, "noise_snr_0": 0}
+VARIANTS = {"clean": None, "noise_snr_20": 20, "noise_snr_10": 10, "noise_snr_0": 0}
 
 
 def make_beir(root: Path) -> Path:
@@ -81,22 +81,22 @@ def make_release(root: Path) -> Path:
             base / "qrels/test.jsonl",
             [{"query-id": f"q{i}", "corpus-id": f"d{i}", "score": grade} for i in range(3)],
         )
-        for arm, level in ARMS.items():
-            (base / f"audio_{arm}").mkdir()
+        for variant, level in VARIANTS.items():
+            (base / f"audio_{variant}").mkdir()
             rows = []
             for i, text in enumerate(texts):
                 name = f"q{i}.wav" if level is None else f"noise_snr{level}_q{i}.wav"
                 clip = speech_like(i, 0.3) + (0 if level is None else 0.01 * speech_like(level, 0.3))
                 pcm = np.rint(clip * 32767).astype(np.int16)
-                soundfile.write(base / f"audio_{arm}" / name, pcm, 24_000, subtype="PCM_16")
+                soundfile.write(base / f"audio_{variant}" / name, pcm, 24_000, subtype="PCM_16")
                 row = {"_id": f"q{i}", "text": text, "audio": name}
                 if level is not None:
                     row |= {"snr_db": level, "noise_id": f"demand_SCAFE_ch{i + 1:02d}" if i < 2 else "babble"}
                 if english and level == 0 and i == 1:
                     row["text"] = "Why, save?"
                 rows.append(row)
-            place = base if english else base / f"audio_{arm}"
-            write_jsonl(place / f"queries_with_audio_{arm}.jsonl", rows)
+            place = base if english else base / f"audio_{variant}"
+            write_jsonl(place / f"queries_with_audio_{variant}.jsonl", rows)
     return root
 
 
