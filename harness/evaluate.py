@@ -22,10 +22,7 @@ from .tasks import load_task
 
 
 def benchmark_of(data: Any) -> Benchmark:
-    """The benchmark that data was built for; else the row of the task that fits what the data holds.
-
-    Questions are understood, speech with a corpus is retrieved for, speech with transcripts alone is recognized.
-    """
+    """The benchmark that data was built for; else the row of the task that fits what the data holds."""
     if data.benchmark in BENCHMARKS:
         return BENCHMARKS[data.benchmark]
     if hasattr(data, "questions"):
@@ -34,10 +31,7 @@ def benchmark_of(data: Any) -> Benchmark:
 
 
 def chosen_benchmark(data: Any, chosen: Benchmark | str | None) -> Benchmark:
-    """The benchmark that was chosen (a row, or its name), else the one that fits the data (`benchmark_of`).
-
-    Raises `UnknownNameError`, `UsageError` for one whose task needs other data.
-    """
+    """The benchmark that was chosen (a row, or its name), else `benchmark_of(data)`. Raises as `benchmark`."""
     if chosen is None:
         return benchmark_of(data)
     row = benchmark(chosen) if isinstance(chosen, str) else chosen
@@ -109,11 +103,7 @@ def forecast(
     options: Options | None = None,
     judges: Sequence[System] = (),
 ) -> list[Forecast]:
-    """What `evaluate_records` would do with the same arguments in one process: a dry run.
-
-    Rates are those of earlier evaluations in this cache; a component that has none is timed now on a few items. Raises
-    as `evaluate_records`, and what a component raises that is timed.
-    """
+    """A dry run of `evaluate_records` in one process. Components without a known rate are timed on a few items."""
     row = chosen_benchmark(data, benchmark)
     task, request = (
         load_task(row.task),

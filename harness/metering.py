@@ -169,10 +169,7 @@ def peak_memory_mb(children: bool = False) -> float:
 
 
 def gpu_memory_mb() -> Mapping[str, float] | None:
-    """The most memory that torch has held on each CUDA device so far, in MB; None without torch or CUDA.
-
-    torch is not imported for this: a process that did not load it holds none.
-    """
+    """The most memory that torch has held on each CUDA device, in MB; None without CUDA or if torch is not loaded."""
     torch: Any = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return None
@@ -188,11 +185,7 @@ def find_energy_counters(rapl: Path = RAPL) -> list[EnergyCounter]:
 
 
 def rapl_counters(folder: Path = RAPL) -> list[EnergyCounter]:
-    """The energy counters of processor packages, and of memory where it is counted apart.
-
-    Other parts of a package are in the package's number already, and so are packages in that of the whole platform
-    (`psys`): neither is counted. Most systems let only root read them; one that cannot be read is left out.
-    """
+    """The energy counters of processor packages, and of memory where it is counted apart, if they can be read."""
     try:
         zones = sorted(zone for zone in folder.iterdir() if _PACKAGE.fullmatch(zone.name) or _PART.fullmatch(zone.name))
     except OSError:
@@ -218,10 +211,7 @@ def _rapl_reader(path: Path) -> Callable[[], float]:
 
 
 def nvidia_counters() -> list[EnergyCounter]:
-    """The energy counters of the GPUs in `CUDA_VISIBLE_DEVICES` (all if it is not set); [] without `pynvml` or a GPU.
-
-    Numbers in that variable count devices in the order of their PCI buses here. GPUs before Volta have no counter.
-    """
+    """The energy counters of the GPUs in `CUDA_VISIBLE_DEVICES` (unset: all); [] without `pynvml` or a GPU."""
     try:
         pynvml: Any = importlib.import_module("pynvml")
     except ImportError:

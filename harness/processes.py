@@ -214,10 +214,7 @@ def usable_cores() -> int:
 
 
 def gather_long(processes: Processes, items: Sequence[Item]) -> list[list[Item]]:
-    """What every process gave, by rank, as `Processes.gather` does, but some items at a time.
-
-    What is gathered in one piece takes its size times the number of processes, several times over.
-    """
+    """As `Processes.gather`, some items at a time: one piece would take its size times the number of processes."""
     gathered: list[list[Item]] = [[] for _ in range(processes.size)]
     for start in range(0, max(processes.gather(len(items))), _ITEMS_AT_ONCE):
         for whole, piece in zip(gathered, processes.gather(items[start : start + _ITEMS_AT_ONCE]), strict=True):

@@ -80,10 +80,7 @@ class Pace:
 
 
 class Bars:
-    """Bars on stderr, one per stage, with items/s, the time left, and RTFx where there is audio.
-
-    Nothing is shown where stderr is no terminal, and nothing of a stage that takes less than `delay_s`.
-    """
+    """Bars on a terminal's stderr, one per stage longer than `delay_s`: items/s, time left, RTFx with audio."""
 
     def __init__(self, *, delay_s: float = BAR_DELAY_S, clock: Callable[[], float] = time.monotonic) -> None:
         self._delay_s, self._clock = delay_s, clock
@@ -140,14 +137,11 @@ class Bars:
 
 
 class JsonLog:
-    """A file with one JSON object per line, for machines that watch the work.
+    """A file with one JSON object per line, for machines that watch the work; several programs may append to it.
 
     Every line has `time` (UTC, ISO 8601) and `event`: `stage_start`, `progress` (at most one per stage in `every_s`),
     `stage_end`, or `note`. All but a note have `stage`, `done`, `total`, `items_per_s`, `rtfx` and `eta_s` (null where
-    not known), `stage_end` also `seconds`. A stage that was broken off ends with `done` below `total`.
-
-    Lines are appended and written at once, each in one piece, so that several runs and programs share a file. Raises
-    `StorageError` if the file cannot be opened or written.
+    not known), `stage_end` also `seconds`. Raises `StorageError` if the file cannot be opened or written.
     """
 
     def __init__(

@@ -132,10 +132,7 @@ class Retriever(Protocol):
         ...
 
     def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
-        """At most `k` hits per query, best first, ties by document id descending (trec_eval's order).
-
-        An empty query has no hits; a document with zero lexical score is not a hit.
-        """
+        """At most `k` hits per query, best first, ties by id descending (as trec_eval); none for an empty query."""
         ...
 
 
@@ -166,10 +163,7 @@ class FrontEnd(Protocol):
         ...
 
     def enhance(self, clips: Sequence[Samples]) -> list[Samples]:
-        """One clip per clip, each (T,) float32 at `sample_rate` of the same length T; [] for no clips.
-
-        Raises `AudioError` for a clip that it cannot work on; the pipeline then counts that clip as failed.
-        """
+        """One clip per clip, (T,) float32 at `sample_rate`, as long. Raises `AudioError` for an unusable one."""
         ...
 
 
@@ -207,11 +201,7 @@ class DocumentLookup(Protocol):
 
 
 class CompositeRetriever(Retriever, Protocol):
-    """A retriever made of others (a hybrid, a reranker over a first stage).
-
-    The pipeline searches each part once, whatever else uses that part, and then asks for the combination. `index` and
-    `search` do the same alone, for use without the pipeline.
-    """
+    """A retriever made of others (a hybrid, a reranker); the pipeline searches each part once, whatever uses it."""
 
     @property
     def parts(self) -> Sequence[Retriever]: ...
@@ -295,9 +285,8 @@ class AnswerRequest:
 class Reply:
     """What an answerer replied.
 
-    A failed request has `error` set and empty `text`: it is counted, and scored as no reply. `truncated`: the length
-    cap cut the reply; `audio_truncated`: some audio was longer than what the answerer takes and was cut. `seconds` is
-    the time it took (a batch's time is shared equally).
+    A failed request has `error` set and empty `text`. `truncated`: the length cap cut the reply; `audio_truncated`:
+    audio beyond what the answerer takes was cut. `seconds` is the time it took (a batch's time is shared equally).
     """
 
     text: str

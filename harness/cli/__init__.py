@@ -36,7 +36,9 @@ GROUPS: Mapping[str, tuple[CommandSpec, ...]] = {
         CommandSpec("push", ".push", "publish a built data set on the Hugging Face Hub"),
         CommandSpec("fetch", ".fetch", "fetch recorded noise, room impulse responses, or questions with their audio"),
         CommandSpec("synthesize", ".synthesize", "synthesize speech for all queries of a source and check its quality"),
-        CommandSpec("review", ".review", "write a page to review synthesized queries or questions, and apply its marks"),
+        CommandSpec(
+            "review", ".review", "write a page to review synthesized queries or questions, and apply its marks"
+        ),
     ),
     "evaluate": (
         CommandSpec("evaluate", ".evaluate", "evaluate systems on a data set"),
@@ -95,7 +97,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser_of(spec: CommandSpec) -> argparse.ArgumentParser:
-    """The parser of a command; its module is imported."""
     module = importlib.import_module(spec.module, __name__)
     parser = _Parser(
         prog=f"squtr {spec.name}",

@@ -15,9 +15,7 @@ __all__ = ["Bars", "Extend", "bars", "check_options", "counting", "note", "say",
 
 
 class Extend(argparse.Action):
-    """An option that takes a list, given once with several values or several times: `--metrics a b` is `--metrics a
-    --metrics b`. The first value replaces the default. To be used with `nargs="+"`.
-    """
+    """A list option (`nargs="+"`) that may be repeated; the first value given replaces the default."""
 
     def __call__(
         self,
@@ -34,10 +32,9 @@ class Extend(argparse.Action):
 def check_options(
     arguments: argparse.Namespace, options: Mapping[str, Collection[str]], kind: str, subject: str
 ) -> dict[str, Any]:
-    """The given ones of the options for `kind`; `options` are their names by kind of data.
+    """The given options of `kind`; `options` are their names by kind of data, with `default=argparse.SUPPRESS`.
 
-    They have `default=argparse.SUPPRESS`, so that those that were not given are not there. Raises `UsageError` naming
-    an option that was given and is one for other kinds only.
+    Raises `UsageError` for a given option that is one of other kinds only.
     """
     for other, names in options.items():
         for name in names:

@@ -66,10 +66,7 @@ def rate_of(reference: str, hypothesis: str, language: str) -> float:
 
 
 def rating_from(name: str, threads: int, languages: Sequence[str]) -> Rating | None:
-    """How takes are rated by the transcriber `name`; None for "none".
-
-    Raises `UsageError` for a language that the transcriber was not made for.
-    """
+    """How takes are rated by the transcriber `name` (None for "none"). Raises `UsageError` for its languages."""
     if name == NONE:
         return None
     from ..components import load_transcriber

@@ -35,11 +35,7 @@ EXAMPLE = """example:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A row of the table: the flag `--<name>` chooses it.
-
-    `run` does it. `module`, instead, names a module outside of this room that does: it has `configure(parser)` for the
-    options of its own and `run(arguments, files)`.
-    """
+    """A row of the table: the flag `--<name>` calls `run`, or `run(arguments, files)` of a `module`."""
 
     name: str
     summary: str

@@ -95,7 +95,7 @@ class ModelServer:
         """The JSON (with `as_text` the text) that the server answers to `body`, or to a form with a `file`.
 
         Raises `ContentRefusedError`, `NoAnswerError`, and `ModelError` where every request would fail (401, 403, 404,
-        a redirect).
+        redirect).
         """
         content = self._answer("POST", path, body, file)
         return read_text(content, f"{self.url}/{path}") if as_text else read_json(content, f"{self.url}/{path}")
@@ -129,9 +129,7 @@ class ModelServer:
     def model_revision(self, model: str) -> str:
         """What the server's list of models says of `model`: where its weights come from, and since when; "" if nothing.
 
-        A server without such a list, or without that model in it, says nothing. A time within the last day is left
-        out: many servers write the present. Raises `NoAnswerError` if there is no server, `ModelError` for a refused
-        key.
+        A time within the last day is left out: many servers write the present. Raises `NoAnswerError`, `ModelError`.
         """
         try:
             listed = read_json(self._answer("GET", "models"), f"{self.url}/models")
@@ -178,8 +176,8 @@ class ModelServer:
         """As `each`; an item whose request is refused for its content, or not answered, gives the error.
 
         `what` is an item in messages ("clip"), `check` what to look at if the server refuses all. Raises `ModelError`
-        where no request can succeed: a refused key, an unknown model, `OUTAGE_AFTER` items in a row without an answer,
-        or a server that refuses the first `OUTAGE_AFTER` items.
+        where no request can succeed: a refused key, an unknown model, or `OUTAGE_AFTER` items in a row without an
+        answer.
         """
 
         def one(item: Item) -> Answer | ModelError:

@@ -18,10 +18,7 @@ _LARGEST_HEADER = 100_000_000
 
 
 def parameter_count(model: object) -> int | None:
-    """The parameters of a component that tells where its weights lie (`weights`), None of one that does not.
-
-    Raises `ModelError` for weights that cannot be read.
-    """
+    """The parameters of a component that tells where its weights lie (`weights`), None of one that does not."""
     place = getattr(model, "weights", None)
     return count_parameters(place) if isinstance(place, Path) else None
 
@@ -29,8 +26,8 @@ def parameter_count(model: object) -> int | None:
 def count_parameters(place: Path) -> int | None:
     """The number of parameters in a folder, or file, of weights: safetensors, CTranslate2 or openai-whisper's `.pt`.
 
-    Scales of quantised weights and plain numbers are no parameters; tied weights count once where the file holds them
-    once. None for another format or version. Raises `ModelError` naming a file that is damaged.
+    Scales of quantised weights do not count. None for another format. Raises `ModelError` naming a file that is
+    damaged.
     """
     files = [place] if place.is_file() else sorted(place.glob("*.safetensors"))
     if place.is_dir() and not files and (place / "model.bin").is_file():

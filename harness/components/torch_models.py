@@ -88,10 +88,7 @@ class TorchOptions:
         return self.dtype == "float32" and self.mixed_precision == "no"
 
     def settings(self, *, device: bool) -> dict[str, Setting]:
-        """The numeric path, for a spec; with `device`, of a model whose output depends on the kind of device.
-
-        What is not the default is recorded only where it was given.
-        """
+        """The numeric path, for a spec; with `device`, of a model whose output depends on the kind of device."""
         settings: dict[str, Setting] = {"dtype": self.dtype}
         if device:
             settings["device"] = self.resolved_device().split(":", maxsplit=1)[0]
@@ -220,11 +217,7 @@ class TorchOptions:
 
 
 class TorchComponent:
-    """A component with weights for torch. The options are those of `TorchOptions`, and of the Hub (`revision`).
-
-    `model` is a folder or a Hub repository. Weights are looked up when `spec` is first read and loaded at the first
-    use.
-    """
+    """A component with weights for torch, looked up for `spec` and loaded at the first use."""
 
     def __init__(
         self,
@@ -266,10 +259,7 @@ class TorchComponent:
 
 
 class BatchedTorchComponent(TorchComponent):
-    """A `TorchComponent` that works on `batch_size` items together.
-
-    "auto" begins with what the memory of the device suggests. Where memory runs out, batches are halved.
-    """
+    """A `TorchComponent` that works on `batch_size` items together ("auto": as the device's memory suggests)."""
 
     def __init__(self, model: str | Path, *, batch_size: int | AutoBatch = "auto", **torch: Any) -> None:
         if isinstance(batch_size, str):

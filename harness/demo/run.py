@@ -46,10 +46,7 @@ def run_demo(
     languages: Sequence[str],
     note: Callable[[str], None],
 ) -> Finished:
-    """Run the demo of a benchmark below `out`, on `items` per language (0: as many as `minutes` allow).
-
-    A stopped demo continues. Raises what building and evaluating raise.
-    """
+    """Run, or continue, a demo below `out`, on `items` per language (0: as many as `minutes` allow)."""
     from ...loaders.home import squtr_home
     from ..data import open_data
     from ..evaluate import evaluate_records

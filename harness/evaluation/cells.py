@@ -26,7 +26,7 @@ from .tools import Tools, keep_nothing
 def infer_cells(plan: SpeechPlan, tools: Tools) -> Mapping[str, Outputs]:
     """What every model of a plan gave, by its key. A cell that fails is noted and the others go on.
 
-    All processes must call it. Raises `StorageError` at once: a full disk fails everything that follows.
+    All processes must call it. Raises `StorageError` at once.
     """
     return {
         key: _infer(plan, model, cells, tools)

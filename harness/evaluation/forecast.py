@@ -20,11 +20,7 @@ TIMED_CLIPS = 8
 
 
 def forecast_inference(plan: SpeechPlan, tools: Tools) -> tuple[list[Forecast], Mapping[str, Outputs]]:
-    """One line per model and cell, and the outputs of the cells of which all is known.
-
-    Rates are those of earlier evaluations in this cache; a model that has none is timed now on a few clips. Raises what
-    a model raises that is timed.
-    """
+    """One line per model and cell, timed on a few clips if no rate is known; the outputs of fully known cells."""
     outputs: dict[str, Outputs] = {}
     lines: list[Forecast] = []
     for key, (model, cells) in plan.models().items():

@@ -29,10 +29,9 @@ Cell = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """A row without its audio, with what was inferred from it.
+    """A row without its audio, with what was inferred from it; an encoder's transcript is empty, or says why it failed.
 
-    An encoder gives no words: its transcript is empty, or says why there is no vector. `audio_sha256` is "" where the
-    audio was not used (precomputed transcripts and runs).
+    `audio_sha256` is "" where the audio was not used (precomputed transcripts and runs).
     """
 
     row: SpokenQuery
@@ -100,8 +99,7 @@ def model_of(system: System, language: str) -> AudioModel | Precomputed:
 class Outputs:
     """What one model gave for its cells, or why it failed on a cell; vectors of an encoder by PCM digest.
 
-    `seconds` is the time that this evaluation spent in its inference, `waiting_s` the part of it in which the model
-    waited for audio, both of the main process; 0 if everything was known.
+    `seconds` is the time spent in its inference, `waiting_s` the part in which the model waited for audio.
     """
 
     cells: dict[Cell, list[Inferred]] = field(default_factory=dict)
@@ -176,10 +174,7 @@ class Inference:
 def infer_clips(
     model: AudioModel, clips: Mapping[str, Samples], language: str, vectors: dict[str, Vector] | None = None
 ) -> dict[str, Transcript]:
-    """The transcripts of clips at `model.sample_rate`, by their keys; an encoder's vectors go into `vectors`.
-
-    A clip that the front end or the model cannot work on has `error`. Raises `ModelError` for output that is none.
-    """
+    """The transcripts of clips at `model.sample_rate`, by their keys; an encoder's vectors go into `vectors`."""
     kept = dict(clips)
     failed: dict[str, Transcript] = {}
     front_s = 0.0
@@ -222,10 +217,7 @@ def _outputs(model: AudioModel, clips: list[Samples], language: str) -> list[Tra
 
 @contextmanager
 def sentences(what: str) -> Iterator[None]:
-    """Whatever a component raises, as a `ModelError` that begins with `what`; errors of squtr stay as they are.
-
-    A user's own class may raise anything. Its configs fail with a sentence, the others go on.
-    """
+    """Whatever a component raises, as a `ModelError` that begins with `what`; errors of squtr stay as they are."""
     try:
         yield
     except SqutrError:

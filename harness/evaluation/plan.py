@@ -145,8 +145,7 @@ def make_plan(
 ) -> SpeechPlan:
     """Check the names and plan. `fits` says whether a system can be run under a condition that was not asked for.
 
-    With `with_text` every scope's `text` config is there too, before its others: the upper bound. Raises `UsageError`
-    for wrong names, `DataError` if no system supports any config.
+    With `with_text`, every scope's `text` config is there too. Raises `UsageError`, `DataError` if no system fits.
     """
     check_systems(request.systems)
     if request.judges:
@@ -184,10 +183,9 @@ def _distinct(rows: Sequence[Query], subset: str) -> Sequence[Query]:
 
 
 def expand_configs(data: SpeechData, names: Sequence[str]) -> list[str]:
-    """The configs that these names and patterns (`zh_*`) mean, in order, once each.
+    """The configs that these names and patterns (`zh_*`) mean, in order, once each. Raises `UnknownNameError`.
 
-    A pattern means configs of whole languages; of subsets only if it matches no language's. Raises `UnknownNameError`
-    for a pattern that matches nothing.
+    A pattern means configs of whole languages; of subsets only if it matches no language's.
     """
     subsets = [f"{subset}_{condition}" for subset in data.subsets for condition in data.conditions]
     found: dict[str, None] = {}

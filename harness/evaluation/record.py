@@ -39,10 +39,7 @@ class Recorder:
     target: Path | None
 
     def records(self) -> Iterator[tuple[Run, tuple[RunRecord, bool] | SqutrError]]:
-        """Every run's record, and whether `target` held it already from the same inputs; or why the run failed.
-
-        One run is worked on at a time: the items of all, with all that was found, would take too much memory.
-        """
+        """Every run's record, and whether `target` held it already from the same inputs; or why the run failed."""
         task, plan, tell = self.task, self.plan, self.tools.tell
         digests: dict[Run, str] = {}
         failed: dict[Run, SqutrError] = {}

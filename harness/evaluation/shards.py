@@ -67,11 +67,7 @@ class CellData(Protocol):
 
 
 def window_of(data: CellData) -> int:
-    """How many clips a window of this data has.
-
-    Data that is rendered when it is read says `rows_at_once`: small windows, so that no process renders what another
-    takes.
-    """
+    """How many clips a window of this data has: few where it is rendered when it is read (`rows_at_once`)."""
     rows: int = getattr(data, "rows_at_once", SHARD_CLIPS * WINDOW_SHARDS)
     return max(SHARD_CLIPS, rows // SHARD_CLIPS * SHARD_CLIPS)
 
@@ -93,11 +89,7 @@ def read_shards(
     own: Callable[[int], bool],
     keep: Callable[[SpokenQuery], None],
 ) -> Generator[Shard, None, None]:
-    """The shards of a cell whose number `own` accepts, read a window ahead in a thread.
-
-    `keep` sees every row of the windows that were read, with its audio. Raises `DataError` if the cell does not hold
-    the `expected` queries, `UsageError` if they are not paired.
-    """
+    """The shards of a cell that `own` accepts, read a window ahead in a thread; `keep` sees every row read."""
     size = window_of(data)
     starts = [
         start

@@ -64,10 +64,7 @@ class RankingKey:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The hits of one text, and the seconds that the search took.
-
-    They are held as bytes: as objects, 100 hits would take ten times as much memory.
-    """
+    """The hits of one text, held as bytes (objects take ten times as much memory), and the seconds of the search."""
 
     packed: bytes
     seconds: float
@@ -80,10 +77,7 @@ class Ranking:
 
     @property
     def content(self) -> bytes:
-        """The hits as bytes, the same wherever they were packed: a count, scores as float64, ids as JSON.
-
-        Raises `IntegrityError` if they are damaged.
-        """
+        """The hits as bytes: a count, scores as float64, ids as JSON. Raises `IntegrityError` if they are damaged."""
         try:
             return zlib.decompress(self.packed)
         except zlib.error as error:
@@ -113,10 +107,7 @@ def _damaged(error: Exception) -> IntegrityError:
 
 
 class Store:
-    """The store below `folder`, for process `rank`, which writes to the file `own`.
-
-    Raises `StorageError` if the disk refuses.
-    """
+    """The store below `folder`, for process `rank`, which writes to the file `own`. Raises `StorageError`."""
 
     def __init__(self, folder: Path, *, rank: int = 0) -> None:
         self.folder = folder
@@ -256,10 +247,7 @@ class Store:
             )
 
     def merge(self, others: Iterable[Path] = ()) -> None:
-        """Take in what other processes wrote, and remove the files of those that are gone.
-
-        `others` are files that are known to be there: a network file system may list new ones late.
-        """
+        """Take in what other processes wrote (`others` are known files), and remove the files of those that ended."""
         for path in sorted({*self.folder.glob(f"{NAME}.*.*.sqlite"), *others}):
             with self._open(path) as theirs, self._open(self.path) as ours:
                 for table in _TABLES:

@@ -50,10 +50,9 @@ class Plan(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a system gave for the items of one config, before scoring.
+    """What a system gave for the items of one config, before scoring; `content` is the task's own.
 
-    `digest` is the sha256 of all that was asked and answered. `failed` maps the ids of failed items to why they failed.
-    `content` is the task's own.
+    `digest` is the sha256 of all that was asked and answered, `failed` maps the ids of failed items to why they failed.
     """
 
     digest: str
@@ -82,11 +81,9 @@ class RunFailure:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """One line of a dry run.
+    """One line of a dry run: `items` clips, documents or prompts, of which `cached` need no work any more.
 
-    `items` clips, documents or prompts are to be worked on in all, `cached` of them need no work any more. `seconds` is
-    what the others take by the rate that was measured ("before" or "now" in `measured`; "" if nothing is left or no
-    rate is known, `seconds` is then 0 or NaN).
+    `seconds` is what the others take by the rate that was `measured` ("before", "now"); NaN where no rate is known.
     """
 
     stage: str
@@ -114,10 +111,7 @@ class Task(Protocol[P, I, S]):
         ...
 
     def infer(self, plan: P, tools: Tools) -> I:
-        """Everything that needs a model: transcripts, vectors, rankings, replies. Called by all processes.
-
-        What fails for a system or a config is noted, and raised by `output`.
-        """
+        """Everything that needs a model, in all processes. What fails for a config is raised by `output`."""
         ...
 
     def extra_failures(self, plan: P, inferred: I) -> Sequence[RunFailure]:

@@ -40,12 +40,7 @@ def open_tools(
     *,
     write: bool = True,
 ) -> Tools:
-    """The tools of this process; what killed processes left in the store is taken in first.
-
-    Without `write`, a store that is not there is not made.
-
-    All processes must call it. Raises `StorageError` in all of them if the disk refuses one.
-    """
+    """The tools of this process. All processes must call it. Without `write`, a store that is not there is not made."""
     failure: StorageError | None = None
     store: Store | None = None
     if cache is not None and (write or Store.exists(cache)):

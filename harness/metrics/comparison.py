@@ -160,11 +160,7 @@ def _sum_by_label(values: Floats, labels: Sequence[Hashable]) -> Floats:
 
 
 def pair_ids(a: Mapping[str, object], b: Mapping[str, object], on: Literal["all", "intersection"] = "all") -> list[str]:
-    """The ids that both have, in the order of `a`.
-
-    With `on="all"` different id sets raise `DataError` naming one; `on="intersection"` keeps what both have, and raises
-    only if that is nothing.
-    """
+    """The ids that both have, in the order of `a`. Others raise `DataError`, unless `on` is "intersection"."""
     common = [id_ for id_ in a if id_ in b]
     if on == "all" and (len(common) != len(a) or len(common) != len(b)):
         odd = next((i for i in a if i not in b), None) or next(i for i in b if i not in a)

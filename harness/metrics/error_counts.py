@@ -152,10 +152,7 @@ def encode_tokens(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[
 
 
 def _count_encoded(references: Sequence[str], hypotheses: Sequence[str]) -> NDArray[np.int64]:
-    """(n, 4) counts of encoded pairs.
-
-    All distances are found in one native call; an alignment is made only where they do not suffice.
-    """
+    """(n, 4) counts of encoded pairs."""
     if not references:
         return np.zeros((0, 4), dtype=np.int64)
     distances = cpdist(references, hypotheses, scorer=Levenshtein.distance, dtype=np.int32).astype(np.int64)
@@ -280,10 +277,7 @@ def score_transcripts(
 
 
 def counts_array(counts: Iterable[ErrorCounts] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n, 4) int64: substitutions, deletions, insertions, reference length per utterance; (0, 4) for none.
-
-    What is such an array already comes back as it is.
-    """
+    """(n, 4) int64: substitutions, deletions, insertions, reference length per utterance; (0, 4) for none."""
     if isinstance(counts, np.ndarray):
         return counts
     return np.array([c.as_tuple() for c in counts], dtype=np.int64).reshape(-1, 4)

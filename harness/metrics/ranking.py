@@ -169,11 +169,7 @@ def score_ranking(
 
 
 def check_invariants(per_query: Mapping[str, Mapping[str, float]], *, single_relevant: Collection[str]) -> None:
-    """Raise `IntegrityError` for a score outside [0, 1].
-
-    For the queries in `single_relevant`, which have one relevant document, also unless MRR ≤ nDCG ≤ Recall at each
-    cut-off.
-    """
+    """Raise `IntegrityError` for a score outside [0, 1], or, with one relevant document, unless MRR ≤ nDCG ≤ Recall."""
     for name, values in per_query.items():
         for query_id, value in values.items():
             if not -_TOLERANCE <= value <= 1 + _TOLERANCE:

@@ -31,11 +31,7 @@ RankingScore = Callable[[int, Found, Sequence[int]], float]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Metrics that differ in their parameter only.
-
-    `score` is what a ranking metric gives for one query, with its cut-off as the parameter; None for other metrics,
-    which have none.
-    """
+    """Metrics that differ in their parameter only; `score` is a ranking metric's for one query and cut-off."""
 
     name: str
     label: str
@@ -186,10 +182,7 @@ def parse_metric(name: str | Metric) -> Metric:
 
 
 def metric_of(name: str) -> Metric:
-    """As `parse_metric`; a name that is not known here is a metric of someone's own, without direction.
-
-    For readers of results, which may hold metrics from outside the package.
-    """
+    """As `parse_metric`; a name that is not known here is a metric of someone's own, without direction."""
     return _known(name) or Metric(Family(name, name, ""))
 
 

@@ -25,10 +25,7 @@ Items = Mapping[str, Mapping[str, Item]]
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """Sample standard deviations (ddof 1) over conditions: by language, and over all language × condition means.
-
-    The pooled one mixes the difference between languages with that between conditions: read it beside the other.
-    """
+    """Sample standard deviations (ddof 1) over conditions: by language, and over all language × condition means."""
 
     within: Mapping[str, Estimate]
     pooled: Estimate

@@ -73,10 +73,7 @@ class _Metadata(TaskMetadata):
 
 
 class SqutrTask(AbsTaskRetrieval):
-    """Spoken (or typed) queries of one subset to its passages; mteb's subsets are the conditions.
-
-    `mteb_tasks` makes a class of this for every task, because mteb wants the metadata there.
-    """
+    """Spoken (or typed) queries of one subset to its passages; mteb's subsets are the conditions."""
 
     info: TaskInfo
     data: TaskData
@@ -89,10 +86,7 @@ class SqutrTask(AbsTaskRetrieval):
         self._searches = 0
 
     def load_data(self, num_proc: int | None = None, *, timer: TimingStack | None = None, **_: Any) -> None:
-        """Load the chosen conditions; the corpus and the judgments once for all of them.
-
-        Queries without a relevant document are left out, as in squtr's own scores.
-        """
+        """Load the chosen conditions, without the queries that have no relevant document."""
         if self.data_loaded:
             return
         with (timer or TimingStack())("Data loading", log_message=f"Loading {self.metadata.name}..."):
@@ -155,10 +149,7 @@ class SqutrTask(AbsTaskRetrieval):
         return self._once
 
     def _remembering(self, model: SearchProtocol) -> SearchProtocol:
-        """A model with several vectors per text, made to encode documents once; any other as it is.
-
-        mteb's two families of them search by themselves, and encode with `_encode`. The copy shares the weights.
-        """
+        """A model with several vectors per text, made to encode documents once; any other as it is."""
         if not isinstance(model, MultiVectorSearchEncoderWrapper | PylateSearchEncoder):
             return model
         alike: Any = copy.copy(model)
@@ -256,11 +247,7 @@ def _metadata(info: TaskInfo, data: TaskData) -> TaskMetadata:
 
 
 class SqutrBenchmark(Benchmark):
-    """A benchmark whose tables have a column per condition and per language.
-
-    mteb's own summary knows the tasks and models of its registry only; this one takes them as they are, and fills in
-    what the registry says of a model where it knows it.
-    """
+    """A benchmark whose tables have a column per condition and per language, and models that mteb's registry lacks."""
 
     def _create_summary_table(self, pl_df: pl.DataFrame) -> SummaryTable:
         import polars as pl

@@ -89,10 +89,7 @@ def system_settings(
 
 
 def model_fields(system: Description) -> dict[str, Any]:
-    """The fields of mteb's `ModelMeta`, all of them; what is not known is None.
-
-    The whole specification of every component, weights' revisions included, is in `loader_kwargs`.
-    """
+    """The fields of mteb's `ModelMeta`, None where unknown; `loader_kwargs` holds all components' specs."""
     specs = list(system.components.values())
     frameworks = [name for spec in specs for name in _frameworks(spec)]
     settings = system.last.get("settings") or {}

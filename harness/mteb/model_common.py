@@ -49,8 +49,7 @@ def mono(array: Any) -> Samples:
 def model_input(samples: Samples, rate: int, front_end: FrontEnd | None, target: int) -> Samples:
     """(T,) float32 at `rate` Hz as a model takes it: through the front end, then at `target` Hz.
 
-    Raises what the front end raises (`AudioError` for a clip that it cannot work on), and `ModelError` if it changes
-    the clip's length.
+    Raises what the front end raises, and `ModelError` if it changes the clip's length.
     """
     if front_end is None:
         return resample(samples, rate, target)

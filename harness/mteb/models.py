@@ -192,10 +192,7 @@ class RetrieverModel(Model):
 
 
 class CascadeModel(RetrieverModel):
-    """A transcriber and a retriever: spoken queries are transcribed, each clip once; typed ones are taken as they are.
-
-    With several transcripts per query (`n_best`), each is searched with and their rankings are fused.
-    """
+    """A transcriber and a retriever: spoken queries are transcribed, each clip once."""
 
     def __init__(
         self,
@@ -310,10 +307,7 @@ def _clips(queries: Dataset) -> Iterator[list[tuple[str, Samples, int]]]:
 
 
 def _clip_digest(samples: Samples, rate: int, name: str) -> str:
-    """The digest of a clip as 16-bit samples, by which `squtr evaluate` keeps transcripts too.
-
-    A clip beyond 16 bits' range, which only other tasks of mteb can have, goes by its float samples.
-    """
+    """The digest of a clip as 16-bit samples, as `squtr evaluate` has it; beyond their range, as floats."""
     digest = hashlib.sha256(f"{rate}\n".encode())
     try:
         digest.update(np.ascontiguousarray(to_pcm16(samples, name)).tobytes())

@@ -96,10 +96,6 @@ class MtebTextEncoder:
         return not named or any(code.partition("-")[0] in same for code in named)
 
     def encode(self, texts: Sequence[str], *, role: Literal["query", "document"]) -> NDArray[np.float32]:
-        """(len(texts), D) float32, rows of unit length; (0, 0) for no texts.
-
-        Raises `ModelError` for a vector that is not finite or has no direction.
-        """
         import datasets
 
         if not texts:
@@ -138,10 +134,7 @@ class MtebTextEncoder:
 
 
 class MtebAudioTextEncoder(MtebTextEncoder):
-    """An audio and text encoder of mteb as an `AudioTextEncoder`. The parameters are those of `MtebTextEncoder`.
-
-    The model gets 24 kHz and resamples by itself, as under mteb (mteb's own models use torchaudio for that).
-    """
+    """An audio and text encoder of mteb as an `AudioTextEncoder`; it gets 24 kHz and resamples by itself."""
 
     _kind = "audio_text_encoder"
     _modalities = ("audio", "text")
@@ -151,10 +144,6 @@ class MtebAudioTextEncoder(MtebTextEncoder):
         return SAMPLE_RATE
 
     def encode_audio(self, clips: Sequence[Samples], *, language: str) -> NDArray[np.float32]:
-        """(len(clips), D) float32, rows of unit length, for clips (T,) float32 at 24 kHz; (0, 0) for no clips.
-
-        A row of NaN is a clip for which the model gave no vector with a direction.
-        """
         if not clips:
             return np.zeros((0, 0), dtype=np.float32)
         rows = self._bridge.with_sound(sound_rows([_wave(clip) for clip in clips]))

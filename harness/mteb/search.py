@@ -41,8 +41,8 @@ def search_all(
 ) -> Rankings:
     """`search(queries, **rest)` with a ranking for every query: none is left out of the mean.
 
-    A query whose sound cannot be decoded is not given to the model; like one that the model leaves out, it has found
-    nothing and scores 0. A score of minus infinity is no hit. Raises `DataError` for a score that is not a number.
+    A query whose audio cannot be decoded finds nothing and scores 0. Raises `DataError` for a score that is not a
+    number.
     """
     ids = list(queries["id"])
     heard = playable(queries)
@@ -94,9 +94,9 @@ def strict_scores(hits: Sequence[Hit]) -> dict[str, float]:
 class CorpusOnce:
     """An mteb encoder that encodes a corpus once, whatever the number of conditions that search it.
 
-    The vectors of documents are kept on disk in the workspace by the digest of their texts, and given back as the model
-    gave them (kind, type, device); queries are passed on. A text may have one vector or several. Vectors that would
-    fill more than half of the disk's free space are not kept. `encode` is the model's own if None.
+    Document vectors are kept in the workspace by the digest of their texts, unless they would fill more than half of
+    the disk's free space, and given back as the model gave them (kind, type, device). `encode` is the model's own if
+    None.
     """
 
     def __init__(self, model: Any, workspace: Workspace, *, encode: Callable[..., Any] | None = None) -> None:

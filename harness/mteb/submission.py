@@ -3,8 +3,7 @@
     <folder>/results/<organization>__<model>/<revision>/<Task>.json, model_meta.json, run_settings.jsonl
     <folder>/pull-request.md
 
-Nothing is sent here. `Repository.propose` (`loaders.hub.repository`) opens a pull request on a data set of the Hub; for GitHub there are the
-commands.
+Nothing is sent here: `loaders.hub.repository` opens a pull request on the Hub; for GitHub there are the commands.
 """
 
 from __future__ import annotations
@@ -37,11 +36,7 @@ RESULTS = "results"
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A prepared submission below `folder`.
-
-    `files` are the contents by path (`results/…`), `open_points` sentences about what stands in the way of mteb's own
-    repository, `skipped` what of the source was left out.
-    """
+    """A submission: `files` by path (`results/…`), `open_points` in the way of mteb's repository, the `skipped`."""
 
     folder: Path
     title: str
@@ -64,15 +59,11 @@ class Submission:
 def prepare_mteb_submission(
     folder: Path, out: Path, *, systems: Sequence[str] = (), allow_partial: bool = False
 ) -> Submission:
-    """Prepare the results below `folder` for a repository in mteb's layout, in `out`.
+    """Prepare results (of `squtr evaluate --out` or mteb's own) for a repository in mteb's layout, in `out`.
 
-    `folder` is what `squtr evaluate --out` wrote, or a folder of mteb's own (`mteb.ResultCache`). `systems` chooses by
-    name. Every file is checked: its form, also by mteb if that is installed, the names of task and subsets, the range
-    of every score, and that folders and metadata agree. What is not whole (conditions missing, a part of the data, a
-    run in which every query failed) is refused unless `allow_partial`, and then told in the text.
-
-    Raises `DataError` for what is wrong with the results, or if `out` holds others, `UnknownNameError` for a system
-    that is not there, `StorageError` if the disk refuses.
+    Every file is checked, also by mteb if that is installed. What is not whole (conditions missing, a part of the data,
+    a run in which every query failed) is refused unless `allow_partial`, and then told in the text. Raises `DataError`
+    for what is wrong with the results, or if `out` holds others, `UnknownNameError` for a `systems` that is not there.
     """
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist.", hint="Check the path.")

@@ -57,10 +57,7 @@ class TaskFile:
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A folder `<organization>__<model>/<revision>`.
-
-    `covered` are the tasks and subsets whose run settings are there, `versions` the package versions in them.
-    """
+    """A folder `<organization>__<model>/<revision>`; `covered` are the tasks and subsets with run settings."""
 
     place: Path
     name: str
@@ -106,9 +103,8 @@ def is_of_benchmark(content: Any) -> bool:
 def missing_from(model: ModelFolder, known: Mapping[str, Sequence[str]]) -> list[str]:
     """What keeps a model's results from being whole, a sentence each; [] for nothing.
 
-    A task is whole if it has every condition that the model's other tasks have, that its data has (`known`, by subset),
-    and, for a published subset, those that were published; each on as many queries, all of them, of which not all
-    failed. Typed controls are there for all subsets or for none.
+    A task is whole with every condition that the model's other tasks, its data (`known`, by subset) and the published
+    subset have, on as many queries each. Typed controls are there for all subsets or for none.
     """
     spoken = [task for task in model.tasks if task.spoken]
     everywhere = dict.fromkeys(condition for task in spoken for condition in task.cells)

@@ -47,11 +47,7 @@ def body_of(
     unknown_tasks: Sequence[str] | None,
     open_points: Sequence[str],
 ) -> str:
-    """Markdown.
-
-    `data` says what was read, `source` its name for a command ("": unknown), `unknown_tasks` which tasks mteb's
-    registry lacks (None: not looked up), `open_points` what stands in the way.
-    """
+    """Markdown; `source` names the data ("": unknown), `unknown_tasks` what mteb's registry lacks (None: unknown)."""
     parts = [
         "## What was evaluated\n\n" + "\n".join(line for model in models for line in _about(model)),
         "Data: " + ("; ".join(data) or "see the revisions in the files") + ".",
@@ -71,10 +67,7 @@ def body_of(
 
 
 def github_commands(folder: Path, files: Mapping[str, bytes], title: str, repository: str = UPSTREAM) -> list[str]:
-    """Shell commands, in order, that fork the repository, commit the files of a prepared folder and open the request.
-
-    They are for a person to read and run: nothing here runs them.
-    """
+    """Shell commands for a person: fork, commit the files of a prepared folder, open the pull request."""
     digest = hashlib.sha256()
     for path, content in sorted(files.items()):
         digest.update(path.encode() + b"\0" + content)

@@ -75,10 +75,7 @@ class TaskData(Protocol):
 
 
 class LayoutData:
-    """A built folder, or the repository of one on the Hub, through its configs `<config>-queries` and its tables.
-
-    A corpus is loaded once for all conditions of its subset.
-    """
+    """A built folder, or its repository on the Hub, through its configs `<config>-queries` and its tables."""
 
     def __init__(self, path: str, manifest: Manifest, *, commit: str = "") -> None:
         self.path = path
@@ -171,15 +168,7 @@ class PairedTaskData:
 
 
 def open_task_data(data: SpeechData | Path | str | None, conditions: Sequence[str] | None) -> TaskData:
-    """The data behind `data`.
-
-    None is what `squtr build` put into `$SQUTR_HOME`, else the published release. Otherwise a built folder,
-    `ORG/NAME` or `ORG/NAME@REVISION` on the Hub (as `squtr push` writes it), `release:PATH`, a source such as `mini`
-    that is rendered on the fly, or any `SpeechData`. `conditions` are those that a source is asked for besides the
-    standard ones.
-
-    Raises `UsageError` for a wrong name, `DataError` for data that is missing, unfinished or damaged, `HubError`.
-    """
+    """What `mteb_tasks(data=…)` names, opened; `conditions` are asked of a source besides the standard ones."""
     if data is None:
         folder = data_folder()
         return (

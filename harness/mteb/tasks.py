@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError, unknown_name
 from ...loaders.conditions import TEXT
-from ...loaders.paired import PairedData
+from ...loaders.data import SpeechData
 from .catalog import TaskInfo
 from .task_data import TaskData, chosen_conditions, open_task_data
 from .versions import load_bridge
@@ -24,7 +24,7 @@ def mteb_tasks(
     languages: Sequence[str] | None = None,
     subsets: Sequence[str] | None = None,
     conditions: Sequence[str] | None = None,
-    data: PairedData | Path | str | None = None,
+    data: SpeechData | Path | str | None = None,
     text: bool = True,
 ) -> list[SqutrTask]:
     """The benchmark as tasks (`AbsTaskRetrieval`) of mteb: `SQuTRFiQA` and so on, each followed by its typed control,
@@ -35,7 +35,7 @@ def mteb_tasks(
     no controls; `languages`, `subsets` and `conditions` choose (all if None).
 
     `data`: None for what `squtr build` put into `$SQUTR_HOME`, else the published release; a built folder; `ORG/NAME`
-    or `ORG/NAME@REVISION` on the Hub; `mini` or another source, rendered on the fly; any `PairedData`.
+    or `ORG/NAME@REVISION` on the Hub; `mini` or another source, rendered on the fly; any `SpeechData`.
 
     Raises `MissingExtraError` without mteb or with a version that was not tested, `UnknownNameError` for a wrong name,
     and what reading the data raises. Nothing but names and the manifest is read before a task is evaluated.
@@ -85,7 +85,7 @@ def mteb_benchmark(
     languages: Sequence[str] | None = None,
     subsets: Sequence[str] | None = None,
     conditions: Sequence[str] | None = None,
-    data: PairedData | Path | str | None = None,
+    data: SpeechData | Path | str | None = None,
     text: bool = True,
 ) -> SqutrBenchmark:
     """The tasks of `mteb_tasks` as a benchmark of mteb, whose tables have a column per condition and per language.

@@ -38,10 +38,7 @@ def installed_version() -> str:
 
 
 def load_bridge() -> ModuleType:
-    """The module `bridge`, which imports `mteb`.
-
-    Raises `MissingExtraError` if `mteb` is missing, of another version, or does not import.
-    """
+    """The module `bridge`, which imports `mteb`. Raises `MissingExtraError` if it is missing or of another version."""
     installed = installed_version()
     if not installed:
         raise missing_extra("mteb", EXTRA)

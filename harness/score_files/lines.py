@@ -36,11 +36,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_lines(path: Path, remark: Remark = no_remark) -> list[tuple[int, str]]:
-    """Number (from 1) and text of every line that is not blank, without its line end.
-
-    Lines end with LF or CRLF only: U+2028 and their like belong to the text. Raises `DataError` for a file that cannot
-    be read, is not UTF-8, or holds NUL characters.
-    """
+    """Number (from 1) and text of every line that is not blank, without its LF or CRLF (U+2028 belongs to the text)."""
     data = read_bytes(path)
     for mark, encoding in _OTHER_MARKS:
         if data.startswith(mark):

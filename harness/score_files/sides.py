@@ -104,9 +104,8 @@ def pair_sides(
 ) -> list[tuple[str, Side, Side]]:
     """Name and both sides of each comparison: config by config, or the only one of each side, whatever their names.
 
-    Configs that only one side has raise `DataError`, or are left out with `intersection`; so do other numbers of
-    items. Results that must not share a table raise it in any case: full and partial ones, and those of other data,
-    benchmark versions or normalizers.
+    Configs that only one side has, and other numbers of items, raise `DataError`, unless `intersection`; full with
+    partial results, and those of other data, benchmark versions or normalizers, do in any case.
     """
     if len(a) == len(b) == 1:
         (one,), (other,) = a, b

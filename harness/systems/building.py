@@ -246,7 +246,8 @@ def _labeled(system: System, labels: Mapping[Role, str]) -> System:
     """`system`, with the names that its components were given in its own, unless it was given one itself."""
     if system.display_name or not labels:
         return system
-    names = {role: labels.get(cast(Role, role)) or spec["name"] for role, spec in system.distinct[0].components("").items()}
+    parts = system.distinct[0].components("")
+    names = {role: labels.get(cast(Role, role)) or spec["name"] for role, spec in parts.items()}
     front = f"{names.pop('front_end')} | " if "front_end" in names else ""
     best = f" ({system.n_best}-best)" if system.n_best > 1 else ""
     return replace(system, display_name=f"{front}{' + '.join(names.values())}{best}")

@@ -87,7 +87,7 @@ for _name, (_pattern, _firsts) in _PLAIN.items():
 
 
 def read_plain(path: Path) -> Any:
-    """The value in a `.json` or YAML file. Raises `DataError` with file and line, never with the value: it may be a secret."""
+    """The value in a `.json` or YAML file. Raises `DataError` with file and line, but no value: it may be secret."""
     try:
         with path.open("rb") as stream:
             content = stream.read(LARGEST_BYTES + 1)

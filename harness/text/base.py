@@ -77,11 +77,7 @@ def strip_punctuation(text: str, keep: str = "") -> str:
 
 
 def to_fixpoint(step: Callable[[str], str], text: str) -> str:
-    """`step` until the text stays the same, which makes the whole idempotent.
-
-    For ordinary text the second pass only confirms the first. Should the texts go round in a circle, the smallest of
-    the circle is taken, so that each of them normalizes to the same one.
-    """
+    """`step` until the text stays the same; of a circle of texts, the smallest."""
     seen: dict[str, int] = {}
     while text not in seen:
         seen[text] = len(seen)

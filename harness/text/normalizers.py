@@ -30,11 +30,7 @@ _CACHE_SIZE = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Normalizer:
-    """A named, versioned function from text to text.
-
-    Options that differ from the standard are part of the name ("default(script=strict)"); what else decides the text,
-    such as the version of OpenCC's tables, is part of the version.
-    """
+    """A named, versioned function from text to text; options that differ from the standard are part of the name."""
 
     name: str
     version: str

@@ -28,7 +28,7 @@ class _Verbalizer(Protocol):
 def squtr_compat(language: str) -> tuple[Callable[[str], str], str]:
     """The function from text to text for "en" or "zh", and the version of the library behind it.
 
-    Raises `UsageError` for another language or another version of WeTextProcessing, `MissingExtraError` without it.
+    Raises `UsageError` for another language or version of WeTextProcessing, `MissingExtraError` without it.
     """
     if language not in ("en", "zh"):
         raise UsageError(

@@ -99,10 +99,10 @@ Write = Callable[[list[AnswerRequest]], Sequence[Written]]
 
 
 def answer_batches(requests: Sequence[AnswerRequest], *, size: BatchSize, write: Write, engine: str) -> list[Reply]:
-    """One reply per request, in order: `write` answers at most `size` requests together (`in_batches`).
+    """One reply per request, in order: `write` answers at most `size` requests of like length together (`in_batches`).
 
-    Requests are sorted by the length of their audio and of their prompt, and those with and without audio never share a
-    batch. A request with an unusable clip is not asked. One that fails alone has `error`.
+    Requests with and without audio never share a batch. One with an unusable clip is not asked; one that fails has
+    `error`.
     """
     replies = [Reply("", error=request_fault(request)) for request in requests]
 

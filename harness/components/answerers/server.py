@@ -58,10 +58,6 @@ class ServerAnswerer(ServerComponent):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the replies. Without a given revision the server is asked for it, once.
-
-        Raises `NoAnswerError` if there is no server, `ModelError` if it refuses the key.
-        """
         settings = {
             "audio": "wav, 16 bit",
             "length_field": self._length_field,
@@ -82,11 +78,6 @@ class ServerAnswerer(ServerComponent):
         return not self._languages or primary_code(language) in self._languages
 
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
-        """One reply per request, in order; [] for no requests.
-
-        A request with an unusable clip, that the server refuses (400, 413, 415, 422), or that has no answer after all
-        attempts has `error`. Raises `ModelError` where no request can succeed (`ModelServer.each_or_error`).
-        """
         replies = [Reply("", error=request_fault(request)) for request in requests]
         usable = [i for i, reply in enumerate(replies) if not reply.error]
         found = self._server.each_or_error(

@@ -86,10 +86,7 @@ class Batches:
 
 
 class BatchedEncoder(BatchedTorchComponent, abc.ABC):
-    """An `AudioTextEncoder` without its model: batches, failures, unit length.
-
-    A subclass says what it is (`spec`, `sample_rate`, `supports`) and gives raw vectors for one batch.
-    """
+    """An `AudioTextEncoder` without its model, of which subclasses give the raw vectors of one batch."""
 
     def __init__(self, model: str | Path, **torch: Any) -> None:
         super().__init__(model, **torch)
@@ -143,11 +140,6 @@ class BatchedEncoder(BatchedTorchComponent, abc.ABC):
         return Batches(size=self._batch_size, budget=self._token_budget)
 
     def encode_audio(self, clips: Sequence[Samples], *, language: str) -> Vectors:
-        """(len(clips), D) float32, rows of unit length, for clips (T,) float32 at `sample_rate`; (0, D) for no clips.
-
-        A clip that is empty, not finite or not (T,), and one that the model fails on alone, has a row of NaN. Raises
-        `ModelError` if the model fails on all audio, `UsageError` for a language that it was not made for.
-        """
         if not self.supports(language):
             raise UsageError(
                 f"{self.spec.name} was not made for language {language!r}.", hint="Use an encoder that was."
@@ -171,11 +163,7 @@ class BatchedEncoder(BatchedTorchComponent, abc.ABC):
         return unit_rows(vectors)
 
     def encode(self, texts: Sequence[str], *, role: Role) -> Vectors:
-        """(len(texts), D) float32, rows of unit length; (0, D) for no texts.
-
-        Equal texts get equal vectors. A text's vector may differ in the last bits with the texts beside it. Raises
-        `ModelError` that names a text whose vector is not finite or has no direction.
-        """
+        """As `AudioTextEncoder.encode`. A vector's last bits may differ with the texts beside it."""
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return np.empty((0, self._width), dtype=np.float32)

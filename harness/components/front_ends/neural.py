@@ -100,11 +100,6 @@ class NeuralFrontEnd:
         return self._denoiser.rate
 
     def enhance(self, clips: Sequence[Samples]) -> list[Samples]:
-        """One clip per clip, (T,) float32 at `sample_rate`.
-
-        Raises `AudioError` for a clip that cannot be worked on, `MissingExtraError` or `ModelError` if the engine
-        cannot be loaded.
-        """
         if not clips:
             return []
         with self._lock:

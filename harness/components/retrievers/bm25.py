@@ -75,22 +75,12 @@ class BM25Retriever:
         return has_words(language, analyzer=self._analyzer)
 
     def index(self, documents: Sequence[Document], *, language: str) -> None:
-        """Replace the corpus.
-
-        Raises `DataError` for an empty corpus, a duplicate id or documents that hold no term at all, `UsageError` for
-        an unsupported language.
-        """
         self._index = None
         corpus = as_corpus(documents)
         corpus.check_ids()
         self._index = _Index(corpus, tokenizer_for(language, analyzer=self._analyzer), self._k1, self._b)
 
     def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
-        """At most `k` hits per query, best first, ties by document id descending.
-
-        A document that shares no term with the query is not a hit; a query without a known term has none. Raises
-        `UsageError` before `index` or for `k` below 1.
-        """
         checked_k(k)
         if self._index is None:
             raise UsageError("BM25 was asked to search before a corpus was indexed.", hint="Call index() first.")

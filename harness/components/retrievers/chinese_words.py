@@ -155,10 +155,7 @@ def _rjieba() -> Any:
 
 @lru_cache(maxsize=1)
 def _mixed_words() -> re.Pattern[str]:
-    """Matches the words of jieba's dictionary that hold ASCII characters, the longest at a place first.
-
-    There are 71 of 349,046. jieba itself is not loaded for it.
-    """
+    """Matches the 71 words of jieba's dictionary that hold ASCII characters, the longest at a place first."""
     found = importlib.util.find_spec("jieba")
     locations = found.submodule_search_locations if found else None
     dictionary = (Path((locations or [""])[0]) / "dict.txt").read_bytes()
@@ -168,11 +165,7 @@ def _mixed_words() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _jieba() -> Any:
-    """A segmenter of our own: it shares no user dictionary with other users of jieba and keeps no file.
-
-    jieba prints its progress through a logger of its own, warns while it is compiled, and would read and write a cache
-    in the common temporary folder, where another user's file would be trusted. Building the dictionary anew is cheap.
-    """
+    """A segmenter of our own: no shared user dictionary, no cache file in the common temporary folder."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # invalid escapes in its source; pkg_resources
         import jieba

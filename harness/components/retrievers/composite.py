@@ -56,10 +56,6 @@ class Composite(ABC):
         self._corpus = corpus
 
     def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
-        """At most `k` hits per query, best first, ties by document id descending; none for an empty query.
-
-        Raises `UsageError` before `index` or for `k` below 1, and what the parts raise.
-        """
         checked_k(k)
         if self._corpus is None:
             raise UsageError(

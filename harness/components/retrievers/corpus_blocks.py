@@ -31,10 +31,7 @@ _HELD_BYTES = 1 << 30
 
 
 class CorpusBlocks:
-    """Encodes corpora with `encode`, `documents` at a time, and keeps blocks in `folder`, or in memory if that is None.
-
-    Blocks from a folder are read anew for every pass, but for those that 1 GiB holds.
-    """
+    """Encodes corpora with `encode`, `documents` at a time, into `folder`, or into memory if that is None."""
 
     def __init__(self, folder: Path | None, encode: Encode, *, documents: int) -> None:
         self._folder = folder
@@ -45,10 +42,7 @@ class CorpusBlocks:
         self._held_bytes = 0
 
     def prepare(self, corpus: Corpus, *, rank: int = 0, size: int = 1, what: str = "encoding") -> None:
-        """Encode the blocks that fall to process `rank` of `size` and are not there yet. Nothing without a folder.
-
-        Raises what `encode` raises, and `StorageError` if the disk refuses.
-        """
+        """Encode the blocks that fall to process `rank` of `size` and are not there yet. Nothing without a folder."""
         if self._folder is None:
             return
         for _, documents in self._batches(corpus, rank, size, what):
@@ -57,10 +51,7 @@ class CorpusBlocks:
                 _write(path, self._encode(documents))
 
     def open(self, corpus: Corpus, *, what: str = "encoding") -> None:
-        """Open the blocks of `corpus`; what is missing is encoded first. Raises as `prepare`.
-
-        Raises `DataError` for documents that are all empty.
-        """
+        """Open the blocks of `corpus`, encoding what is missing. Raises `DataError` if all documents are empty."""
         self._places, self._held, self._held_bytes = [], {}, 0
         some_text = False
         for start, documents in self._batches(corpus, 0, 1, what):

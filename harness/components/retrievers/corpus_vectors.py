@@ -40,10 +40,9 @@ class _Place:
 
 
 class CorpusVectors:
-    """Encodes corpora with `encoder` and keeps their vectors below `root`, or in memory if that is None.
+    """Encodes corpora into `<root>/<encoder fingerprint>-document-<storage>/<sha256 of the texts>.npy`.
 
-    Files are `<root>/<encoder fingerprint>-document-<storage>/<sha256 of the texts>.npy`. Equal texts of a block are
-    encoded once.
+    Without `root` they are held in memory. Equal texts of a block are encoded once.
     """
 
     def __init__(self, encoder: TextEncoder, *, root: Path | None = None, storage: Storage = "float32") -> None:
@@ -58,11 +57,6 @@ class CorpusVectors:
         return self._root / f"{self._encoder.spec.fingerprint}-document-{self._storage}"
 
     def prepare(self, corpus: Corpus, *, rank: int = 0, size: int = 1, progress: Progress | None = None) -> None:
-        """Encode the blocks that fall to process `rank` of `size` and are not there yet. Nothing without a folder.
-
-        Raises `ModelError` that names the document whose vector is not usable, `StorageError` if the disk refuses or
-        will not hold all.
-        """
         folder = self.folder
         if folder is None:
             return
@@ -85,11 +79,7 @@ class CorpusVectors:
         return sum(place.stop - place.start for place in there)
 
     def blocks(self, corpus: Corpus, *, progress: Progress | None = None) -> list[VectorBlock]:
-        """All blocks in corpus order; what is missing is encoded first.
-
-        Raises as `prepare`, `DataError` for documents that are all empty, and `IntegrityError` that names a file that
-        is damaged.
-        """
+        """All blocks in corpus order, encoding what is missing. Raises `DataError` if all documents are empty."""
         folder = self.folder
         if folder is None:
             _check_texts(corpus)

@@ -120,12 +120,6 @@ class DenseRetriever:
         size: int = 1,
         progress: Progress | None = None,
     ) -> None:
-        """Encode the share of process `rank` of `size` into the cache; without a cache, nothing.
-
-        Blocks of documents go round the processes. What is in the cache already is not encoded again. Raises
-        `DataError` for an empty corpus, `UsageError` for a language that the encoder was not made for, `ModelError` for
-        a vector that cannot be used, `StorageError` if the disk refuses.
-        """
         corpus = self._checked(documents, language)
         with _Bar(len(range(rank, len(corpus), size)), progress, shown=rank == 0) as bar:
             self._vectors.prepare(corpus, rank=rank, size=size, progress=bar)
@@ -135,11 +129,6 @@ class DenseRetriever:
         return self._vectors.prepared(self._checked(documents, language))
 
     def index(self, documents: Sequence[Document], *, language: str) -> None:
-        """Replace the corpus; title and text are encoded together, unless `prepare` did.
-
-        Raises as `prepare`, `DataError` for a duplicate id or documents that are all empty, and `IntegrityError` that
-        names a damaged file of the cache.
-        """
         self._index = None
         corpus = self._checked(documents, language)
         corpus.check_ids()
@@ -148,10 +137,6 @@ class DenseRetriever:
         self._index = self._made(corpus, blocks)
 
     def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
-        """At most `k` hits per query, best first, ties by document id descending; none for an empty query.
-
-        Scores are cosines in [-1, 1]. Raises `UsageError` before `index` or for `k` below 1.
-        """
         checked_k(k)
         index = self._ready()
         hits: list[list[Hit]] = [[] for _ in queries]
@@ -165,8 +150,8 @@ class DenseRetriever:
     def search_vectors(self, vectors: NDArray[np.float32], *, k: int) -> list[list[Hit]]:
         """As `search`, with query vectors ((Q, D) of unit length) that come from elsewhere, for example from audio.
 
-        A row of NaN alone, which is how audio encoders mark a clip that they could not encode, has no hits. Raises
-        `ModelError` for any other row that is not of unit length.
+        A row of NaN (a clip that could not be encoded) has no hits; any other row must be of unit length
+        (`ModelError`).
         """
         checked_k(k)
         index = self._ready()

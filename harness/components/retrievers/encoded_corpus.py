@@ -71,19 +71,10 @@ class EncodedCorpusRetriever(ABC):
         return self._languages is None or language in self._languages
 
     def prepare(self, documents: Sequence[Document], *, language: str, rank: int = 0, size: int = 1) -> None:
-        """Encode the share of process `rank` of `size` into the cache; without a cache, nothing.
-
-        Raises `UsageError` for a language that the model was not made for, `ModelError` for a number of it that cannot
-        be used, `StorageError` if the disk refuses.
-        """
         self._check(language)
         self._blocks.prepare(as_corpus(documents), rank=rank, size=size, what=f"encoding ({self.label})")
 
     def index(self, documents: Sequence[Document], *, language: str) -> None:
-        """Replace the corpus; title and text are encoded together, unless `prepare` did.
-
-        Raises as `prepare`, and `DataError` for an empty corpus, a duplicate id or documents that are all empty.
-        """
         self._corpus = None
         self._check(language)
         corpus = as_corpus(documents)
@@ -92,11 +83,6 @@ class EncodedCorpusRetriever(ABC):
         self._corpus = corpus
 
     def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
-        """At most `k` hits per query, best first, ties by document id descending; none for an empty query.
-
-        Raises `UsageError` before `index` or for `k` below 1, `ModelError` for a query with a number that cannot be
-        used, and `IntegrityError` that names a damaged file of the cache.
-        """
         checked_k(k)
         if self._corpus is None:
             raise UsageError(

@@ -62,10 +62,6 @@ class FaissIndex:
         return len(self._ids)
 
     def search(self, vectors: NDArray[np.float32], *, k: int) -> list[list[Hit]]:
-        """At most `k` hits for each of the query `vectors` ((Q, D), unit length), ties by document id descending.
-
-        Fewer where faiss finds fewer. Raises as `VectorIndex.search`.
-        """
         checked_k(k)
         check_queries(vectors, self._width)
         hits: list[list[Hit]] = []

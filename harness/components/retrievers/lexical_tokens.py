@@ -116,9 +116,7 @@ class Tokenizer:
 
 
 def folded(text: str) -> str:
-    """`text` with width, compatibility forms and case folded.
-
-    NFKC is applied again after lower-casing, which may leave decomposed characters behind (as for "İ").
+    """`text` with width, compatibility forms (NFKC) and case folded.
 
     >>> folded("ＮＡＳＡ １５ ﬁn")
     'nasa 15 fin'

@@ -38,9 +38,8 @@ def best_of_block(
     """For each query, the documents of a block that can be among its best `k`, with exact scores; at most `k`.
 
     `queries` are (q, D) each and `vectors` (T, D), all on the grid and no vector longer than `longest`; document i has
-    `lengths[i]` ((n,)) of the vectors. `ranks` ((n,)) are the places of the documents' ids, `floors` the scores that
-    the k-th best document found elsewhere has (-inf if there are fewer). Documents without a vector are left out.
-    `device` computes the float32 products.
+    `lengths[i]` ((n,)) of the vectors. `ranks` ((n,)) are the places of the documents' ids, `floors` the scores of the
+    k-th best document found elsewhere (-inf if there are fewer). `device` computes the float32 products.
     """
     there = np.flatnonzero(lengths)
     if not len(there):

@@ -66,9 +66,6 @@ class RerankedRetriever(Composite):
         *,
         k: int,
     ) -> list[list[Hit]]:
-        """As `search`, from the first stage's rankings. Raises `ModelError` that names a pair without a finite score,
-        or one that does not fit into memory.
-        """
         checked_k(k)
         checked_rankings(queries, rankings, self._parts)
         (ranked,) = rankings

@@ -56,10 +56,7 @@ class HeldBlock:
 
 @dataclass(frozen=True, slots=True)
 class FileBlock:
-    """A block in a file: numpy's format, and the sha256 of all of it at the end, which numpy does not read.
-
-    The file is mapped anew for every `read`: a large corpus has more blocks than a process may have files open.
-    """
+    """A block in a file: numpy's format, and behind it the sha256 of all of it. Mapped anew for every `read`."""
 
     path: Path
     shape: tuple[int, int]
@@ -125,10 +122,7 @@ class _Hashing:
 
 
 def open_block(path: Path, documents: int, storage: Storage) -> FileBlock:
-    """The block in a file, once its checksum was found right: reads the whole file.
-
-    Raises `IntegrityError` that names a file that is damaged or holds something else.
-    """
+    """The block in a file, once its checksum was found right. Raises `IntegrityError` that names a damaged file."""
     try:
         size = path.stat().st_size - _DIGEST_BYTES
         sha256 = hashlib.sha256()
@@ -156,10 +150,7 @@ def _damaged(path: Path, error: Exception) -> IntegrityError:
 
 @contextlib.contextmanager
 def new_file(path: Path, *, what: str) -> Iterator[BinaryIO]:
-    """A stream whose content is at `path` when the block ends without an error, whole or not at all.
-
-    Raises `StorageError` if the disk refuses; `what` says what is written.
-    """
+    """A stream whose content is at `path`, whole, if the block ends without an error; `what` is for errors."""
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -48,12 +48,6 @@ class TrecRun:
         return bool(language)
 
     def hits(self, subset: str, condition: str, query_ids: Sequence[str], *, k: int) -> list[list[Hit]]:
-        """At most `k` hits per query, in order.
-
-        Raises `DataError` that names the file, and the line where one is wrong: no such file, another number of
-        columns, a score that is not finite, a document that occurs twice for a query, a second condition for a file
-        that names none.
-        """
         checked_k(k)
         file = self._files.file(subset, condition)
         if not {"condition", "config"} & self._files.names:

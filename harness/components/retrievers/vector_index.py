@@ -41,10 +41,7 @@ class Found:
 
 
 class VectorIndex:
-    """Exact search in `blocks` of unit vectors, which are the documents `ids` in order.
-
-    `products` computes the matrix products (None: numpy).
-    """
+    """Exact search in `blocks` of unit vectors, the documents `ids` in order; `products` None is numpy's."""
 
     def __init__(self, ids: DocumentIds, blocks: Sequence[VectorBlock], *, products: Products | None = None) -> None:
         self._ids = ids
@@ -63,11 +60,6 @@ class VectorIndex:
         return len(self._ids)
 
     def search(self, vectors: NDArray[np.float32], *, k: int) -> list[list[Hit]]:
-        """At most `k` hits for each of the query `vectors` ((Q, D), unit length), ties by document id descending.
-
-        Scores are inner products with the vectors as stored. Raises `UsageError` for another width or `k` below 1,
-        `ModelError` for a query vector that is not finite, and what reading a block raises.
-        """
         return hits_of(self.find(vectors, k=k), self._ids)
 
     def find(self, vectors: NDArray[np.float32], *, k: int) -> Found:

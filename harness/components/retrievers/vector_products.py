@@ -29,8 +29,7 @@ class Tiles(Protocol):
     def above(self, block: VectorBlock, floors: NDArray[np.float32], k: int, margin: float) -> Iterator[Tile]:
         """The scores in `block` that reach the floor of their query ((Q,) float32), a tile of queries at a time.
 
-        Floors are read tile by tile, so a caller may raise them between. A query without a floor (-inf) gets all that
-        are less than `margin` below its k-th best in the block, and few more.
+        A query without a floor (-inf) gets all within `margin` of its k-th best in the block, and few more.
         """
         ...
 
@@ -95,10 +94,7 @@ class _NumpyTiles:
 
 
 def _group_size(n: int, k: int) -> int:
-    """How many of `n` scores share a group, so that the k-th largest of the groups' maxima is near the k-th largest.
-
-    At least `k` scores reach it, one of each group. It is much faster to find.
-    """
+    """How many of `n` scores share a group, so that the k-th largest of the groups' maxima is near the k-th largest."""
     return next((size for size in _GROUP_SIZES if n // size >= 2 * k), 1)
 
 

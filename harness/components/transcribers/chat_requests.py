@@ -14,10 +14,7 @@ from ..torch_models import TorchOptions
 
 
 class RequestModel:
-    """The model in `folder`: of transformers' class `<family>ForConditionalGeneration`, with `<family>Processor`.
-
-    Decoding is greedy, with at most `max_new_tokens` new tokens per clip. Loaded when something is first transcribed.
-    """
+    """The model in `folder`: of transformers' class `<family>ForConditionalGeneration`, with `<family>Processor`."""
 
     def __init__(self, folder: Path, family: str, options: TorchOptions, max_new_tokens: int, *, name: str) -> None:
         self._folder, self._name = folder, name
@@ -47,8 +44,7 @@ class RequestModel:
     def write(self, clips: Sequence[Samples], **request: Any) -> list[tuple[list[int], bool]]:
         """For each clip ((T,) float32 at `sample_rate`) the new tokens without the end, and whether the cap cut them.
 
-        `request` is what the processor's `apply_transcription_request` takes beside the audio. Raises `RuntimeError`
-        where the processor or the model cannot work on these clips.
+        `request` is what the processor's `apply_transcription_request` takes beside the audio. Raises `RuntimeError`.
         """
         try:
             inputs = self.processor.apply_transcription_request(

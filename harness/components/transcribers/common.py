@@ -89,10 +89,7 @@ Batch = Callable[[list[Samples]], Sequence[Decoded]]
 def transcribe_batches(
     clips: Sequence[Samples], *, size: int | BatchSize, decode: Batch, engine: str
 ) -> list[Transcript]:
-    """One transcript per clip, in order: `decode` gets at most `size` clips together (`in_batches`).
-
-    Clips that cannot be transcribed are not decoded. A clip that fails alone has `error`.
-    """
+    """One transcript per clip, in order: `decode` gets at most `size` clips together (`in_batches`)."""
     results = [Transcript("", error=clip_fault(clip)) for clip in clips]
     usable = [i for i, result in enumerate(results) if not result.error]
     limit = size if isinstance(size, BatchSize) else BatchSize(size)
@@ -152,10 +149,7 @@ def require_n_best(n_best: int, beam_size: int) -> None:
 
 
 def joined_windows(text: str, windows: Sequence[tuple[float, int]]) -> tuple[Hypothesis, ...]:
-    """The one hypothesis of a long clip that was transcribed in windows, each (score, tokens).
-
-    Its score is the mean of the windows' scores, weighted by their tokens; 0 without a token.
-    """
+    """The one hypothesis of a long clip; its score is the mean of the windows' (score, tokens), by tokens."""
     tokens = sum(number for _, number in windows)
     return (Hypothesis(text, sum(score * number for score, number in windows) / max(tokens, 1)),)
 

@@ -99,12 +99,6 @@ class CTCTranscriber(TorchTranscriber):
         return int(self._extractor.sampling_rate)
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
-        """One transcript per clip ((T,) float32 at `sample_rate`), in order; [] for no clips.
-
-        A clip that is empty, not finite or not (T,), and one that the engine fails on (too short for one frame, scores
-        that are not numbers), has `error`. Raises `UnknownNameError` for a language that the model does not know,
-        `ModelError` if it cannot be loaded.
-        """
         code = require_language(language, self._languages, str(self._requested))
         if not clips:
             return []

@@ -67,11 +67,6 @@ class TranscriptsFile:
         return bool(language)
 
     def transcripts(self, subset: str, condition: str, query_ids: Sequence[str]) -> list[Transcript]:
-        """One per query, in order; a query that the file lacks has `error`.
-
-        Raises `DataError` that names the file, and the line where one is wrong: no such file, no JSON, an unknown
-        field, an id that occurs twice, a second condition for a file that names none.
-        """
         file = self._files.file(subset, condition)
         rows = self._rows(file)
         places = ((subset, condition), (subset, ""), ("", condition), ("", ""))

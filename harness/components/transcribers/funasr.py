@@ -65,11 +65,7 @@ KNOWN_MODELS: Mapping[str, _Known] = {
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """How models of an architecture are asked.
-
-    `languages` maps codes to what `generate` takes; {} if it takes none. `alone`: a transcript depends on the clips
-    that are decoded with it.
-    """
+    """How models of an architecture are asked: `languages` are what `generate` takes; `alone`: one clip a batch."""
 
     languages: Mapping[str, str]
     options: Mapping[str, Setting]

@@ -69,12 +69,6 @@ class GLMASRTranscriber(TorchTranscriber):
         return self._model.sample_rate
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
-        """One transcript per clip ((T,) float32 at `sample_rate`), in order; [] for no clips.
-
-        A clip that is empty, not finite or not (T,), and one that the engine fails on, has `error`. One that is longer
-        than the model takes (655 s) is `truncated`. Raises `UnknownNameError` for a language that is not among
-        `languages`, `ModelError` if the model cannot be loaded.
-        """
         require_language(language, self._languages, str(self._requested))
         if not clips:
             return []

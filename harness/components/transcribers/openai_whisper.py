@@ -120,10 +120,6 @@ class OpenAIWhisperTranscriber:
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the transcripts; the revision is the sha256 of the checkpoint, as the package lists it.
-
-        Raises `UnknownNameError` for a model that the package does not know, `ModelError` for a path without a file.
-        """
         found = self._checkpoint
         several = len(self._temperatures) > 1
         return ComponentSpec(

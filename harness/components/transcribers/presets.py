@@ -12,11 +12,7 @@ from ...protocols import Setting
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How a paper decoded.
-
-    `languages` are those that it was published for (empty: any); the language itself is forced by `transcribe`.
-    `options` are constructor options by backend, `source` where the settings are from.
-    """
+    """How a paper decoded: the `languages` it was published for (empty: any), the `options` by backend."""
 
     name: str
     source: str

@@ -56,10 +56,6 @@ class ServerTranscriber(ServerComponent):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        """What decides the transcripts. Without a given revision the server is asked for it, once.
-
-        Raises `NoAnswerError` if there is no server, `ModelError` if it refuses the key.
-        """
         settings = {
             "audio": f"{self._audio_format}, 16 bit",
             "prompt": self._prompt,
@@ -79,12 +75,6 @@ class ServerTranscriber(ServerComponent):
         return not self._languages or primary_code(language) in self._languages
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
-        """One transcript per clip ((T,) float32 at 16 kHz), in order; [] for no clips.
-
-        A clip that cannot be transcribed, that the server refuses (400, 413, 415, 422), or that has no answer after all
-        attempts has `error`. The time of the call is shared equally. Raises `ModelError` where no clip can succeed
-        (`ModelServer.each_or_error`).
-        """
         code = require_language(language, self._languages, self._model) if self._languages else primary_code(language)
         results = [Transcript("", error=clip_fault(clip)) for clip in clips]
         usable = [i for i, result in enumerate(results) if not result.error]
