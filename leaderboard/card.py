@@ -32,16 +32,16 @@ def card_section(entries: Sequence[Entry]) -> str:
     parts = [_section(entry) for entry in entries]
     cited = [f"```bibtex\n{CITATIONS[name]}\n```" for name in dict.fromkeys(e.benchmark for e in entries)
              if name in CITATIONS]  # fmt: skip
-    return "\n".join([*parts, "### Citation", "", "\n\n".join(cited), ""])
+    return "\n".join([*parts, *(["### Citation", "", "\n\n".join(cited), ""] if cited else [])])
 
 
 def _section(entry: Entry) -> str:
     title = _title(entry)
     lines = [f"## Results on {title}: {plain(entry.system)}", "", *_table(entry), ""]
     if entry.partial:
-        lines += ["These results cover a part of the items only, and are not comparable with whole ones.", ""]
+        lines += ["These results cover a part of the items only, and are not comparable with complete results.", ""]
     lines += [
-        "Values are followed by their 95 % intervals (bootstrap over items). Error rates and their differences are "
+        "Values are followed by their 95 % intervals (bootstrap over items). Error rates, accuracies and losses are "
         "ratios: 0.05 is 5 %.",
         "",
         "### How to reproduce",
@@ -73,7 +73,7 @@ def _table(entry: Entry) -> list[str]:
     heads = [
         "config",
         *(plain(metric_of(name).label) for name in found),
-        *(f"{plain(main.label)} lost against {plain(baseline)}" for baseline in baselines),
+        *(f"{plain(main.label)} loss against {plain(baseline)}" for baseline in baselines),
         "n",
     ]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
@@ -100,7 +100,7 @@ def _cell(score: Score | None) -> str:
 def _how(entry: Entry) -> list[str]:
     lines = [
         f"- benchmark: {plain(entry.benchmark)} {plain(entry.benchmark_version)}, squtr {plain(entry.squtr_version)}",
-        f"- data: {plain(entry.source)} {plain(entry.source_version)}, revision {plain(entry.revision)}",
+        f"- data: {plain(f'{entry.source} {entry.source_version}'.strip())}, revision {plain(entry.revision)}",
     ]
     for role, spec in entry.components.items():
         lines.append(f"- {role.replace('_', ' ')}: {_component(spec)}")

@@ -20,9 +20,9 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import DataError
-from ..harness.results.envelope import Loss, Result, Score
 from ..harness.results.comparable import aspects as aspects_of
 from ..harness.results.comparable import has_words
+from ..harness.results.envelope import Loss, Result, Score
 
 Who = Literal["self-reported", "re-scored", "published"]
 """Who vouches for the numbers: the submitter; the submitter's own per-item records, scored again; a paper."""

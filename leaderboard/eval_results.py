@@ -2,7 +2,7 @@
 
 Each entry names a data set whose `eval.yaml` makes it a benchmark, one of its tasks, and a value; the Hub shows it on
 the model's page and in the data set's ranking (https://huggingface.co/docs/hub/eval-results). It is about one model, so
-only systems with one are taken: an encoder of sound and text, or a transcriber with a lexical retriever.
+only systems with one are taken: an audio-text encoder, or a transcriber with a lexical retriever.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, UsageError
 from ..harness.results.envelope import TEXT_CONDITION, Result, Score
+from ..loaders.hub.evaluation_file import SPLIT, task_name
 from ..loaders.hub.repository import HUB_ADDRESS, Repository, Sent, is_repository
 from .entry import from_result, hub_link
 from .findings import number
@@ -23,13 +24,8 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry
 
 PATH = ".eval_results/squtr.yaml"
-SPLIT = "test"
 _MOST_BYTES = 2**20
 _REVISION = re.compile(r"[0-9a-f]{40}", re.ASCII)
-_NAMES: Mapping[str, str] = {
-    "fiqa": "FiQA", "hotpotqa": "HotpotQA", "nq": "NQ", "medicalretrieval": "MedicalRetrieval",
-    "duretrieval": "DuRetrieval", "t2retrieval": "T2Retrieval",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +47,6 @@ class EvalResults:
         kept = [entry for entry in _read(before) if _key(entry) not in set(map(_key, ours))] if before else []
         text: str = yaml.safe_dump([*kept, *ours], allow_unicode=True, sort_keys=False, width=120)
         return text.encode("utf-8")
-
-
-def task_id(subset: str, condition: str) -> str:
-    """The id of a task in the `eval.yaml` of a built data set.
-
-    >>> task_id("fiqa", "high_noise"), task_id("mini-zh", "clean")
-    ('SQuTRFiQA_fiqa_high_noise_test', 'SQuTRMiniZh_mini-zh_clean_test')
-    """
-    own = "".join(word[:1].upper() + word[1:] for word in subset.split("-"))
-    return f"SQuTR{_NAMES.get(subset, own)}_{subset}_{condition}_{SPLIT}"
 
 
 def one_model(result: Result) -> str:
@@ -110,7 +96,9 @@ def prepare_eval_results(stored: Sequence[StoredResult], *, data_set: str, resul
                 entries.append(entry)
     found = [EvalResults(model, tuple(entries)) for model, entries in by_model.items() if entries]
     if not found:
-        raise UsageError("none of these results is a whole one with spoken queries.", hint="Leave --eval-results out.")
+        raise UsageError(
+            "none of these results covers all spoken queries of a config.", hint="Leave --eval-results out."
+        )
     return found
 
 
@@ -122,7 +110,7 @@ def _entry(result: Result, subset: str, score: Score, *, data_set: str, results:
     interval = f", 95 % interval {number(score.low)} to {number(score.high)}" if score.low is not None else ""
     return EvalResultEntry(
         dataset_id=data_set,
-        task_id=task_id(subset, result.data.condition),
+        task_id=f"{task_name(subset)}_{subset}_{result.data.condition}_{SPLIT}",
         value=score.value,
         dataset_revision=revision if _REVISION.fullmatch(revision) else None,
         date=date,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 
 from ..errors import UnknownNameError
 from ..harness.benchmarks import BENCHMARKS
@@ -170,14 +169,14 @@ def _check_scores(result: Result, findings: Findings) -> None:
 
 
 def _check_losses(result: Result, findings: Findings) -> None:
-    # Asked in several orders, an item's score is a mean, and what it is compared with is the reply in its own order.
-    exact = int(result.details.get("option_orders", 1)) == 1 if result.details else True
+    # With several orders of the options, an item's score is a mean, and a baseline may be the reply in its own order.
+    exact = result.details.get("option_orders", 1) == 1
     for baseline, by_metric in result.losses.items():
         for name, loss in by_metric.items():
             where = f"losses.{shown(baseline)[1:-1]}.{shown(name)[1:-1]}"
             metric = _known_metric(name)
             if metric is None or not metric.better:
-                findings.error(where, f"{shown(name)} is no metric that something can be lost on")
+                findings.error(where, f"{shown(name)} has no direction, so there is no loss of it")
                 continue
             score = result.scores.get(name)
             same = exact and score is not None and score.n == loss.absolute.n

@@ -270,6 +270,6 @@ def _check_baselines(result: Result, siblings: Mapping[str, Sequence[Result]], f
                 shown_lost = number(lost[0]) if lost else "nothing"
                 findings.error(
                     f"losses.{baseline}.{metric}",
-                    f"the result says {number(loss.absolute.value)} is lost, the scores of both conditions differ by "
+                    f"the result says a loss of {number(loss.absolute.value)}, the scores of both conditions differ by "
                     f"{shown_lost}",
                 )

@@ -4,7 +4,7 @@ A `verify` module has
 
     schema(result) -> pa.Schema            the columns that the records of such a result have
     NULLABLE: frozenset[str]               those that may hold nulls
-    config_problem(data) -> str            why a config cannot be that of its language, subsets and condition, "" if it can
+    config_problem(data) -> str            why a config is not that of its language, subsets and condition, else ""
     rows(result) -> int | None             how many rows there must be, None where that depends on how it was run
     summary_problems(result) -> Problems   what cannot be, or is hard to believe, in the summary alone
     recompute(result, columns) -> Recomputed

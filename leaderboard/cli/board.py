@@ -108,7 +108,7 @@ def _push(arguments: argparse.Namespace) -> int:
     elif done is None:
         for name, size in sizes.items():
             say(f"{name}: {size / 1e6:.2f} MB")
-        say(f"To the Space {arguments.space}. Nothing was sent. With --yes it is.")
+        say(f"To the Space {arguments.space}. Nothing was sent. Add --yes to send it.")
     else:
         changed = len(done.changed)
         say(f"{done.address}: {f'{changed} files sent in one commit' if changed else 'everything was there already'}.")

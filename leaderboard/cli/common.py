@@ -32,7 +32,7 @@ def say_validations(validations: Iterable[Validation], *, quiet: bool = False) -
         if not validation.findings and quiet:
             continue
         state = "ok" if validation.ok else "refused"
-        scored = ", its records give its scores" if validation.who == "re-scored" else ""
+        scored = ", re-scored from its records" if validation.who == "re-scored" else ""
         say(f"{validation.path}: {state}{scored}")
         for finding in validation.findings:
             say(f"  {finding}")

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
     if not files:
         raise UsageError("no result is named.", hint="Write squtr submit RESULT… --to ORG/squtr-results.")
     if not arguments.to:
-        raise UsageError("it is not said where to.", hint="Add --to ORG/squtr-results, or --to and a folder.")
+        raise UsageError("no leaderboard is named.", hint="Add --to ORG/squtr-results, or --to and a folder.")
     if arguments.direct and is_folder(arguments.to):
         raise UsageError("--direct is about the Hub.", hint="Leave it out: a folder is written at once.")
     check_note(arguments.note)
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
     if arguments.json:
         say_json(_as_json(submission, delivery, native, written))
     elif delivery is None:
-        say("Nothing was sent. With --yes it is.")
+        say("Nothing was sent. Add --yes to send it.")
     else:
         _tell(delivery, written)
     return 0
@@ -112,8 +112,8 @@ def _show(submission: Submission, place: str, native: Sequence[EvalResults]) -> 
     size = sum(map(len, files.values())) / 1e6
     if any(parcel.items for parcel in submission.parcels):
         say(
-            "The records hold the texts of the queries and what the system understood: send them if you may publish"
-            " them, or leave them out with --no-records."
+            "The records hold reference texts and the system's outputs: send them only if you may publish them, or"
+            " leave them out with --no-records."
         )
     say(f"To {place}: {len(files)} files ({size:.1f} MB), as “{submission.title}”.")
     for own in native:

@@ -124,15 +124,15 @@ def answer(found: Sequence[Validation]) -> str:
     """What is written under a pull request, in Markdown.
 
     >>> answer([Validation(Path("results/x.json"), (), "re-scored")])
-    '`squtr validate`: nothing stands against 1 result.\\n\\n- results/x.json: ok, its records give its scores\\n'
+    '`squtr validate`: no errors in 1 result.\\n\\n- results/x.json: ok, re-scored from its records\\n'
     """
     refused = sum(not validation.ok for validation in found)
     count = f"{len(found)} result{'s' if len(found) != 1 else ''}"
-    head = f"{refused} of {count} cannot be taken." if refused else f"nothing stands against {count}."
+    head = f"{refused} of {count} cannot be taken." if refused else f"no errors in {count}."
     lines = [f"`{_MARK}`: {head}", ""]
     for validation in found:
         state = "ok" if validation.ok else "refused"
-        scored = ", its records give its scores" if validation.who == "re-scored" else ""
+        scored = ", re-scored from its records" if validation.who == "re-scored" else ""
         lines.append(f"- {plain(str(validation.path))}: {state}{scored}")
         lines += [
             f"  - {finding.level}: {plain(finding.where)}: {plain(finding.message)}" for finding in validation.findings

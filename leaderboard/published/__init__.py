@@ -24,6 +24,8 @@ SUBSETS: Mapping[str, tuple[str, str, int]] = {
     "T2Retrieval": ("t2retrieval", "zh", 22_812),
 }
 """Published name to subset, language and number of queries (SQuTR, tables 1 and 10 to 21)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subset:
     """A published subset: its language, and how many queries it has."""

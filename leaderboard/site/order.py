@@ -70,21 +70,26 @@ class RecordRanker:
         return found
 
     def _values(self, row: Row, table: Table, by: str) -> Values:
-        """Of the score, or what it is above the baseline's: that orders systems by their loss."""
+        """Of the score, or what it is above the baseline's: that orders systems by their loss. By cluster."""
         subset = table.place.subset
-        own = item_values(self._table(row.entry, row.config), row.entry.task, table.metric, subset)
+        records = self._table(row.entry, row.config)
+        own = item_values(records, row.entry.task, table.metric, subset)
+        clusters = _clusters(records) if own else {}
         if not by or not own:
-            return own
+            return _by_cluster(own, clusters)
         if row.losses[by].absolute.low is None:
             # The loss of a part of a config is stored without interval, and shown by position.
             return {}
-        base = item_values(
-            self._table(row.entry, _baseline_config(row, table, by)), row.entry.task, table.metric, subset
-        )
-        return {
-            stratum: {id_: value - base[stratum][id_] for id_, value in values.items() if id_ in base.get(stratum, {})}
-            for stratum, values in own.items()
-        }
+        before = self._table(row.entry, _baseline_config(row, table, by))
+        found = item_values(before, row.entry.task, table.metric, subset)
+        # One utterance may have several rows: each is compared with what the baseline has of the utterance.
+        base = _by_cluster(found, _clusters(before) if found else {})
+        changes: Values = {}
+        for stratum, values in own.items():
+            known = base.get(stratum, {})
+            names = {id_: clusters.get(id_, id_) for id_ in values}
+            changes[stratum] = {id_: value - known[names[id_]] for id_, value in values.items() if names[id_] in known}
+        return _by_cluster(changes, clusters)
 
     def _table(self, entry: Entry, config: str) -> pa.Table | None:
         if self.records is None or config not in entry.scores:
@@ -112,6 +117,27 @@ def item_values(table: pa.Table | None, task: str, metric: str, subset: str = ""
     if table is None or not table.num_rows:
         return {}
     return load_verifier(task).item_values(table, metric, subset)
+
+
+def _clusters(table: pa.Table | None) -> dict[str, str]:
+    """What is drawn together, by item; both with their subset, as in `item_values`."""
+    if table is None:
+        return {}
+    rows = zip(*(table[name].to_pylist() for name in ("subset", "id", "cluster")), strict=True)
+    return {f"{subset}/{id_}": f"{subset}/{cluster}" for subset, id_, cluster in rows}
+
+
+def _by_cluster(values: Values, clusters: Mapping[str, str]) -> Values:
+    """One value per cluster whose mean over clusters is the mean over items: the sum, divided by the mean size."""
+    found: Values = {}
+    for stratum, own in values.items():
+        sums: dict[str, float] = {}
+        for id_, value in own.items():
+            name = clusters.get(id_, id_)
+            sums[name] = sums.get(name, 0.0) + value
+        scale = len(sums) / len(own) if own else 1.0
+        found[stratum] = sums if len(sums) == len(own) else {name: total * scale for name, total in sums.items()}
+    return found
 
 
 def _proxy(row: Row, table: Table, by: str) -> Entry:

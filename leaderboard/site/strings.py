@@ -97,9 +97,11 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("caption.down", "lower is better", "越低越好", "más bajo es mejor"),
     (
         "caption.note",
-        "95 % intervals over items. Systems that cannot be told apart from a better one share its rank; the interval of a rank is below it.",
+        "95 % intervals over items. Systems that cannot be told apart from a better one share its rank; the "
+        "interval of a rank is below it.",
         "区间为条目上的 95 % 置信区间。与更好系统无法区分的系统与其并列；名次下方是名次的区间。",
-        "Intervalos del 95 % sobre los ítems. Los sistemas que no se distinguen de uno mejor comparten su puesto; debajo de cada puesto está su intervalo.",
+        "Intervalos del 95 % sobre los ítems. Los sistemas que no se distinguen de uno mejor comparten su puesto; "
+        "debajo de cada puesto está su intervalo.",
     ),
     (
         "caption.position",
@@ -150,16 +152,19 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
         "curves.note",
         "Bars are 95 % intervals over items. Select systems in the ranking to see others; at most {n}.",
         "竖线为条目上的 95 % 区间。可在排名中选择其他系统，最多 {n} 个。",
-        "Las barras son intervalos del 95 % sobre los ítems. Elija otros sistemas en la clasificación; como máximo {n}.",
+        "Las barras son intervalos del 95 % sobre los ítems. Elija otros sistemas en la clasificación; como máximo "
+        "{n}.",
     ),
     ("add", "Add a system", "添加系统", "Añadir un sistema"),
     ("remove", "Remove {name}", "移除 {name}", "Quitar {name}"),
     ("speed.title", "{metric} against speed", "{metric} 与速度", "{metric} frente a la velocidad"),
     (
         "speed.note",
-        "RTFx is seconds of audio per second of processing; it depends on the machine. On the line, no other system is both faster and better.",
+        "RTFx is seconds of audio per second of processing; it depends on the machine. On the line, no other "
+        "system is both faster and better.",
         "RTFx 为每秒处理时间所处理的音频秒数，取决于机器。线上的系统：没有其他系统既更快又更好。",
-        "RTFx son segundos de audio por segundo de proceso; depende de la máquina. En la línea, ningún otro sistema es a la vez más rápido y mejor.",
+        "RTFx son segundos de audio por segundo de proceso; depende de la máquina. En la línea, ningún otro "
+        "sistema es a la vez más rápido y mejor.",
     ),
     ("speed.axis", "RTFx, faster to the right", "RTFx，越靠右越快", "RTFx, más rápido a la derecha"),
     ("frontier", "On the line", "前沿上", "En la línea"),
@@ -256,15 +261,20 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("compare.detectable", "Detectable", "可检出差值", "Detectable"),
     (
         "compare.tested",
-        "Paired permutation test on the same items; p corrected by Holm over the metrics of this pair. “Detectable” is the true difference that this n finds with a power of 80 %.",
-        "在相同条目上的配对置换检验；p 值按本组合的各指标作 Holm 校正。“可检出差值”是在此 n 下以 80 % 功效可检出的真实差值。",
-        "Prueba de permutación pareada sobre los mismos ítems; p corregida por Holm sobre las métricas de esta pareja. «Detectable» es la diferencia real que este n encuentra con una potencia del 80 %.",
+        "Paired permutation test on the same items; p corrected by Holm over the metrics of this pair. "
+        "“Detectable” is the true difference that this n finds with a power of 80 %.",
+        "在相同条目上的配对置换检验；p 值按本组合的各指标作 Holm 校正。“可检出差值”是在此 n 下以 80 % 功效可检出的"
+        "真实差值。",
+        "Prueba de permutación pareada sobre los mismos ítems; p corregida por Holm sobre las métricas de esta "
+        "pareja. «Detectable» es la diferencia real que este n encuentra con una potencia del 80 %.",
     ),
     (
         "compare.untested",
-        "There is no paired test of these two here: only the first {n} systems of a table that have per-item records are tested in pairs. With the records at hand: squtr compare A B.",
+        "There is no paired test of these two here: only the first {n} systems of a table that have per-item "
+        "records are tested in pairs. With the records at hand: squtr compare A B.",
         "此处没有这两个系统的配对检验：只对各表前 {n} 名且有逐条记录的系统两两检验。有记录时可用：squtr compare A B。",
-        "Aquí no hay prueba pareada de estos dos: solo se prueban por parejas los {n} primeros sistemas de una tabla que tienen registros por ítem. Con los registros: squtr compare A B.",
+        "Aquí no hay prueba pareada de estos dos: solo se prueban por parejas los {n} primeros sistemas de una "
+        "tabla que tienen registros por ítem. Con los registros: squtr compare A B.",
     ),
     (
         "compare.different",
@@ -291,27 +301,35 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("about.title", "How to read this", "如何阅读", "Cómo leer esto"),
     (
         "about.rank",
-        "A rank is one more than the number of systems that are better beyond chance (paired differences, Holm's correction over all pairs of the table); its interval is that of a bootstrap over items.",
+        "A rank is one more than the number of systems that are better beyond chance (paired differences, Holm's "
+        "correction over all pairs of the table); its interval is that of a bootstrap over items.",
         "名次等于显著更好的系统数加一（配对差值，对表中所有组合作 Holm 校正）；其区间来自对条目的自助抽样。",
-        "El puesto es uno más que el número de sistemas mejores más allá del azar (diferencias pareadas, corrección de Holm sobre todas las parejas de la tabla); su intervalo es el de un remuestreo de los ítems.",
+        "El puesto es uno más que el número de sistemas mejores más allá del azar (diferencias pareadas, "
+        "corrección de Holm sobre todas las parejas de la tabla); su intervalo es el de un remuestreo de los ítems.",
     ),
     (
         "about.apart",
-        "Results of other benchmarks, versions, data or normalizers never share a table. Partial results are listed separately.",
+        "Results of other benchmarks, versions, data or normalizers never share a table. Partial results are "
+        "listed separately.",
         "不同的基准、版本、数据或规范化方式的结果从不同列一表。部分结果单独列出。",
-        "Los resultados de otros bancos de pruebas, versiones, datos o normalizadores nunca comparten tabla. Los parciales se listan por separado.",
+        "Los resultados de otros bancos de pruebas, versiones, datos o normalizadores nunca comparten tabla. Los "
+        "parciales se listan por separado.",
     ),
     (
         "about.who",
-        "Self-reported: the submitter's numbers, checked for form. Re-scored: computed again from the submitter's per-item records. Published: taken from a paper, not re-scored.",
+        "Self-reported: the submitter's numbers, checked for form. Re-scored: computed again from the submitter's "
+        "per-item records. Published: taken from a paper, not re-scored.",
         "自行报告：提交者的数值，已检查格式。已重新评分：由提交者的逐条记录重新计算。已发表：取自论文，未重新评分。",
-        "Declarado por el autor: sus números, revisados en la forma. Puntuado de nuevo: calculado otra vez a partir de sus registros por ítem. Publicado: tomado de un artículo, sin puntuar de nuevo.",
+        "Declarado por el autor: sus números, revisados en la forma. Puntuado de nuevo: calculado otra vez a "
+        "partir de sus registros por ítem. Publicado: tomado de un artículo, sin puntuar de nuevo.",
     ),
     (
         "about.loss",
-        "A loss is how much worse a score is than the same system's score on a baseline such as clean speech or typed text, paired by item; below it is the loss relative to that score.",
+        "A loss is how much worse a score is than the same system's score on a baseline such as clean speech or "
+        "typed text, paired by item; below it is the loss relative to that score.",
         "损失是得分比同一系统在基线（如干净语音或键入文本）上的得分差多少，按条目配对；其下为相对损失。",
-        "La pérdida es cuánto peor es una puntuación que la del mismo sistema en una referencia, como habla limpia o texto escrito, pareada por ítem; debajo, la pérdida relativa.",
+        "La pérdida es cuánto peor es una puntuación que la del mismo sistema en una referencia, como habla limpia "
+        "o texto escrito, pareada por ítem; debajo, la pérdida relativa.",
     ),
     (
         "about.speed",
@@ -334,7 +352,7 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     # Conditions.
     ("cond.text", "typed text", "键入文本", "texto escrito"),
     ("cond.clean", "clean", "干净", "limpio"),
-    ("step.noise", "noise at {snr_db} dB SNR", "信噪比 {snr_db} dB 的噪声", "ruido a {snr_db} dB de SNR"),
+    ("step.noise", "noise at {snr_db} dB", "噪声 {snr_db} dB", "ruido a {snr_db} dB"),
     ("step.rir", "reverberation", "混响", "reverberación"),
     ("step.early_rir", "early reflections", "早期反射", "reflexiones tempranas"),
 )

@@ -223,7 +223,9 @@ def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
             }
             yield place, metric, Row(entry, config, score, losses, entry.errata.get(f"{config}/{metric}", ""))
         # Papers give some losses without the score.
-        lost = {metric: loss for by_metric in entry.losses.get(config, {}).values() for metric, loss in by_metric.items()}
+        lost = {
+            metric: loss for by_metric in entry.losses.get(config, {}).values() for metric, loss in by_metric.items()
+        }
         for metric, loss in lost.items():
             if metric not in entry.scores[config]:
                 losses = {base: own[metric] for base, own in entry.losses[config].items() if metric in own}

@@ -131,11 +131,16 @@ def make_records(entries: Sequence[Entry], queries: int = 40) -> dict[tuple[str,
                     value = min(1.0, max(0.0, draw.gauss(mean, 0.2)))
                     row: dict[str, Any] = {field.name: _blank(field.type) for field in ITEM_SCHEMA}
                     row |= {
-                        "id": f"q{at}", "cluster": f"q{at}", "subset": subset, "language": covered.language, "condition": covered.condition,
+                        "id": f"q{at}", "cluster": f"q{at}", "subset": subset,
+                        "language": covered.language, "condition": covered.condition,
                         "ndcg_at_10": value, "mrr_at_10": value, "recall_at_10": value,
                     }  # fmt: skip
                     if covered.condition != "text":
-                        row |= {**NO_ERRORS, "word_substitutions": float(draw.randint(0, 3)), "word_reference_length": 10.0}
+                        row |= {
+                            **NO_ERRORS,
+                            "word_substitutions": float(draw.randint(0, 3)),
+                            "word_reference_length": 10.0,
+                        }
                     rows.append(row)
             found[entry.id, config] = pa.Table.from_pylist(rows, schema=ITEM_SCHEMA)
     return found

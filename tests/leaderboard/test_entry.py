@@ -24,6 +24,7 @@ from squtr.leaderboard.entry import (
     to_json,
 )
 
+
 def changed(result: Result, **blocks: Any) -> Result:
     """A result with some fields of its blocks changed: `data={"revision": "x"}`."""
     content = result.model_dump(mode="json")

@@ -114,8 +114,8 @@ def test_choices_lead_to_other_tables(visit: Open) -> None:
     browser.choose("[data-choice=m]", "wer")
     found = scores(browser)
     assert found == sorted(found), "the lowest error rate comes first"
-    assert "noise at 0 dB SNR: WER" in browser.texts("caption b")[0]
-    assert "high_noise: noise at 0 dB SNR" in browser.texts("[data-choice=cond] option")
+    assert "noise at 0 dB: WER" in browser.texts("caption b")[0]
+    assert "high_noise: noise at 0 dB" in browser.texts("[data-choice=cond] option")
     browser.choose("[data-choice=by]", "clean")
     losses = [float(text.split("\n")[0]) for text in browser.texts(".ranking td.loss:nth-of-type(3)")]
     assert losses == sorted(losses)

@@ -92,6 +92,21 @@ def test_a_loss_is_ranked_by_what_is_lost(entries: list[Entry]) -> None:
     assert [ranker(table_of(entries[:2]))[entry.id].rank for entry in entries[:2]] == [1, 2]
 
 
+def test_rows_of_one_utterance_are_no_further_evidence(entries: list[Entry]) -> None:
+    single = make_records(entries, queries=20)
+
+    def thrice(entry: Entry, config: str) -> pa.Table:
+        rows = [{**row, "id": f"{row['id']}@{n}"} for row in single[entry.id, config].to_pylist() for n in range(3)]
+        return pa.Table.from_pylist(rows, schema=ITEM_SCHEMA)
+
+    for metric in ("ndcg_at_10", "wer"):
+        for by in ("", "clean"):
+            table = table_of(entries, metric, "high_noise")
+            alone = RecordRanker(lambda entry, config: single[entry.id, config])(table, by)
+            assert RecordRanker(thrice)(table, by) == alone
+            assert any(standing.rank for standing in alone.values())
+
+
 def test_error_rates_are_ranked_within_a_normalizer() -> None:
     made = [make_entry(f"s{at} + x", seed=at) for at in range(4)]
     made[3] = replace(made[3], normalizers=dict.fromkeys(made[3].normalizers, "whisper 5"))
@@ -105,9 +120,25 @@ def test_error_rates_are_ranked_within_a_normalizer() -> None:
 def test_values_of_items() -> None:
     row = dict.fromkeys(ITEM_SCHEMA.names)
     rows = [
-        {**row, "id": "1", "subset": "a", "ndcg_at_10": 0.5, **NO_ERRORS, "word_substitutions": 2.0, "word_reference_length": 4.0},
+        {
+            **row,
+            "id": "1",
+            "subset": "a",
+            "ndcg_at_10": 0.5,
+            **NO_ERRORS,
+            "word_substitutions": 2.0,
+            "word_reference_length": 4.0,
+        },
         {**row, "id": "1", "subset": "b", "ndcg_at_10": 1.0, **NO_ERRORS, "word_reference_length": 0.0},
-        {**row, "id": "2", "subset": "b", "ndcg_at_10": float("nan"), **NO_ERRORS, "word_insertions": 1.0, "word_reference_length": 2.0},
+        {
+            **row,
+            "id": "2",
+            "subset": "b",
+            "ndcg_at_10": float("nan"),
+            **NO_ERRORS,
+            "word_insertions": 1.0,
+            "word_reference_length": 2.0,
+        },
     ]
     table = pa.Table.from_pylist(rows, schema=ITEM_SCHEMA)
     assert item_values(table, "retrieval", "ndcg_at_10") == {"a": {"a/1": 0.5}, "b": {"b/1": 1.0}}

@@ -28,8 +28,8 @@ def test_nothing_is_sent_without_yes(run: Path, tmp_path: Path, capsys: pytest.C
     command = ["submit", str(run), "--to", f"{store}/", "--note", "On my laptop."]
     assert main(command) == 0
     said = capsys.readouterr().out
-    assert "Nothing was sent. With --yes it is." in said
-    assert "garbler + words, en_text: ndcg_at_10 0.938488 [" in said
+    assert "Nothing was sent. Add --yes to send it." in said
+    assert "garbler + words, en_text: nDCG@10 0.938488 [" in said
     assert "24 files" in said
     assert not store.exists()
     assert main([*command, "--yes"]) == 0
@@ -95,7 +95,7 @@ def test_what_is_said_of_models(run: Path, tmp_path: Path, capsys: pytest.Captur
     [
         (["submit", "RUN"], 2, "it is not said what to submit to"),
         (["submit", "--to", "org/x"], 2, "no result is named"),
-        (["submit", "RUN", "--leaderboard"], 2, "it is not said where to"),
+        (["submit", "RUN", "--leaderboard"], 2, "no leaderboard is named"),
         (["submit", "RUN", "--to", "org/x", "--out", "y"], 2, "--out is not for a leaderboard"),
         (["submit", "RUN", "--to", "./x", "--direct"], 2, "--direct is about the Hub"),
         (["submit", "RUN", "--to", "./x", "--note", "a\u202eb"], 1, "cannot be seen"),
@@ -149,8 +149,13 @@ def test_the_model_index(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_hostile_names_are_text_on_the_card(run: Path) -> None:
     result = read_result(run / "results/garbler+words/en_clean.json")
-    spec = {**(result.system.components["transcriber"]), "settings": {"prompt": "</pre><script>alert(1)</script> | `x`\n# big"}}
-    system = result.system.model_copy(update={"name": "[x](javascript:alert(1)) | <b>", "components": {"transcriber": spec}})
+    spec = {
+        **(result.system.components["transcriber"]),
+        "settings": {"prompt": "</pre><script>alert(1)</script> | `x`\n# big"},
+    }
+    system = result.system.model_copy(
+        update={"name": "[x](javascript:alert(1)) | <b>", "components": {"transcriber": spec}}
+    )
     entries = merge([from_result(result.model_copy(update={"system": system, "squtr_version": "1; rm -rf /"}))])
     shown = card_section(entries)
     assert "<script>" not in shown

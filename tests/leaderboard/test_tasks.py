@@ -20,8 +20,9 @@ from squtr.leaderboard.card import card_section, model_index
 from squtr.leaderboard.entry import Entry, from_result
 from squtr.leaderboard.ranking import lower_is_better
 from squtr.leaderboard.site.document import document
+from squtr.leaderboard.site.order import RecordRanker
 from squtr.leaderboard.site.pairs import paired_tests
-from squtr.leaderboard.site.tables import groups, tables
+from squtr.leaderboard.site.tables import Place, groups, tables
 from squtr.leaderboard.store import Store, read_store
 from squtr.leaderboard.submit import prepare, send
 from squtr.leaderboard.validate import Validation, validate_file, validate_files
@@ -101,6 +102,16 @@ def test_ranks_and_tests_come_from_the_records(runs: dict[str, Path], tmp_path: 
             assert by_metric[main][8]
 
 
+def test_losses_are_ranked_where_an_utterance_has_several_rows(runs: dict[str, Path], tmp_path: Path) -> None:
+    store = stored(runs, ["rir_mega"], tmp_path / "store")
+    names = {entry.id: entry.system for entry in store.entries}
+    made = tables(groups(store.entries))
+    (table,) = [one for one in made if (one.place, one.metric) == (Place("en", "", "reverb"), "wer")]
+    for by in ("", "clean"):
+        ranks = {names[id_]: standing.rank for id_, standing in RecordRanker(store.numbers)(table, by).items()}
+        assert ranks == {"better": 1, "lossy": 2}
+
+
 def change(path: Path, edit: Edit) -> Validation:
     document = json.loads(path.read_text())
     edit(document)
@@ -166,6 +177,11 @@ def test_what_cannot_be(runs: dict[str, Path], tmp_path: Path, name: str, edit: 
     found = change(copied(runs, name, tmp_path), edit)
     assert said in messages(found)
     assert found.who == "self-reported"
+
+
+@pytest.mark.parametrize("orders", ["many", None, [2], -1, 10**30, {}])
+def test_details_of_strangers_are_no_trace_back(runs: dict[str, Path], tmp_path: Path, orders: object) -> None:
+    change(copied(runs, "understanding", tmp_path), value("details", option_orders=orders))
 
 
 def first(**changes: object) -> Callable[[Rows], None]:
@@ -270,7 +286,9 @@ def test_all_tasks_are_on_one_page_and_share_no_table(runs: dict[str, Path], run
 
 def test_text_only_baselines_are_shown_outside_the_ranking(runs: dict[str, Path]) -> None:
     result = read_result(runs["understanding"] / "results" / f"{MAIN['understanding']}.json")
-    baseline = result.model_copy(update={"system": result.system.model_copy(update={"reference": True, "name": "text"})})
+    baseline = result.model_copy(
+        update={"system": result.system.model_copy(update={"reference": True, "name": "text"})}
+    )
     entries = [from_result(result), from_result(baseline)]
     assert [entry.ranked for entry in entries] == [True, False]
     (group,) = groups(entries)

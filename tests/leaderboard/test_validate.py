@@ -102,7 +102,10 @@ def put(*keys: str | int, value: object) -> Callable[[dict[str, Any]], None]:
         (put("failures", "loop", value=3), "failures.loop: the result says 3, its records give 0"),
         (put("failures", "empty", value=-1), "failures.empty: -1 of 12 items"),
         (put("benchmark_version", value="2"), "squtr '2' is not taken here, only 1"),
-        (put("benchmark", value="mine"), "'mine' is no benchmark of the task 'retrieval', whose benchmarks are squtr, retrieval"),
+        (
+            put("benchmark", value="mine"),
+            "'mine' is no benchmark of the task 'retrieval', whose benchmarks are squtr, retrieval",
+        ),
         (put("task", value=["retrieval"]), "is not one of retrieval, recognition, understanding"),
         (put("task", value="recognition"), "'squtr' is no benchmark of the task 'recognition'"),
         (put("metrics_version", value="0"), "metrics_version: '0' is not"),

@@ -51,7 +51,8 @@ def recompute(result: Result, columns: Columns) -> Recomputed:
     """The accuracy of both kinds of question, from their marks; spoken versions are in a comparison of their own."""
     problems = list(common_problems(result, columns, unique=False))
     marks: dict[str, dict[str, list[float]]] = {kind: {} for kind in KINDS}
-    orders = max(1, int(result.details.get("option_orders", 1)))
+    given = result.details.get("option_orders", 1)
+    orders = given if isinstance(given, int) and given > 0 else 1
     seen: set[tuple[str, bool, str]] = set()
     spoken, correct = columns.flags("spoken").tolist(), columns.floats("correct").tolist()
     names = ("id", "kind", "order", "audio_status")

@@ -152,7 +152,7 @@ function heatView(c) {
   const having = ([one, other]) => c.rows.filter((row) => row.score && inOrder(row) && partName(row.system, one) && partName(row.system, other));
   const [first, second] = [...rolePairs].sort((a, b) => having(b).length - having(a).length)[0];
   const rows = having([first, second]);
-  const title = t("heat.title", { first: t("role." + first), second: t("role." + second) });
+  const title = rows.length ? t("heat.title", { first: t("role." + first), second: t("role." + second) }) : t("view.heat");
   const head = [el("h2", {}, title), el("p", { class: "sub" }, wordsOf(c))];
   if (!rows.length) return [head, el("p", {}, t("chart.empty"))];
   const best = new Map();
