@@ -5,10 +5,10 @@ as 24 kHz FLAC of 16 bit, and writes them to parquet:
 
 - squtr: the engine and the shard writer that `squtr build` uses, with all columns of a data set;
 - audiomentations: AddBackgroundNoise at a fixed level and ApplyImpulseResponse, FLAC by soundfile at its defaults;
-- librosa: the mixing that a short script does, noise and room read by `librosa.load` for every clip, `scipy.signal`;
+- librosa: the mixing that a short script does, noise and RIR read by `librosa.load` for every clip, `scipy.signal`;
 - FLAC alone: squtr's own five outputs, encoded again from 16-bit samples, no parquet. Nothing can be faster than that.
 
-They run in turns in one process, on clips, noises and rooms made here; the median of the rounds counts. Peak memory is
+They run in turns in one process, on clips, noises and RIRs made here; the median of the rounds counts. Peak memory is
 taken in a process of its own for each.
 
     python scripts/speed/build.py [--clips 24] [--rounds 7]
@@ -53,7 +53,7 @@ from squtr.loaders.shards import ShardPlan, write_shards
 CONDITIONS = ("clean", "low_noise", "medium_noise", "high_noise", "reverb")
 LEVELS_DB = (20.0, 10.0, 0.0)
 THREADS = (1, 2)
-NOISES, ROOMS = 4, 4
+NOISES, RIRS = 4, 4
 CONTENDERS = ("flac", "squtr", "audiomentations", "librosa")
 LABELS = {"flac": "FLAC alone"}
 
@@ -79,12 +79,12 @@ class FewNoises:
 
 
 class FewRooms:
-    """Some of the embedded rooms, short to long."""
+    """Some of the embedded RIRs, short to long."""
 
     def __init__(self) -> None:
         self._bank = load_rir_bank("simulated")
         self.name, self.version, self.license = self._bank.name, self._bank.version, self._bank.license
-        self._ids = list(self._bank.rirs())[3::5][:ROOMS]
+        self._ids = list(self._bank.rirs())[3::5][:RIRS]
 
     def rirs(self) -> list[str]:
         """The ids."""
@@ -131,8 +131,8 @@ class Clips:
         return CleanSpeech(self._clips[int(query.id)])
 
 
-def make_kitchen(clips: list[Samples]) -> OpenedRecipe:
-    """The recipe of the benchmark, with few noises and rooms."""
+def open_clips(clips: list[Samples]) -> OpenedRecipe:
+    """The recipe of the benchmark, with few noises and RIRs."""
     opened = open_recipe(Clips(clips), conditions=CONDITIONS)
     return replace(opened, context=StepContext(FewNoises(), FewRooms()))
 
@@ -198,28 +198,28 @@ def peer_run(outputs_of: Callable[[Samples], list[Samples]], clips: list[Samples
 
 
 def write_banks(context: StepContext, folder: Path) -> tuple[Path, Path]:
-    """The noises and rooms as WAV files, for the peers."""
-    noises, rooms = folder / "noise", folder / "rooms"
+    """The noises and RIRs as WAV files, for the peers."""
+    noises, rirs = folder / "noise", folder / "rirs"
     if not noises.exists():
         noises.mkdir()
-        rooms.mkdir()
+        rirs.mkdir()
         for info in context.noise.noises() if context.noise else ():
             soundfile.write(noises / f"{info.id}.wav", context.noise.read(info.id), SAMPLE_RATE, subtype="FLOAT")
         for rir_id in context.rirs.rirs() if context.rirs else ():
-            soundfile.write(rooms / f"{rir_id}.wav", context.rirs.read(rir_id), SAMPLE_RATE, subtype="FLOAT")
-    return noises, rooms
+            soundfile.write(rirs / f"{rir_id}.wav", context.rirs.read(rir_id), SAMPLE_RATE, subtype="FLOAT")
+    return noises, rirs
 
 
 def audiomentations_outputs(context: StepContext, folder: Path) -> Callable[[Samples], list[Samples]]:
     """What its documentation shows, with every probability at 1 and every range at one value."""
     from audiomentations import AddBackgroundNoise, ApplyImpulseResponse
 
-    noises, rooms = write_banks(context, folder)
+    noises, rirs = write_banks(context, folder)
     adders = [
         AddBackgroundNoise(sounds_path=noises, min_snr_db=level, max_snr_db=level, noise_rms="relative", p=1.0)
         for level in LEVELS_DB
     ]
-    reverberator = ApplyImpulseResponse(ir_path=rooms, p=1.0, leave_length_unchanged=False)
+    reverberator = ApplyImpulseResponse(ir_path=rirs, p=1.0, leave_length_unchanged=False)
     return lambda clip: [clip, *(add(clip, SAMPLE_RATE) for add in adders), reverberator(clip, SAMPLE_RATE)]
 
 
@@ -228,17 +228,17 @@ def librosa_outputs(context: StepContext, folder: Path) -> Callable[[Samples], l
     import librosa
     from scipy.signal import fftconvolve
 
-    noises, rooms = (sorted(place.iterdir()) for place in write_banks(context, folder))
+    noises, rirs = (sorted(place.iterdir()) for place in write_banks(context, folder))
     rng = np.random.default_rng(0)
 
     def outputs(clip: Samples) -> list[Samples]:
         noise, _ = librosa.load(noises[rng.integers(len(noises))], sr=SAMPLE_RATE)
-        room, _ = librosa.load(rooms[rng.integers(len(rooms))], sr=SAMPLE_RATE)
+        rir, _ = librosa.load(rirs[rng.integers(len(rirs))], sr=SAMPLE_RATE)
         start = int(rng.integers(max(1, noise.size - clip.size)))
         segment = np.resize(noise[start:], clip.size)
         ratio = np.sqrt(np.mean(clip**2)) / np.sqrt(np.mean(segment**2))
         noisy = [clip + segment * ratio * 10 ** (-level / 20) for level in LEVELS_DB]
-        return [clip, *noisy, fftconvolve(clip, room / np.sqrt(np.sum(room**2))).astype(np.float32)]
+        return [clip, *noisy, fftconvolve(clip, rir / np.sqrt(np.sum(rir**2))).astype(np.float32)]
 
     return outputs
 
@@ -283,7 +283,7 @@ def main() -> None:
         print(f"{name} is not installed and left out. To compare: pip install {name}")
 
     clips = make_clips(arguments.clips)
-    opened = make_kitchen(clips)
+    opened = open_clips(clips)
     with tempfile.TemporaryDirectory() as folder:
         if arguments.memory_of:
             run = make_run(arguments.memory_of, clips, opened, Path(folder))

@@ -1,7 +1,7 @@
 """The harness beside the bare engines: what it adds to them, and what it saves.
 
 - transcription: `evaluate`'s first stage with whisper-base (shards, decoding ahead, cache) beside the same batches
-  given to CTranslate2 alone, features included, sound decoded before;
+  given to CTranslate2 alone, features included, audio decoded before;
 - reading: shards read from a built folder, decoded, resampled and hashed, beside soundfile and soxr alone on the same
   files in memory, as many threads for both;
 - grid: 3 transcribers × 4 retrievers × 5 conditions with MiniLM on one corpus, evaluated together, beside embedding the
@@ -32,22 +32,23 @@ import numpy as np
 import soundfile
 import soxr
 
+from squtr.harness.benchmarks import benchmark
 from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
-from squtr.harness.evaluation.evaluate import evaluate_runs
-from squtr.harness.evaluation.listeners import Tools
-from squtr.harness.evaluation.listening import listen_all
+from squtr.harness.evaluate import evaluate
+from squtr.harness.evaluation.cells import infer_cells
+from squtr.harness.evaluation.options import Options
 from squtr.harness.evaluation.plan import make_plan
 from squtr.harness.evaluation.shards import DECODERS, load_shards, read_shards
-from squtr.harness.evaluation.store import Store
+from squtr.harness.evaluation.task import Request
+from squtr.harness.evaluation.tools import keep_nothing, open_tools
 from squtr.harness.processes import Alone
-from squtr.harness.protocols import ComponentSpec, Hit, Transcript
+from squtr.harness.protocols import ComponentSpec, Transcript
 from squtr.harness.systems.system import System
 from squtr.loaders.audio import resample
 from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData
 from squtr.loaders.recipe import open_recipe
-from squtr.loaders.records import Document
 
 SECTIONS = ("transcription", "reading", "grid", "dense", "lexical")
 RATE = 16_000
@@ -71,23 +72,6 @@ def built(folder: Path, *, languages: Sequence[str], conditions: Sequence[str], 
     return BuiltData(folder)
 
 
-class Rejecting:
-    """A retriever that finds nothing: the first stage alone is timed."""
-
-    spec = ComponentSpec("retriever", "none", "none", revision="1")
-
-    def supports(self, language: str) -> bool:
-        """Every language."""
-        return True
-
-    def index(self, documents: Sequence[Document], *, language: str) -> None:
-        """Nothing."""
-
-    def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
-        """No hits."""
-        return [[] for _ in queries]
-
-
 def transcription(rounds: int, clips: int, folder: Path) -> None:
     """The first stage beside CTranslate2 alone."""
     import ctranslate2
@@ -98,22 +82,22 @@ def transcription(rounds: int, clips: int, folder: Path) -> None:
 
     data = built(folder / "transcription", languages=["en"], conditions=["clean"], limit=clips)
     transcriber = FasterWhisperTranscriber("whisper-base", threads=2, batch_size=BATCH)
-    system = System(transcriber=transcriber, retriever=Rejecting())
+    system = System(transcriber=transcriber)
     found = find_weights("whisper-base")
     model = WhisperModel(str(found.path), device="cpu", compute_type="int8", cpu_threads=2)
     tokenizer = Tokenizer(model.hf_tokenizer, True, task="transcribe", language="en")
     prompt = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
     rows = sorted(data.spoken("mini-en", "clean"), key=lambda q: (-q.duration_s, q.id))
-    sounds = []
+    clips_16k = []
     for row in rows:
         samples, rate = soundfile.read(io.BytesIO(row.audio), dtype="float32")
-        sounds.append(resample(samples, rate, RATE))
-    said: dict[str, list[str]] = {}
+        clips_16k.append(resample(samples, rate, RATE))
+    found_texts: dict[str, list[str]] = {}
 
     def bare() -> None:
         texts = []
-        for start in range(0, len(sounds), BATCH):
-            batch = [np.pad(s, (0, 30 * RATE - s.size)) for s in sounds[start : start + BATCH]]
+        for start in range(0, len(clips_16k), BATCH):
+            batch = [np.pad(s, (0, 30 * RATE - s.size)) for s in clips_16k[start : start + BATCH]]
             features = np.stack([model.feature_extractor(s)[:, :3000] for s in batch])
             results = model.model.generate(
                 ctranslate2.StorageView.from_array(np.ascontiguousarray(features)),
@@ -125,24 +109,22 @@ def transcription(rounds: int, clips: int, folder: Path) -> None:
                 sampling_topk=1,
             )
             texts += [tokenizer.decode(r.sequences_ids[0]).strip() for r in results]
-        said["bare"] = texts
+        found_texts["bare"] = texts
 
     number = iter(range(1000))
 
     def harness() -> None:
-        plan = make_plan([system], data, ["en_clean"])
-        tools = Tools(
-            Alone(), Store(folder / f"cache{next(number)}"), None, lambda _: lambda _: None, lambda *_, **__: None
-        )
-        (listened,) = listen_all(plan, tools).values()
-        by_id = {h.query.id: h.transcript.text for h in listened.cells["mini-en", "clean"]}
-        said["harness"] = [by_id[row.id] for row in rows]
+        plan = make_plan(Request([system], data, benchmark("recognition"), ["en_clean"], Options()))
+        tools = open_tools(Alone(), folder / f"cache{next(number)}")
+        (outputs,) = infer_cells(plan, tools).values()
+        by_id = {one.row.id: one.transcript.text for one in outputs.of(("mini-en", "clean"))}
+        found_texts["harness"] = [by_id[row.id] for row in rows]
 
     bare()
     harness()
     alone, through = medians(rounds, bare, harness)
-    same = said["bare"] == said["harness"]
-    print(f"transcription, {len(sounds)} clips: CTranslate2 alone {alone:.2f} s, harness {through:.2f} s")
+    same = found_texts["bare"] == found_texts["harness"]
+    print(f"transcription, {len(clips_16k)} clips: CTranslate2 alone {alone:.2f} s, harness {through:.2f} s")
     print(f"  harness / CTranslate2: {through / alone:.3f} (aim 1.03), transcripts {'equal' if same else 'DIFFER'}")
 
 
@@ -162,8 +144,8 @@ def reading(rounds: int, folder: Path) -> None:
 
     def harness() -> None:
         for cell in cells:
-            shards = read_shards(data, cell, data.queries(cell[0]), own=lambda _: True, keep=lambda _: None)
-            for _ in load_shards(shards, rate=RATE, known_sounds=lambda _: {}, known_transcripts=lambda _: {}):
+            shards = read_shards(data, cell, data.queries(cell[0]), own=lambda _: True, keep=keep_nothing)
+            for _ in load_shards(shards, rate=RATE, known_clips=lambda _: {}, known_transcripts=lambda _: {}):
                 pass
 
     bare()
@@ -172,21 +154,20 @@ def reading(rounds: int, folder: Path) -> None:
     print(f"  harness / decoding: {through / alone:.2f} (aim 1.3)")
 
 
-class Told:
-    """A transcriber that knows what was said."""
+class Oracle:
+    """A transcriber that knows the references."""
 
     sample_rate = RATE
 
     def __init__(self, name: str, texts: dict[int, str]) -> None:
-        self.spec = ComponentSpec("transcriber", "told", name, revision=name)
+        self.spec = ComponentSpec("transcriber", "oracle", name, revision=name)
         self._texts = texts
 
     def supports(self, language: str) -> bool:
-        """English."""
         return language == "en"
 
     def transcribe(self, clips: Sequence[np.ndarray[Any, Any]], *, language: str) -> list[Transcript]:
-        """A text by the length of the sound."""
+        """A text by the length of the clip."""
         return [Transcript(self._texts.get(clip.size, "a text")) for clip in clips]
 
 
@@ -207,18 +188,18 @@ def grid(rounds: int, folder: Path) -> None:
 
     def together() -> None:
         systems = [
-            System(transcriber=Told(f"{n} {i}", texts), retriever=r, display_name=f"{n} {i}")
+            System(transcriber=Oracle(f"{n} {i}", texts), retriever=r, display_name=f"{n} {i}")
             for n in names
             for i, r in enumerate(loaded)
         ]
-        evaluate_runs(systems, data, configs=[f"en_{c}" for c in conditions], **options)
+        evaluate(systems, data=data, configs=[f"en_{c}" for c in conditions], **options)
 
-    def apart() -> None:
+    def separately() -> None:
         for place, retriever in enumerate(loaded):
-            system = System(transcriber=Told(f"one {place}", texts), retriever=retriever, display_name=f"one {place}")
-            evaluate_runs([system], data, configs=["en_clean"], **options)
+            system = System(transcriber=Oracle(f"one {place}", texts), retriever=retriever, display_name=f"one {place}")
+            evaluate([system], data=data, configs=["en_clean"], **options)
 
-    once, column = medians(rounds, together, apart)
+    once, column = medians(rounds, together, separately)
     every = column * len(names) * len(conditions)
     size = len(data.documents("mini-en"))
     print(f"grid of 3 × 4 × 5, corpus of {size}: together {once:.2f} s, cell by cell {every:.2f} s (scaled)")

@@ -1,12 +1,12 @@
 """Peak memory of a build, of streaming and of loading, for few queries and for four times as many.
 
 - build: clean, three levels of noise and reverberation of every query into parquet, as `squtr build` does it;
-- stream: `load_dataset("squtr", …, streaming=True)` with room and noise, timed from the call to the first row;
+- stream: `load_dataset("squtr", …, streaming=True)` with reverberation and noise, timed from the call to the first row;
 - load: the same into the cache of `datasets` by two processes.
 
-The queries are said by synthetic talkers for 1 to 2 s (the same few recordings over and over: what is held does not
-depend on what is said), with the embedded noises and rooms, which are made while it runs; the largest room alone takes
-250 MB for a moment. Each measurement has a process of its own, whose peak is VmHWM; what the libraries take is printed
+The queries are 1 to 2 s of synthetic babble (the same few recordings over and over: what is held does not depend on
+what is spoken), with the embedded noises and RIRs, which are made while it runs; the largest RIR alone takes 250 MB for
+a moment. Each measurement has a process of its own, whose peak is VmHWM; what the libraries take is printed
 beside it (a stream also makes `datasets` import torch, where that is installed).
 
     python scripts/speed/memory.py [--queries 1000 4000]
@@ -36,8 +36,8 @@ def write_collection(folder: Path, queries: int) -> None:
     import numpy as np
     import soundfile
 
-    from squtr.loaders.banks.babble import babble
     from squtr.loaders.keyed import keyed_rng
+    from squtr.loaders.noise.babble import babble
     from squtr.loaders.records import SAMPLE_RATE
 
     def write_lines(name: str, rows: list[dict[str, Any]]) -> None:
@@ -66,10 +66,10 @@ def build_it(source: Path, work: Path) -> dict[str, Any]:
     import datasets  # noqa: F401 - counts as library, like in the other tasks
 
     from squtr.loaders.build import build
-    from squtr.loaders.recipe import open_kitchen
+    from squtr.loaders.recipe import open_recipe
 
     before = memory_mb()
-    manifest = build(open_kitchen(str(source), conditions=CONDITIONS), work / "data")
+    manifest = build(open_recipe(str(source), conditions=CONDITIONS), work / "data")
     rows = sum(shard.rows for shard in manifest.shards if shard.path.startswith("queries/"))
     return {"before": before, "rows": rows}
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from squtr.loaders.paired import LiveData
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.data import LiveData
+from squtr.loaders.recipe import open_recipe
 
 from ..loaders.collections_for_tests import make_collection
 
@@ -16,7 +16,7 @@ from ..loaders.collections_for_tests import make_collection
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> LiveData:
     """Five queries each in English and Chinese, clean and in noise."""
     root = make_collection(tmp_path_factory.mktemp("tiny-collection") / "tiny")
-    return LiveData(open_kitchen(str(root), conditions=("clean", "high_noise")))
+    return LiveData(open_recipe(str(root), conditions=("clean", "high_noise")))
 
 
 @pytest.fixture(scope="session")

@@ -10,11 +10,11 @@ from scipy import signal
 
 from squtr.harness.protocols import FrontEnd
 from squtr.loaders.audio import resample
-from squtr.loaders.banks.simulated import SimulatedRooms
-from squtr.loaders.banks.synthetic import SyntheticNoises
 from squtr.loaders.mixing import level_noise, level_speech, mix, noise_segment
+from squtr.loaders.noise.synthetic import SyntheticNoises
 from squtr.loaders.records import SAMPLE_RATE, Samples
-from squtr.loaders.reverb import prepare_room, reverberate
+from squtr.loaders.reverb import prepare_rir, reverberate
+from squtr.loaders.rirs.simulated import SimulatedRirs
 from squtr.loaders.sources import load_source
 
 
@@ -45,8 +45,8 @@ def noisy(rate: int, family: str = "pink", snr_db: float = 0.0) -> tuple[tuple[S
 @cache
 def reverberant(rate: int, rir_id: str) -> tuple[tuple[Samples, Samples, Samples], ...]:
     """(speech, its direct sound and early reflections up to 50 ms, all of it) in a room, equally long and aligned."""
-    rir = SimulatedRooms().read(rir_id)
-    room = prepare_room(rir, rir_id)
+    rir = SimulatedRirs().read(rir_id)
+    room = prepare_rir(rir, rir_id)
     early = room.response.astype(np.float64)
     early[room.onset_samples + round(0.05 * SAMPLE_RATE) :] = 0.0
     found = []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from squtr.errors import AudioError
 from squtr.harness.components.retrievers.fusion import reciprocal_rank_fusion
 from squtr.harness.protocols import ComponentSpec, Hit, Hypothesis, Transcript
-from squtr.loaders.paired import PairedData
+from squtr.loaders.data import SpeechData
 from squtr.loaders.records import SpokenQuery
 
 from .encoders_for_tests import HashedWordsEncoder
@@ -184,7 +184,7 @@ class Fused:
 class Renamed:
     """Paired data whose subsets have other names, and some of whose clips are broken."""
 
-    def __init__(self, data: PairedData, names: Mapping[str, str], broken: Mapping[str, bytes] | None = None) -> None:
+    def __init__(self, data: SpeechData, names: Mapping[str, str], broken: Mapping[str, bytes] | None = None) -> None:
         self._data, self._names, self._broken = data, names, broken or {}
         self.recipe, self.revision, self.manifest_sha256 = data.recipe, data.revision, data.manifest_sha256
         self.subsets = {name: data.subsets[old] for name, old in names.items()}

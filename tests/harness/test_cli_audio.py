@@ -17,8 +17,9 @@ from squtr.harness.cli import main
 from squtr.loaders.audio import resample
 from squtr.loaders.banks import load_noise_bank, load_rir_bank
 from squtr.loaders.conditions import parse_condition
+from squtr.loaders.conditions.step import StepContext
 from squtr.loaders.records import CleanSpeech, Query
-from squtr.loaders.render import StepContext, render
+from squtr.loaders.render import render
 from squtr.loaders.rir_measures import measure_rir
 
 RATE = 24_000

@@ -22,8 +22,8 @@ from squtr.errors import DataError, MissingExtraError, ModelError, UnknownNameEr
 from squtr.harness.metrics.ranking import score_ranking
 from squtr.harness.mteb import versions
 from squtr.loaders.build import build
-from squtr.loaders.paired import LiveData
-from squtr.loaders.recipe import open_kitchen
+from squtr.loaders.data import LiveData
+from squtr.loaders.recipe import open_recipe
 
 from ..loaders.collections_for_tests import make_collection, write_jsonl
 from .mteb_for_tests import Renamed, SpyEncoder, spectrum_vector, words_vector
@@ -39,13 +39,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def live(root: Path) -> LiveData:
-    return LiveData(open_kitchen(str(root), conditions=CONDITIONS))
+    return LiveData(open_recipe(str(root), conditions=CONDITIONS))
 
 
 @pytest.fixture(scope="module")
 def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("built") / "data"
-    build(open_kitchen(str(root), conditions=CONDITIONS), folder)
+    build(open_recipe(str(root), conditions=CONDITIONS), folder)
     return folder
 
 
