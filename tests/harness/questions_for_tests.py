@@ -106,7 +106,7 @@ class Marks:
 
 
 class Types:
-    """A transcriber whose text follows from the clip's length; it counts clips, and fails at those of `fails` samples."""
+    """A transcriber: its texts follow from the lengths of clips; it counts clips, and fails at `fails` samples."""
 
     sample_rate = 16_000
     clips: ClassVar[int] = 0

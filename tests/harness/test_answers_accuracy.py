@@ -14,9 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, UsageError
-from squtr.harness.tasks.understanding.answers.accuracy import McqaItem, answer_index, mark, summarize_mcqa, wilson_interval
+from squtr.harness.tasks.understanding.answers.accuracy import (
+    McqaItem,
+    answer_index,
+    mark,
+    summarize_mcqa,
+    wilson_interval,
+)
 from squtr.harness.tasks.understanding.answers.items import Reply
-from squtr.harness.tasks.understanding.answers.labels import INTELLIGIBILITY, PERCEPTION, REASONING, ItemLabels, breakdowns_of, canonical
+from squtr.harness.tasks.understanding.answers.labels import (
+    INTELLIGIBILITY,
+    PERCEPTION,
+    REASONING,
+    ItemLabels,
+    breakdowns_of,
+    canonical,
+)
 from squtr.harness.tasks.understanding.answers.option_text import LETTERS
 from squtr.harness.tasks.understanding.answers.position import Shown, position_bias
 

@@ -50,7 +50,9 @@ class Server:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                server.requests.append((self.path, {n.title(): v for n, v in self.headers.items()}, json.loads(body or b"{}")))
+                server.requests.append(
+                    (self.path, {n.title(): v for n, v in self.headers.items()}, json.loads(body or b"{}"))
+                )
                 time.sleep(server.delay_s)
                 if server.drop:
                     server.drop -= 1

@@ -10,11 +10,11 @@ import soundfile
 
 from squtr.errors import AudioError, DataError, UnknownNameError
 from squtr.loaders.banks import load_noise_bank, load_rir_bank
-from squtr.loaders.rirs.simulated import LONGEST_RT60_S, SHORTEST_RT60_S, SimulatedRirs
 from squtr.loaders.noise.synthetic import DURATION_S, MAKERS, VARIANTS, SyntheticNoises
 from squtr.loaders.noise.textures import frequencies, speech_magnitude
 from squtr.loaders.records import SAMPLE_RATE
 from squtr.loaders.rir_measures import measure_rir
+from squtr.loaders.rirs.simulated import LONGEST_RT60_S, SHORTEST_RT60_S, SimulatedRirs
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ import squtr
 from squtr.errors import DataError, SqutrError, UnknownNameError
 from squtr.harness.data import open_data
 from squtr.loaders import on_the_fly
-from squtr.loaders.rirs.simulated import SimulatedRirs
 from squtr.loaders.build import build
 from squtr.loaders.hook import _wrap, install
 from squtr.loaders.recipe import OpenedRecipe, open_recipe
 from squtr.loaders.records import Samples
+from squtr.loaders.rirs.simulated import SimulatedRirs
 from squtr.loaders.sources.release import REPOSITORY, REVISION
 
 from .collections_for_tests import make_collection
