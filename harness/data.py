@@ -146,7 +146,7 @@ def needed_parts(
 ) -> dict[str, list[str]]:
     """The conditions of each subset that `configs` (None: all) need, in the data's order.
 
-    A subset that is asked for as `text` alone needs no sound, but its queries stand beside the sound of some
+    A subset that is asked for as `text` alone needs no audio, but its queries stand beside the audio of some
     condition: it gets the first. Raises `UnknownNameError` for a config that is not there.
 
     >>> needed_parts(["zh_clean", "fiqa_text"], {"fiqa": "en", "nq": "en", "duretrieval": "zh"}, ["clean", "reverb"])

@@ -270,7 +270,7 @@ def _numbers(stage: str, pace: Pace) -> dict[str, Any]:
     }
 
 
-def tee(*listeners: Progress) -> Progress:
+def tee(*receivers: Progress) -> Progress:
     """One `Progress` that tells all of these, in order. None of them is closed by it.
 
     >>> seen = []
@@ -281,7 +281,7 @@ def tee(*listeners: Progress) -> Progress:
     """
 
     def tell(stage: str, done: int, total: int, *, audio_s: float = 0.0) -> None:
-        for each in listeners:
+        for each in receivers:
             each(stage, done, total, audio_s=audio_s)
 
     return tell

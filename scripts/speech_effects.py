@@ -115,7 +115,7 @@ def hole(samples: Samples, start_s: float, seconds: float, rate: int = SAMPLE_RA
     """(T,) a copy with silence from `start_s` on, as where a connection drops out; faded over 2 ms on both sides."""
     start, stop = round(start_s * rate), round((start_s + seconds) * rate)
     if not 0 <= start < stop <= samples.size:
-        raise UsageError(f"a hole of {seconds:g} s at {start_s:g} s does not lie in the sound.")
+        raise UsageError(f"a hole of {seconds:g} s at {start_s:g} s is not within the clip.")
     out = samples.copy()
     fade = min(round(0.002 * rate), (stop - start) // 2)
     ramp = np.linspace(1.0, 0.0, fade, dtype=np.float32)

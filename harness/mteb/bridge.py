@@ -50,17 +50,17 @@ Model = Any
 """A model of mteb: an encoder, a cross-encoder or something that searches."""
 
 
-class _Sound(datasets.Audio):  # type: ignore[misc]
-    """Sound that soundfile decodes when a row is read. Unlike a transform, it leaves other columns alone."""
+class _Audio(datasets.Audio):  # type: ignore[misc]
+    """Audio that soundfile decodes when a row is read. Unlike a transform, it leaves other columns alone."""
 
     def decode_example(self, value: Mapping[str, Any], token_per_repo_id: Any = None) -> dict[str, Any]:
         del token_per_repo_id
-        return decoded(value, "the sound of a query")
+        return decoded(value, "the audio of a query")
 
 
-def with_sound(rows: Dataset) -> Dataset:
+def with_audio(rows: Dataset) -> Dataset:
     """These rows, with `audio` decoded as they are read."""
-    return rows.cast_column("audio", _Sound(sampling_rate=SAMPLE_RATE))
+    return rows.cast_column("audio", _Audio(sampling_rate=SAMPLE_RATE))
 
 
 class _Metadata(TaskMetadata):
@@ -110,7 +110,7 @@ class SqutrTask(AbsTaskRetrieval):
     def _queries(self, condition: str) -> Dataset:
         if condition == TEXT:
             return self.data.typed(self.info.subset)
-        return with_sound(self.data.spoken(self.info.subset, condition, self._workspace))
+        return with_audio(self.data.spoken(self.info.subset, condition, self._workspace))
 
     def calculate_descriptive_statistics(
         self, overwrite_results: bool = False, num_proc: int | None = None

@@ -67,7 +67,7 @@ class TaskInfo:
 
     @property
     def spoken(self) -> bool:
-        """Whether the queries are sound."""
+        """Whether the queries are spoken."""
         return TEXT not in self.configs.values()
 
     @property
@@ -92,7 +92,7 @@ class TaskInfo:
         if not self.spoken:
             return (
                 f"The typed queries of {task_name(self.subset)}, in {language}, against the same passages: the upper"
-                " bound of what a system that hears them can reach."
+                " bound of what a system that gets their audio can reach."
             )
         conditions = ", ".join(condition_label(condition) for condition in self.configs.values())
         return (

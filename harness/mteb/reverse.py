@@ -18,7 +18,7 @@ from ...loaders.records import SAMPLE_RATE, Samples
 from ..components.retrievers.dense import DenseRetriever
 from ..protocols import ComponentSpec, TextEncoder
 from .catalog import language_tag
-from .task_data import sound_rows
+from .task_data import audio_rows
 from .versions import installed_version, load_bridge
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class MtebAudioTextEncoder(MtebTextEncoder):
     def encode_audio(self, clips: Sequence[Samples], *, language: str) -> NDArray[np.float32]:
         if not clips:
             return np.zeros((0, 0), dtype=np.float32)
-        rows = self._bridge.with_sound(sound_rows([_wave(clip) for clip in clips]))
+        rows = self._bridge.with_audio(audio_rows([_wave(clip) for clip in clips]))
         return self._vectors(rows, language_tag(language), audio=True, role="query")
 
 

@@ -45,11 +45,11 @@ def search_all(
     number.
     """
     ids = list(queries["id"])
-    heard = playable(queries)
-    counts.queries, counts.undecodable = len(ids), len(ids) - len(heard)
+    decodable = playable(queries)
+    counts.queries, counts.undecodable = len(ids), len(ids) - len(decodable)
     found: Mapping[str, Any] = {}
-    if heard:
-        found = search(queries if len(heard) == len(ids) else queries.select(heard), **rest)
+    if decodable:
+        found = search(queries if len(decodable) == len(ids) else queries.select(decodable), **rest)
     rankings = {id_: _finite(id_, found.get(id_) or {}) for id_ in ids}
     counts.empty = sum(not ranking for ranking in rankings.values())
     return rankings

@@ -1,6 +1,6 @@
 """Where the tasks' data comes from: the Hub's layout (a repository or a built folder), or paired data on the fly.
 
-Whatever the source, queries have two columns: `id` and `audio` (or `text`). Sound is decoded here, by soundfile, when
+Whatever the source, queries have two columns: `id` and `audio` (or `text`). Audio is decoded here, by soundfile, when
 a row is read: neither torchcodec nor torchaudio is needed for it.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_SOUND = pa.schema(
+_AUDIO = pa.schema(
     [("id", pa.string()), ("audio", pa.struct([("bytes", pa.binary()), ("path", pa.string())]))],
 )
 
@@ -150,11 +150,11 @@ class PairedTaskData:
 
         path = workspace.folder() / f"{subset}_{condition}.arrow"
         try:
-            with pa.ipc.new_stream(path, _SOUND) as stream:
+            with pa.ipc.new_stream(path, _AUDIO) as stream:
                 for batch in batches(self._data.spoken(subset, condition), ROWS_PER_TABLE):
                     # Without the file's name: it would tell the condition.
                     rows = [{"id": q.id, "audio": {"bytes": q.audio, "path": None}} for q in batch]
-                    stream.write_table(pa.Table.from_pylist(rows, schema=_SOUND))
+                    stream.write_table(pa.Table.from_pylist(rows, schema=_AUDIO))
         except OSError as error:
             raise refused(path.parent, error) from error
         audio = datasets.Audio(sampling_rate=SAMPLE_RATE, decode=False)
@@ -231,13 +231,13 @@ def chosen_conditions(data: TaskData, conditions: Sequence[str] | None) -> list[
     return [condition for condition in data.conditions if condition in conditions]
 
 
-def sound_rows(files: Sequence[bytes]) -> Dataset:
-    """Columns `id` (the position) and `audio` of these sound files."""
+def audio_rows(files: Sequence[bytes]) -> Dataset:
+    """Columns `id` (the position) and `audio` of these audio files."""
     import datasets
 
     rows = [{"id": str(i), "audio": {"bytes": file, "path": None}} for i, file in enumerate(files)]
     audio = datasets.Audio(sampling_rate=SAMPLE_RATE, decode=False)
-    return datasets.Dataset(pa.Table.from_pylist(rows, schema=_SOUND)).cast_column("audio", audio)
+    return datasets.Dataset(pa.Table.from_pylist(rows, schema=_AUDIO)).cast_column("audio", audio)
 
 
 def decoded(item: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def decoded(item: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def playable(queries: Dataset) -> list[int]:
-    """The positions of the queries whose sound can be decoded and is not empty; all where there is no sound."""
+    """The positions of the queries whose audio can be decoded and is not empty; all where there is no audio."""
     if "audio" not in queries.column_names:
         return list(range(len(queries)))
     import datasets
@@ -255,9 +255,9 @@ def playable(queries: Dataset) -> list[int]:
     found = []
     for i, row in enumerate(queries.cast_column("audio", datasets.Audio(sampling_rate=SAMPLE_RATE, decode=False))):
         try:
-            sound = decoded(row["audio"], f"query {row['id']!r}")
+            clip = decoded(row["audio"], f"query {row['id']!r}")
         except AudioError:
             continue
-        if len(sound["array"]):
+        if len(clip["array"]):
             found.append(i)
     return found

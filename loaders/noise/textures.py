@@ -142,7 +142,7 @@ def kitchen(rng: np.random.Generator, samples: int) -> Signal:
 
 
 def _struck(rng: np.random.Generator) -> Signal:
-    """The (n,) sound of one struck object: damped modes and a click, with a peak near 1."""
+    """The (n,) samples of one struck object: damped modes and a click, with a peak near 1."""
     material = int(rng.integers(3))
     low, high, longest = ((1800.0, 9000.0, 0.25), (900.0, 6000.0, 0.09), (250.0, 2000.0, 0.03))[material]
     modes = int(rng.integers(5, 10))

@@ -33,7 +33,7 @@ class ClipMeasures:
     and last active frame against the loudest, at most 0; speech that was cut begins or ends loud. `silence_share`:
     frames that are not active, in [0, 1]. `rate`: letters and digits of the spoken text per active second.
     `dc_share`: mean against peak, in [0, 1]. `bandwidth_hz`: the highest frequency within 60 dB of the strongest.
-    All are NaN for a clip without sound, but `duration_s`, `active_s` (0) and `silence_share` (1).
+    All are NaN for a silent clip, but `duration_s`, `active_s` (0) and `silence_share` (1).
     """
 
     duration_s: float

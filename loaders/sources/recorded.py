@@ -18,9 +18,9 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
-from ...errors import AudioError, DataError, unknown_name
-from ..records import SAMPLE_RATE, CleanSpeech, Document, Qrel, Query
-from .clips import Clip, clip_of, inside, optional_text, read_clip
+from ...errors import AudioError, DataError
+from ..records import CleanSpeech, Query
+from .clips import Clip, RecordingsAlone, clip_of, inside, optional_text, read_clip
 from .digests import files_version
 from .names import SourceName, check_language
 from .tables import Row, Table, aliased, jsonl_table, subset_name
@@ -111,7 +111,7 @@ def _find_manifest(path: Path) -> Path:
 
 
 class Recordings:
-    """A folder of recordings with its table (or the path of the table). Sound is read on demand."""
+    """A folder of recordings with its table (or the path of the table). Audio is read on demand."""
 
     def __init__(self, path: Path, *, license: str = "") -> None:
         self.manifest = _find_manifest(path)
@@ -216,7 +216,7 @@ def _reopen(manifest: Path, license: str) -> Recordings:
     return Recordings(manifest, license=license)
 
 
-class RecordedSource:
+class RecordedSource(RecordingsAlone):
     """Recordings as a source of their own: every recording is a query, without corpus and judgments.
 
     One subset per language, named `subset` (by default after the folder), with the language behind it where there are
@@ -275,24 +275,9 @@ class RecordedSource:
             (lang, row.id or PurePosixPath(row.clip.file).with_suffix("").as_posix()): row.clip for lang, row in ids
         }
 
-    def _check(self, subset: str) -> str:
-        if subset not in self._queries:
-            raise unknown_name(f"subset of {self.name}:", subset, self._queries)
-        return subset
-
     def queries(self, subset: str) -> Sequence[Query]:
-        return self._queries[self._check(subset)]
-
-    def documents(self, subset: str) -> Sequence[Document]:
-        self._check(subset)
-        return []
-
-    def qrels(self, subset: str) -> Sequence[Qrel]:
-        self._check(subset)
-        return []
-
-    def speech(self, query: Query) -> CleanSpeech:
-        return self.speech_at(query, SAMPLE_RATE)
+        self.check(subset)
+        return self._queries[subset]
 
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
         clip = self._clips.get((query.language, query.id))

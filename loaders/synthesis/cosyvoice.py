@@ -21,18 +21,18 @@ import soundfile
 
 from ...errors import AudioError, MissingExtraError, ModelError, SynthesisError, UsageError
 from ..audio import resample
+from ..manifest import file_sha256
 from ..records import Samples
 from .backends import SYNTHESIZERS, check_language
 from .protocol import SynthesizerSpec
 from .speakers import Speaker, SpeakerTable
 from .speaking import has_speech
-from .weights import file_sha256
 
 HUB_REPOSITORY = "FunAudioLLM/Fun-CosyVoice3-0.5B-2512"
 END_OF_PROMPT = "<|endofprompt|>"
 _WEIGHTS = ("llm.pt", "flow.pt", "hift.pt")
 _CLIP_MIN_HZ, _CLIP_MAX_S = 16_000, 30.0
-"""What the official front end demands of a reference clip."""
+"""What the official front end requires of a reference clip."""
 
 
 class CosyVoiceSynthesizer:

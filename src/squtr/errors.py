@@ -58,7 +58,7 @@ class DataError(SqutrError, ValueError):
 
 
 class AudioError(DataError):
-    """A sound cannot be used: unreadable, silent, not finite, empty, DC only."""
+    """Audio cannot be used: unreadable, silent, not finite, empty, DC only."""
 
 
 class RecipeMismatchError(DataError):

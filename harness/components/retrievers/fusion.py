@@ -68,7 +68,7 @@ def score_fusion(
     """
     if normalization not in NORMALISATIONS:
         raise unknown_name("normalization", normalization, NORMALISATIONS)
-    normalize = _NORMALISE[normalization]
+    normalize = _NORMALIZE[normalization]
     used = [(ranking, weight) for ranking, weight in _weighted(rankings, weights) if ranking]
     parts: dict[str, list[float]] = {hit.document_id: [] for ranking, _ in used for hit in ranking}
     for ranking, weight in used:
@@ -188,7 +188,7 @@ def _z(ranking: Sequence[Hit]) -> list[float]:
     return [(score - mean) / deviation if deviation else 0.0 for score in scaled]
 
 
-_NORMALISE: dict[str, Callable[[Sequence[Hit]], list[float]]] = {
+_NORMALIZE: dict[str, Callable[[Sequence[Hit]], list[float]]] = {
     "min-max": _min_max,
     "z": _z,
     "none": lambda ranking: [hit.score for hit in ranking],

@@ -1,6 +1,6 @@
 """The prompts, in Spanish. The published benchmark gives only one of its own: these are ours.
 
-Only "Contesta a la pregunta en el audio", and that the spoken question is the last sound, are the authors' (ESCUCHA,
+Only "Contesta a la pregunta en el audio", and that the spoken question is the last audio, are the authors' (ESCUCHA,
 arXiv 2607.17812). A change of any text needs a new `PROMPTS_VERSION`: results hold both.
 """
 

@@ -69,9 +69,9 @@
     card.querySelector("input[type=text]").addEventListener("input", (event) => set(card, { comment: event.target.value }));
     const select = card.querySelector("select");
     if (select) select.addEventListener("change", () => set(card, { answer: select.value }));
-    for (const sound of card.querySelectorAll("audio")) {
-      sound.addEventListener("play", () => {
-        for (const other of document.querySelectorAll("audio")) if (other !== sound) other.pause();
+    for (const player of card.querySelectorAll("audio")) {
+      player.addEventListener("play", () => {
+        for (const other of document.querySelectorAll("audio")) if (other !== player) other.pause();
       });
     }
   }

@@ -61,15 +61,15 @@
     next.scrollIntoView({ block: "nearest" });
   };
   const play = (card) => {
-    const sound = card.querySelector("audio");
-    if (!sound) return;
-    if (!sound.paused) {
-      sound.pause();
+    const player = card.querySelector("audio");
+    if (!player) return;
+    if (!player.paused) {
+      player.pause();
       return;
     }
-    for (const other of document.querySelectorAll("audio")) if (other !== sound) other.pause();
-    sound.currentTime = 0;
-    sound.play();
+    for (const other of document.querySelectorAll("audio")) if (other !== player) other.pause();
+    player.currentTime = 0;
+    player.play();
   };
 
   for (const card of cards) {

@@ -185,25 +185,25 @@ def summarize_mcqa(
     marks = {item.id: [mark(item, reply) for reply in joined[item.id]] or [mark(item, None)] for item in items}
     paired = [item for item in items if item.spoken_of in ids]
     main = [item for item in items if item.spoken_of not in ids]
-    heard = [item for item in main if item.id not in missing]
+    covered = [item for item in main if item.id not in missing]
     options: dict[str, Any] = {"seed": seed, "resamples": resamples, "method": method}
     rows = {item.id: _row(item, marks[item.id]) for item in items}
-    table = np.array([rows[item.id] for item in heard]).reshape(-1, 4)
-    labels = cluster_labels(clusters, [item.id for item in heard])
+    table = np.array([rows[item.id] for item in covered]).reshape(-1, 4)
+    labels = cluster_labels(clusters, [item.id for item in covered])
     scores = _scores(table, labels, options)
     intervals: dict[str, Any] = scores.pop("intervals")
-    statuses = [_status(each) for item in heard for each in marks[item.id]]
+    statuses = [_status(each) for item in covered for each in marks[item.id]]
     scores |= {
         **{name: statuses.count(name) for name in ("ambiguous", "absent", "empty")},
         "missing_replies": statuses.count("missing_reply"),
-        "missing_audio": len(main) - len(heard),
-        "coverage": len(heard) / len(main) if main else None,
+        "missing_audio": len(main) - len(covered),
+        "coverage": len(covered) / len(main) if main else None,
     }
-    orders = _consistency(heard, marks, labels, options)
+    orders = _consistency(covered, marks, labels, options)
     intervals |= orders.pop("intervals")
     scores |= orders
     scores["intervals"] = intervals
-    scores["position_bias"] = _bias(heard, marks, labels, options)
+    scores["position_bias"] = _bias(covered, marks, labels, options)
     scores["spoken"] = _spoken(paired, rows, missing, clusters, options)
     breakdowns = breakdowns_of(
         [item.labels for item in main],

@@ -124,7 +124,7 @@ def summarize_aif(
         raise DataError(f"the reply to {ordered.id!r} has an `order`.", hint="Instructions have no options to order.")
     said = {item.id: joined[item.id][0].text if joined[item.id] else None for item in items}
     followed = {item.id: follow(item.verifiers, said[item.id]) for item in items}
-    heard = [item for item in items if item.id not in missing]
+    covered = [item for item in items if item.id not in missing]
     rows = {id_: _row(strict, loose) for id_, (strict, loose) in followed.items()}
     options: dict[str, Any] = {"seed": seed, "resamples": resamples, "method": method}
 
@@ -139,9 +139,9 @@ def summarize_aif(
         {
             "accuracy": scores["prompt_strict"],
             **scores,
-            "missing_replies": sum(said[item.id] is None for item in heard),
-            "coverage": len(heard) / len(items),
-            "verifiers": _by_verifier(heard, followed),
+            "missing_replies": sum(said[item.id] is None for item in covered),
+            "coverage": len(covered) / len(items),
+            "verifiers": _by_verifier(covered, followed),
             "breakdowns": {
                 breakdown: {name: scores_of([items[place] for place in places]) for name, places in slices.items()}
                 for breakdown, slices in breakdowns.items()
