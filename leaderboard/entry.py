@@ -63,7 +63,7 @@ class Entry:
 
     What has `config` as its key has one value for each config that was evaluated: `scores[config][metric]`,
     `by_subset[config][subset][metric]`, `losses[config][baseline][metric]`, `failures[config][name]` (counts),
-    `timing[config][name]` (`rtfx` in seconds of sound per second, memory in MB, energy in J, stages in s),
+    `timing[config][name]` (`rtfx` in seconds of audio per second, memory in MB, energy in J, stages in s),
     `coverage[config]`, `normalizers[config]` (name and version; "" without words), `sources[config]` (path of the
     stored file), `hashes[config]` (of its content), `who_by_config[config]`.
 
@@ -271,8 +271,8 @@ def hub_link(name: str) -> str:
     >>> hub_link("openai/whisper-base"), hub_link("../../etc"), hub_link("whisper-base")
     ('https://huggingface.co/openai/whisper-base', '', '')
     """
-    sound = _HUB_NAME.fullmatch(name) and ".." not in name and "--" not in name
-    return f"{HUB}/{name}" if sound else ""
+    valid = _HUB_NAME.fullmatch(name) and ".." not in name and "--" not in name
+    return f"{HUB}/{name}" if valid else ""
 
 
 _ADAPTER = TypeAdapter(Entry)

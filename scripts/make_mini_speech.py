@@ -202,7 +202,7 @@ class Maker:
                 path.unlink()
 
     def second_pass(self, queries: Sequence[Query], clips: dict[str, Clip], again: Container[str]) -> None:
-        """Transcribe every clip that was not transcribed yet; look for a better one where it seems wrong, or is in `again`."""
+        """Transcribe all clips that were not yet; look for a better one where it seems wrong, or is in `again`."""
         language = queries[0].language
         new = [query for query in queries if not clips[query.id].hypothesis]
         for start in range(0, len(new), 8):

@@ -90,10 +90,10 @@ def safe_link(address: str) -> str:
         return ""
     try:
         parsed = urlsplit(address)
-        sound = parsed.scheme == "https" and bool(parsed.hostname) and "@" not in parsed.netloc
+        valid = parsed.scheme == "https" and bool(parsed.hostname) and "@" not in parsed.netloc
     except ValueError:
         return ""
-    return address if sound else ""
+    return address if valid else ""
 
 
 @dataclass(slots=True)

@@ -36,9 +36,9 @@ const caption = (...children) => el("caption", {}, el("span", {}, children));
 const name = (text) => el("bdi", {}, text);
 
 function outside(address, text) {
-  let sound = false;
-  try { sound = new URL(address).protocol === "https:"; } catch (e) { sound = false; }
-  return sound ? el("a", { href: address, rel: "noopener noreferrer nofollow", target: "_blank" }, name(text)) : name(text);
+  let valid = false;
+  try { valid = new URL(address).protocol === "https:"; } catch (e) { valid = false; }
+  return valid ? el("a", { href: address, rel: "noopener noreferrer nofollow", target: "_blank" }, name(text)) : name(text);
 }
 
 // #/view/one/two?key=value
