@@ -286,9 +286,9 @@ def _open_hub(
         there = folder / shard.path
         size = there.stat().st_size if there.is_file() else None
         if size != shard.bytes:
-            said = "was not downloaded" if size is None else f"has {size} bytes, the manifest says {shard.bytes}"
+            state = "was not downloaded" if size is None else f"has {size} bytes, the manifest says {shard.bytes}"
             raise HubError(
-                f"{shard.path} of {repository}@{commit[:8]} {said}.",
+                f"{shard.path} of {repository}@{commit[:8]} {state}.",
                 hint="Check the network (is HF_HUB_OFFLINE set?) and run the same command again.",
             )
     return HubData(folder, f"{repository}@{commit}", parts, split)

@@ -35,7 +35,7 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.AS
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model of a system. `parameters` and `open_weights` are None where nobody said; `link` is https or ""."""
+    """A model of a system. `parameters` and `open_weights` are None where nobody stated them; `link` is https or ""."""
 
     role: str
     name: str
@@ -375,22 +375,22 @@ def _joined(members: list[Entry]) -> Entry:
 
 def _models(components: Mapping[str, Mapping[str, Any]], about: Iterable[Model]) -> tuple[Model, ...]:
     """What the specifications say about the models, completed by what the submitter says of the same role."""
-    said: dict[str, Model] = {}
+    stated: dict[str, Model] = {}
     for model in about:
-        before = said.get(model.role)
-        said[model.role] = _completed(before, model) if before else model
+        before = stated.get(model.role)
+        stated[model.role] = _completed(before, model) if before else model
     found = []
     for role, spec in components.items():
         name = str(spec.get("model") or spec.get("name") or "")
         own = Model(role, name, str(spec.get("revision") or ""), hub_link(name))
-        found.append(_completed(own, said[role]) if role in said else own)
+        found.append(_completed(own, stated[role]) if role in stated else own)
     return tuple(found)
 
 
-def _completed(own: Model, said: Model) -> Model:
+def _completed(own: Model, stated: Model) -> Model:
     return replace(
         own,
-        link=said.link or own.link,
-        parameters=said.parameters if said.parameters is not None else own.parameters,
-        open_weights=said.open_weights if said.open_weights is not None else own.open_weights,
+        link=stated.link or own.link,
+        parameters=stated.parameters if stated.parameters is not None else own.parameters,
+        open_weights=stated.open_weights if stated.open_weights is not None else own.open_weights,
     )

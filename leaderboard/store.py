@@ -67,7 +67,7 @@ def read_store(
 ) -> Store:
     """Read all results of a folder, or of a data set ORG/NAME on the Hub.
 
-    A file that cannot be read or does not hold is left out, and said in `problems`: a bad file hides no other.
+    A file that cannot be read or does not hold is left out, and named in `problems`: a bad file hides no other.
     With `rescore` the records are read, and an entry counts as `re-scored` if they give its scores; without, what has
     records is still called self-reported. Raises `DataError` if the place is no folder, `HubError` for the Hub.
     """

@@ -95,8 +95,10 @@ class RayMap:
                 logging_level=logging.ERROR,
             )
         except (ConnectionError, ValueError) as error:
-            said = str(error).rstrip(".").splitlines()[0]
-            raise UsageError(f"Ray does not start at {self._address!r}: {said}.", hint="See `ray status`.") from error
+            message = str(error).rstrip(".").splitlines()[0]
+            raise UsageError(
+                f"Ray does not start at {self._address!r}: {message}.", hint="See `ray status`."
+            ) from error
 
     def _pool_size(self) -> int:
         has = self._ray.cluster_resources()

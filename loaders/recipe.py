@@ -251,7 +251,7 @@ def open_recipe(
     rir_bank = load_rir_bank(rirs, channel) if "rirs" in needed else None
     measured: tuple[MeasuredRir, ...] = ()
     if stratify and rir_bank:
-        # A wrong name is said before minutes of measuring.
+        # A wrong name is reported before minutes of measuring.
         Strata.of((), stratify=stratify, rt60_bins=rt60_bins, drr_bins=drr_bins)
         measured = measure_rirs(rir_bank, sample_rate, workers=workers, progress=progress)
         if known_rirs_only:

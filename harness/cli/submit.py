@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     if name is None and not arguments.to:
         shown = "; ".join(f"--{mode.name}: {mode.summary}" for mode in MODES.values())
         raise UsageError(
-            "it is not said what to submit to.", hint=f"Name a leaderboard with --to, or choose a mode. {shown}."
+            "it is not clear what to submit to.", hint=f"Name a leaderboard with --to, or choose a mode. {shown}."
         )
     if name is None and arguments.out is not None:
         raise UsageError("--out is not for a leaderboard.", hint="Leave it out, or choose --mteb.")

@@ -1,7 +1,4 @@
-"""All that needs `mteb` itself: classes derived from its own, and its metadata. Only `versions.load_bridge` imports it.
-
-Everything here is called with plain values; the rest of this package knows nothing of `mteb`'s types.
-"""
+"""All that needs `mteb` itself, called with plain values. Only `versions.load_bridge` imports it."""
 
 from __future__ import annotations
 
@@ -406,8 +403,8 @@ def _encoding_task(tag: str, *, audio: bool) -> TaskMetadata:
 
 def _one_line(error: Exception) -> str:
     # A KeyError shows its message in quotes.
-    said = error.args[0] if isinstance(error, KeyError) and error.args else error
-    return " ".join(str(said).split()).rstrip(".") or type(error).__name__
+    message = error.args[0] if isinstance(error, KeyError) and error.args else error
+    return " ".join(str(message).split()).rstrip(".") or type(error).__name__
 
 
 def refusal(path: Path, *, meta: bool) -> str:

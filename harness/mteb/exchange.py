@@ -1,10 +1,7 @@
 """Results in the layout of `mteb`'s own results, and back. Nothing here needs `mteb`.
 
-    results/<organization>__<model>/<revision>/model_meta.json
-    results/<organization>__<model>/<revision>/<Task>.json
-
-`mteb.ResultCache(folder)` reads such a folder. What is exported has no mteb version: squtr computed it. What is
-imported is aggregates only: it has no intervals and no records, and says so (`origin` is `imported`).
+results/<organization>__<model>/<revision>/model_meta.json
+results/<organization>__<model>/<revision>/<Task>.json
 """
 
 from __future__ import annotations
@@ -237,8 +234,10 @@ def import_mteb(folder: Path, out: Path) -> Imported:
                 )
             results[result.key], origins[result.key] = result, path
     if not results:
-        said = f": only {', '.join(skipped)}" if skipped else ""
-        raise DataError(f"{folder} holds no results of this benchmark in mteb's layout{said}.", hint="Check the path.")
+        detail = f": only {', '.join(skipped)}" if skipped else ""
+        raise DataError(
+            f"{folder} holds no results of this benchmark in mteb's layout{detail}.", hint="Check the path."
+        )
     complete = [_with_losses(result, results) for result in results.values()]
     return Imported(
         tuple(write_run(out, RunRecord(r, items_table([], item_schema()))) for r in complete), tuple(skipped)

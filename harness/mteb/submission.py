@@ -163,8 +163,10 @@ def _copy(places: Sequence[Path], staged: Path, systems: Sequence[str]) -> list[
         if name not in names:
             raise unknown_name("model", name, names)
     if not copied:
-        said = f": only {', '.join(skipped)}" if skipped else ""
-        raise DataError(f"{places[0].parent.parent} holds no results of this benchmark{said}.", hint="Check the path.")
+        detail = f": only {', '.join(skipped)}" if skipped else ""
+        raise DataError(
+            f"{places[0].parent.parent} holds no results of this benchmark{detail}.", hint="Check the path."
+        )
     return list(skipped)
 
 
@@ -198,11 +200,11 @@ def _source(result: Result) -> str:
 
 
 def _data(results: Sequence[Result]) -> list[str]:
-    said = []
+    detail = []
     for result in results:
         license = f", license: {result.data.license}" if result.data.license else ""
-        said.append(f"{_source(result)}, revision {result.data.revision}{license}")
-    return list(dict.fromkeys(said))
+        detail.append(f"{_source(result)}, revision {result.data.revision}{license}")
+    return list(dict.fromkeys(detail))
 
 
 def _versions(results: Sequence[Result]) -> dict[str, str]:

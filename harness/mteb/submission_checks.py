@@ -147,9 +147,9 @@ def check_with_mteb(models: Sequence[ModelFolder]) -> str:
         return error.message.rstrip(".")
     for model in models:
         for path in sorted(model.place.glob("*.json")):
-            said = bridge.refusal(path, meta=path.name == META_NAME)
-            if said:
-                raise DataError(f"mteb refuses {path}: {said}.", hint=_REPLACE)
+            detail = bridge.refusal(path, meta=path.name == META_NAME)
+            if detail:
+                raise DataError(f"mteb refuses {path}: {detail}.", hint=_REPLACE)
     return ""
 
 
@@ -229,7 +229,7 @@ def _settings(path: Path) -> tuple[set[tuple[str, str]], dict[str, str]]:
             # Earlier versions of mteb write one split and one subset per line.
             if SPLIT in (entry.get("splits") or [entry["split"]]):
                 covered |= {(entry["task"], subset) for subset in entry.get("subsets") or [entry["subset"]]}
-            versions |= {name: str(said) for name, said in entry["version"].items() if said}
+            versions |= {name: str(detail) for name, detail in entry["version"].items() if detail}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{path}, line {number}, is no entry of mteb: {error}.", hint=_REPLACE) from error
     return covered, versions

@@ -27,7 +27,7 @@ _CHECKLIST = (
     "The model is described where everybody can read it (paper, report or model card):",
     "`mteb` has an implementation of the model, or a pull request adds one:",
     "Weights or an API are open to everybody:",
-    "Nothing that is evaluated here was trained on, or it is said here what was:",
+    "Nothing that is evaluated here was trained on, or it is stated here what was:",
 )
 
 
@@ -55,7 +55,7 @@ def body_of(
         "`text` is the typed query, the upper bound; n is the number of queries. Queries that could not be decoded or"
         " found nothing score 0 and count.",
         "## Tasks\n\n" + _about_tasks(unknown_tasks),
-        "## Versions\n\n" + ", ".join(f"{name} {said}" for name, said in sorted(versions.items())) + ".",
+        "## Versions\n\n" + ", ".join(f"{name} {detail}" for name, detail in sorted(versions.items())) + ".",
         "## How to reproduce\n\n" + "\n\n".join(_reproduction(model, source) for model in models),
     ]
     if open_points:
@@ -120,15 +120,15 @@ def _table(models: Sequence[ModelFolder]) -> str:
 
 
 def _about_tasks(unknown: Sequence[str] | None) -> str:
-    said = (
+    detail = (
         f"Spoken query to written passage (`a2t`), made by `squtr.mteb_tasks` of squtr {__version__}: a task per"
         " subset, whose subsets in `mteb` are the acoustic conditions, and a typed control (`…Text`)."
     )
     if unknown is None:
-        return f"{said} Whether `mteb`'s registry has them was not looked up."
+        return f"{detail} Whether `mteb`'s registry has them was not looked up."
     if unknown:
-        return f"{said} These are squtr's own and not in `mteb`'s registry: {', '.join(unknown)}."
-    return f"{said} `mteb`'s registry has them."
+        return f"{detail} These are squtr's own and not in `mteb`'s registry: {', '.join(unknown)}."
+    return f"{detail} `mteb`'s registry has them."
 
 
 def _reproduction(model: ModelFolder, source: str) -> str:

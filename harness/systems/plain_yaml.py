@@ -1,8 +1,4 @@
-"""YAML and JSON as plain values: text, numbers, booleans, null, lists, mappings; nothing is ever constructed.
-
-Refused: any other tag (`!!python/…`), a key that stands twice, a key that is no text, a second document, a number that
-is not finite, a file that is too large or grows too large through aliases.
-"""
+"""YAML and JSON as plain values. Refused: other tags (`!!python/…`), repeated or non-text keys, NaN and infinity."""
 
 from __future__ import annotations
 
@@ -163,16 +159,16 @@ def _from_yaml(text: str, path: Path) -> Any:
         return yaml.load(text, Loader=_Loader)  # noqa: S506  (a safe loader with fewer tags)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
-        said = error.problem or error.context or "it cannot be read"
+        message = error.problem or error.context or "it cannot be read"
         if error.context and "single document" in error.context:
-            said = "it holds more than one document; list the systems under `systems:`"
-        elif "could not determine a constructor for the tag" in said:
-            tag = said.rpartition("tag ")[2].replace(_TAG, "!!").strip("'\"")
-            said = f"the tag {tag} is not allowed; only plain values are"
-        raise DataError(f"{path}{line}: {said}.", hint="Mend the file.") from error
+            message = "it holds more than one document; list the systems under `systems:`"
+        elif "could not determine a constructor for the tag" in message:
+            tag = message.rpartition("tag ")[2].replace(_TAG, "!!").strip("'\"")
+            message = f"the tag {tag} is not allowed; only plain values are"
+        raise DataError(f"{path}{line}: {message}.", hint="Mend the file.") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        said = "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
-        raise DataError(f"{path}: it is no YAML: {said}.", hint="Mend the file.") from error
+        message = "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
+        raise DataError(f"{path}: it is no YAML: {message}.", hint="Mend the file.") from error
 
 
 def _from_json(text: str, path: Path) -> Any:

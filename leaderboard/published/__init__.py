@@ -249,7 +249,7 @@ _QUOTED = (
 
 def rir_mega_entries() -> list[Entry]:
     """The two published sets of Whisper-RIR-Mega, which contradict each other: shown as such, outside the ranking."""
-    said = {
+    stated = {
         "abstract": (_ABSTRACT, "The abstract says 0.12 to 1.07 points; other published numbers say 2.3 to 15.5."),
         "quoted": (
             _QUOTED,
@@ -257,7 +257,7 @@ def rir_mega_entries() -> list[Entry]:
         ),
     }
     found = []
-    for version, (claims, note) in said.items():
+    for version, (claims, note) in stated.items():
         for claim in claims:
             lost = Score(value=claim.delta / 100, n=1_600)
             clean = None if claim.clean is None else claim.clean / 100

@@ -147,7 +147,7 @@ def watch(
     """Rebuild the page at `to` (a Space ORG/NAME or a folder) whenever the results changed; returns how often it did.
 
     What the page was built from stands beside it, so a watch that starts anew does nothing twice. `once` looks once,
-    `rounds` so often (for ever by default). Trouble with the Hub or a disk is said and tried again, unless `once`.
+    `rounds` so often (for ever by default). Trouble with the Hub or a disk is reported and tried again, unless `once`.
     """
     chosen, done, number = options or Options(), 0, 0
     if every_s <= 0:

@@ -229,8 +229,8 @@ def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
         for metric, loss in lost.items():
             if metric not in entry.scores[config]:
                 losses = {base: own[metric] for base, own in entry.losses[config].items() if metric in own}
-                said = entry.errata.get(f"{config}/{metric}", "")
-                yield place, metric, Row(entry, config, Score(value=None, n=loss.absolute.n), losses, said)
+                erratum = entry.errata.get(f"{config}/{metric}", "")
+                yield place, metric, Row(entry, config, Score(value=None, n=loss.absolute.n), losses, erratum)
     at = {place_of(config, entry.coverage[config]): config for config in configs}
     for config in configs:
         place = place_of(config, entry.coverage[config])
@@ -247,11 +247,11 @@ def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
                     loss = before and _loss(before, score, metric)
                     if loss:
                         losses[baseline] = loss
-                said = entry.errata.get(f"{config}/{subset}/{metric}", "")
+                erratum = entry.errata.get(f"{config}/{subset}/{metric}", "")
                 yield (
                     Place(place.language, subset, place.condition),
                     metric,
-                    Row(entry, config, score, losses, said),
+                    Row(entry, config, score, losses, erratum),
                 )
 
 

@@ -43,7 +43,7 @@ def room_of(bank: RirBank, rir_id: str) -> str:
 
 
 def own_values(bank: RirBank, rir_id: str) -> Mapping[str, float]:
-    """What the bank's publisher says about a response (`rt60_s`, `drr_db`, …); empty where nothing is said."""
+    """What the bank's publisher says about a response (`rt60_s`, `drr_db`, …); empty where nothing is stated."""
     if isinstance(bank, JoinedRirs):
         return own_values(bank.owner(rir_id), rir_id)
     return bank.own_values(rir_id) if isinstance(bank, _HasOwnValues) else {}

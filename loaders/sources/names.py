@@ -103,9 +103,9 @@ def hub_place(name: SourceName, known: Mapping[str, str]) -> tuple[Path, None] |
         )
     revision = revision or known.get(repository, "")
     if not COMMIT.fullmatch(revision):
-        said = f"has the revision {revision!r}" if revision else "has no revision"
+        state = f"has the revision {revision!r}" if revision else "has no revision"
         raise UsageError(
-            f"{repository!r} is no path that exists, and as a repository of the Hub it {said}.",
+            f"{repository!r} is no path that exists, and as a repository of the Hub it {state}.",
             hint=f"Check the path, or write {name.kind}:{repository}@<commit>, with the 40 digits of the commit that "
             "its page shows under Files, History.",
         )

@@ -8,7 +8,7 @@
       queries_with_audio_noise_snr_{0,10,20}.jsonl  {"_id", "text", "audio", "snr_db", "noise_id"}
       audio_clean/…  audio_noise_snr_{0,10,20}/…    the audio that `audio` names
 
-The published files have defects. They are lived with as said here, and `ReleaseSource.report` counts them:
+The published files have defects. They are handled as described here, and `ReleaseSource.report` counts them:
 
 - a grade written as text counts as the number;
 - an empty document stays in the corpus, where nothing finds it;
@@ -289,9 +289,9 @@ class ReleaseSource:
         clip = self.clips(query.subset, CLEAN).get(query.id)
         file = None if clip is None else self.recording(query.subset, CLEAN, clip)
         if clip is None or file is None:
-            said = "no recording" if clip is None else f"the recording {clip.audio}, which does not exist"
+            state = "no recording" if clip is None else f"the recording {clip.audio}, which does not exist"
             raise AudioError(
-                f"query {query.id!r} of {query.subset} has {said} in {self.tree.label}.",
+                f"query {query.id!r} of {query.subset} has {state} in {self.tree.label}.",
                 hint="Complete the release, or leave the query out.",
             )
         name = f"the recording {file} of query {query.id!r}"

@@ -119,7 +119,7 @@ class CosyVoiceSynthesizer:
             ) from error
         out = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
         if not out.any() or not np.isfinite(out).all():
-            raise SynthesisError(f"CosyVoice said nothing usable for {text!r}.", hint="Try another speaker or seed.")
+            raise SynthesisError(f"CosyVoice gave nothing usable for {text!r}.", hint="Try another speaker or seed.")
         out = resample(out, int(engine.sample_rate))
         return np.asarray(out / max(1.0, float(np.abs(out).max())), dtype=np.float32)
 

@@ -52,7 +52,7 @@ class EspeakSynthesizer:
         spoken = spoken_form(text, language)
         samples, rate = espeak_speech(spoken, voice, words_per_minute=self.words_per_minute, pitch=50, seed=seed)
         if not samples.any():
-            raise SynthesisError(f"espeak-ng said nothing for {text!r}.", hint="Give a text with words.")
+            raise SynthesisError(f"espeak-ng gave nothing for {text!r}.", hint="Give a text with words.")
         out = resample(samples, rate)
         # Resampling can overshoot full scale by a little.
         peak = float(abs(out).max())

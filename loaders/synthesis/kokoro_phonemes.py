@@ -68,7 +68,7 @@ def phonemes(text: str, language: str, *, british: bool = False) -> str:
     unknown = sorted({symbol for symbol in out if symbol not in VOCABULARY and symbol.isalpha()})
     if unknown:
         raise SynthesisError(
-            f"Kokoro has no symbol for {''.join(unknown)!r} in {text!r}.", hint="Spell that word as it is said."
+            f"Kokoro has no symbol for {''.join(unknown)!r} in {text!r}.", hint="Spell that word as it is spoken."
         )
     known = "".join(symbol for symbol in out if symbol in VOCABULARY)
     return known if any(symbol.isalpha() for symbol in known) else ""

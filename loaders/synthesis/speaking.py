@@ -21,7 +21,7 @@ _SILENCE_DB = -45.0
 
 
 def has_speech(text: str) -> bool:
-    """Whether `text` holds anything that can be said aloud: a letter or a number.
+    """Whether `text` holds anything that can be spoken: a letter or a number.
 
     >>> has_speech("¿2?"), has_speech("🙂 …"), has_speech("")
     (True, False, False)

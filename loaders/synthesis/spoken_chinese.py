@@ -1,4 +1,4 @@
-"""Chinese text as it is said: digits, signs and units in characters. Number words come from `cn2an`."""
+"""Chinese text as it is spoken: digits, signs and units in characters. Number words come from `cn2an`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNITS = {
     "L": "升", "℃": "摄氏度", "°C": "摄氏度", "℉": "华氏度", "°": "度",
 }  # fmt: skip
 _TWO = "个只条张件位名次种倍块岁天米斤点周页本台部家份套杯瓶层辆头"
-"""Words before which 2 is said 两. Days and months are dates where 月 or 日 follows, so these are left out."""
+"""Words before which 2 is spoken 两. Days and months are dates where 月 or 日 follows, so these are left out."""
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _LONG = 8
 
@@ -47,7 +47,7 @@ def spoken_chinese(text: str) -> str:
     text = re.sub(r"(?<![\d/])(\d{1,4})/(\d{1,4})(?![\d/])", lambda m: f"{_amount(m[2])}分之{_amount(m[1])}", text)
     text = re.sub(rf"(?<![\d.,零一二三四五六七八九十百千万亿第点])2(?= ?[{_TWO}]|年(?!级))", "两", text)
     text = re.sub(rf"(?<![\w.-])-(?={_NUMBER})", "负", text)
-    # A hyphen between letters and a number is not said: COVID-19.
+    # A hyphen between letters and a number is not spoken: COVID-19.
     text = re.sub(r"(?<=[A-Za-z])-(?=\d)", " ", text)
     text = re.sub(_NUMBER, lambda m: _amount(m[0]), text)
     return re.sub(r"\d", lambda m: _DIGITS[m[0]], text)

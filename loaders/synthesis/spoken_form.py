@@ -23,12 +23,12 @@ _SPANISH_MONTHS = ("enero", "febrero", "marzo", "abril", "mayo", "junio", "julio
                    "noviembre", "diciembre")  # fmt: skip
 
 _DIGITS_AT_MOST = 7
-"""Longer runs of digits without separators are codes (telephone numbers, accounts) and are said digit by digit."""
+"""Longer runs of digits without separators are codes (telephone numbers, accounts) and are spoken digit by digit."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """How numbers are said. `decimal` and `thousands` are the separators, the rest are words."""
+    """How numbers are spoken. `decimal` and `thousands` are the separators, the rest are words."""
 
     code: str
     decimal: str
@@ -62,10 +62,10 @@ _SPANISH = _Language(
 
 
 def spoken_text(text: str, language: str) -> str:
-    """`text` in the words in which it is said; blanks and punctuation are kept where they make pauses.
+    """`text` in the words in which it is spoken; blanks and punctuation are kept where they make pauses.
 
     Numbers, ordinals, times, dates, money, units, fractions, signs and common abbreviations of English, Spanish and
-    Chinese become words; a run of more than 7 digits, or with a leading zero, is said digit by digit. Other languages
+    Chinese become words; a run of more than 7 digits, or with a leading zero, is spoken digit by digit. Other languages
     lose only symbols that nobody says. Raises `MissingExtraError` without `squtr[spoken]`.
 
     >>> spoken_text("Où est la gare ? 🙂", "fr")
@@ -73,7 +73,7 @@ def spoken_text(text: str, language: str) -> str:
     """
     base = language.partition("-")[0].lower()
     if base == "zh":
-        # In this order: what nobody says includes ℃, which is said.
+        # In this order: what nobody says includes ℃, which is spoken.
         return spoken_form(spoken_chinese(text), "zh")
     text = text.replace("℃", "°C").replace("℉", "°F")
     if base == "en":
@@ -115,27 +115,27 @@ def _in_words(text: str, language: _Language, word: Callable[[re.Match[str]], st
     text = re.sub(r"(?<![\w/])(\d{1,4})/(\d{1,4})(?![\w/])", lambda m: _fraction(m, language), text)
     text = re.sub(r"(?<![\w.,)-])[-−](?=\d)", f"{language.minus} ", text)
     text = re.sub(r"(?<![^\W\d_])(\d+)(st|nd|rd|th|\.?[ºª]|0?s)(?![^\W\d_])", lambda m: word(m) or m[0], text)
-    # Letters and digits that are glued ("B12", "COVID-19", "5-year") are said as separate words.
+    # Letters and digits that are glued ("B12", "COVID-19", "5-year") are spoken as separate words.
     text = re.sub(r"(?<=[^\W\d_])-?(?=\d)", " ", text)
     text = re.sub(r"(?<=\d)-?(?=[^\W\d_])", " ", text)
     text = re.sub(rf"\d+(?:[{decimal}{thousands}]\d+)*", lambda m: _number(m[0], language), text)
-    for sign, said in language.signs.items():
-        text = text.replace(sign, f" {said} ")
+    for sign, spoken in language.signs.items():
+        text = text.replace(sign, f" {spoken} ")
     return re.sub(r" +([,.;:?!])", r"\1", " ".join(text.split()))
 
 
 def _clock(match: re.Match[str], language: _Language) -> str:
     hour, minute = int(match[1]), match[2]
-    said = _cardinal(hour, language.code)
+    spoken = _cardinal(hour, language.code)
     if minute == "00":
         after = match.string[match.end() :].lstrip().lower()
         if language.code == "en" and not re.match(r"[ap]\.?m\b", after):
-            return f"{said} o'clock"
-        return said + (" en punto" if language.code == "es" else "")
+            return f"{spoken} o'clock"
+        return spoken + (" en punto" if language.code == "es" else "")
     if minute[0] == "0":
         zero = "oh" if language.code == "en" else "cero"
-        return f"{said} {zero} {_cardinal(int(minute), language.code)}"
-    return f"{said} {_cardinal(int(minute), language.code)}"
+        return f"{spoken} {zero} {_cardinal(int(minute), language.code)}"
+    return f"{spoken} {_cardinal(int(minute), language.code)}"
 
 
 def _fraction(match: re.Match[str], language: _Language) -> str:
@@ -150,16 +150,16 @@ def _number(written: str, language: _Language) -> str:
     if not digits.isdigit():
         # Separators that do not group thousands, as in "1,2": each number by itself.
         pieces = re.split(f"({re.escape(language.thousands)})", whole)
-        said = "".join(f"{piece} " if piece == language.thousands else _number(piece, language) for piece in pieces)
+        spoken = "".join(f"{piece} " if piece == language.thousands else _number(piece, language) for piece in pieces)
     elif (len(digits) > 1 and digits[0] == "0") or (
         len(digits) > _DIGITS_AT_MOST and not grouped and not digits.endswith("0000")
     ):
-        said = _digits(digits, language)
+        spoken = _digits(digits, language)
     else:
-        said = _cardinal(int(digits), language.code)
+        spoken = _cardinal(int(digits), language.code)
     if len(parts) == 1:
-        return f"{said} {language.point} {_digits(parts[0], language)}"
-    return f" {language.point} ".join([said, *(_number(part, language) for part in parts)])
+        return f"{spoken} {language.point} {_digits(parts[0], language)}"
+    return f" {language.point} ".join([spoken, *(_number(part, language) for part in parts)])
 
 
 def _digits(digits: str, language: _Language) -> str:
@@ -172,8 +172,8 @@ def _english_word(match: re.Match[str]) -> str | None:
         return str(_num2words()(int(number), lang="en", to="ordinal"))
     if ending in {"s", "0s"}:
         value = int(number + ending.removesuffix("s"))
-        said = _cardinal(value, "en")
-        return f"{said[:-1]}ies" if said.endswith("y") else f"{said}s"
+        spoken = _cardinal(value, "en")
+        return f"{spoken[:-1]}ies" if spoken.endswith("y") else f"{spoken}s"
     return None
 
 
@@ -181,11 +181,13 @@ def _spanish_word(match: re.Match[str]) -> str | None:
     number, ending = match[1], match[2]
     if ending[-1] not in "ºª" or not 0 < int(number) <= 100:
         return None
-    said = str(_num2words()(int(number), lang="es", to="ordinal"))
+    spoken = str(_num2words()(int(number), lang="es", to="ordinal"))
     if ending.endswith("ª"):
-        return re.sub(r"o\b", "a", said)
+        return re.sub(r"o\b", "a", spoken)
     # Apocope: "el primer piso", "el tercer día".
-    return re.sub(r"(primer|tercer)o$", r"\1", said) if re.match(r" [^\W\d_]", match.string[match.end() :]) else said
+    return (
+        re.sub(r"(primer|tercer)o$", r"\1", spoken) if re.match(r" [^\W\d_]", match.string[match.end() :]) else spoken
+    )
 
 
 def _spanish_articles(text: str) -> str:
@@ -196,8 +198,8 @@ def _spanish_articles(text: str) -> str:
         return f"{'una' if feminine else 'un'} {match[1]}"
 
     def hundreds(match: re.Match[str]) -> str:
-        said = _cardinal(int(match[1].replace(".", "")), "es")
-        return f"{said.replace('cientos', 'cientas').replace('quinientos', 'quinientas')} {match[2]}"
+        spoken = _cardinal(int(match[1].replace(".", "")), "es")
+        return f"{spoken.replace('cientos', 'cientas').replace('quinientos', 'quinientas')} {match[2]}"
 
     text = re.sub(r"(?<![\w.,/:-])1 (?!(?:de|y|a|o|en|al?|por)\b)([^\W\d_]+)", one, text)
     return re.sub(r"(?<![\w.,/:-])((?:\d{1,3}\.)?[2-9]\d\d) ((?!días\b)[^\W\d_]+as)\b", hundreds, text)

@@ -40,7 +40,7 @@ _SPANISH_TENS = (
 
 
 def spoken_form(text: str, language: str) -> str:
-    """`text` as it is said, without symbols that nobody says (emoji, control characters).
+    """`text` as it is spoken, without symbols that nobody says (emoji, control characters).
 
     >>> spoken_form("Is £50 enough on 30 May 1960? 🙂", "en")
     'Is 50 pounds enough on the 30th of May 19 60?'

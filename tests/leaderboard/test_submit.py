@@ -93,7 +93,7 @@ def test_what_is_said_of_models(run: Path, tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["submit", "RUN"], 2, "it is not said what to submit to"),
+        (["submit", "RUN"], 2, "it is not clear what to submit to"),
         (["submit", "--to", "org/x"], 2, "no result is named"),
         (["submit", "RUN", "--leaderboard"], 2, "no leaderboard is named"),
         (["submit", "RUN", "--to", "org/x", "--out", "y"], 2, "--out is not for a leaderboard"),

@@ -109,10 +109,10 @@ def scored_reply(prompt: Prompt, missing: Mapping[str, str], replies: Replies) -
 
 def is_right(prompt: Prompt, replies: Replies) -> float:
     """1 or 0: whether a reply chose the right option, or followed all that it must."""
-    said = scored_reply(prompt, {}, replies)
+    replied = scored_reply(prompt, {}, replies)
     if prompt.question.kind == "aif":
-        return float(all(follow(verifiers_of(prompt.question), said.text)[0]))
-    return float(mark(mcqa_item(prompt, {}), said).right)
+        return float(all(follow(verifiers_of(prompt.question), replied.text)[0]))
+    return float(mark(mcqa_item(prompt, {}), replied).right)
 
 
 def item_rows(
@@ -183,11 +183,11 @@ def _row(
         "intelligibility": question.intelligibility,
         "sex": question.sex,
     }
-    said = scored_reply(prompt, {}, replies)
+    replied = scored_reply(prompt, {}, replies)
     if question.kind == "mcqa":
         row["answer"] = LETTERS[question.answer_index]
         if not gone:
-            marked = mark(mcqa_item(prompt, {}), said)
+            marked = mark(mcqa_item(prompt, {}), replied)
             row |= {
                 "parsed": None if marked.chosen is None else LETTERS[marked.chosen],
                 "status": "missing_reply" if marked.parsed is None else marked.parsed.status,
@@ -198,12 +198,12 @@ def _row(
     verifiers = verifiers_of(question)
     row["verifiers"] = [verifier.id for verifier in verifiers]
     if not gone:
-        strict, loose = follow(verifiers, said.text)
+        strict, loose = follow(verifiers, replied.text)
         status = "followed" if all(strict) else "not_followed"
         row |= {
             "followed": strict,
             "followed_loose": loose,
-            "status": "missing_reply" if said.text is None else status,
+            "status": "missing_reply" if replied.text is None else status,
             "correct": float(all(strict)),
         }
     return row

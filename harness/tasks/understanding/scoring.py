@@ -77,8 +77,8 @@ def _mcqa(
     prompts: Sequence[Prompt], missing: Mapping[str, str], replies: Replies, statistics: Statistics, into: Scored
 ) -> Mcqa:
     items = [mcqa_item(one, missing) for one in {one.id: one for one in prompts}.values()]
-    said = [scored_reply(one, missing, replies) for one in prompts]
-    found = summarize_mcqa(items, said, duration_edges_s=statistics.duration_edges_s, **statistics.options)
+    replied = [scored_reply(one, missing, replies) for one in prompts]
+    found = summarize_mcqa(items, replied, duration_edges_s=statistics.duration_edges_s, **statistics.options)
     scores = found.scores
     correct = zip(found.columns["id"], found.columns["correct"], strict=True)
     into.own.update({id_: float(v) for id_, v in correct if v is not None and not id_.endswith(SPOKEN)})
@@ -106,9 +106,9 @@ def _aif(
     prompts: Sequence[Prompt], missing: Mapping[str, str], replies: Replies, statistics: Statistics, into: Scored
 ) -> Aif:
     written = [one for one in prompts if not one.spoken]
-    said = [scored_reply(one, missing, replies) for one in written]
+    replied = [scored_reply(one, missing, replies) for one in written]
     items = [aif_item(one, missing) for one in written]
-    found = summarize_aif(items, said, duration_edges_s=statistics.duration_edges_s, **statistics.options)
+    found = summarize_aif(items, replied, duration_edges_s=statistics.duration_edges_s, **statistics.options)
     scores = found.scores
     correct = zip(found.columns["id"], found.columns["correct"], strict=True)
     into.own.update({id_: float(v) for id_, v in correct if v is not None})

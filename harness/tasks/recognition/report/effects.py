@@ -38,8 +38,8 @@ def effect_verdicts(section: Section) -> list[Prose]:
 def _verdict(section: Section, system: System, runs: list[Run]) -> Prose:
     info = system.info
     parts: list[str] = [Strong(info.component_name("front_end")), f" before {info.component_name('transcriber')}: "]
-    said = [f"{_where(run.condition)} it {_does(section, run.loss(BASELINE))}" for run in reversed(runs)]
-    parts.append("; ".join(said) + ".")
+    clauses = [f"{_where(run.condition)} it {_does(section, run.loss(BASELINE))}" for run in reversed(runs)]
+    parts.append("; ".join(clauses) + ".")
     for run in runs:
         for better, verb in ((True, "helps"), (False, "harms")):
             bins = _bins_that(section, run, better=better)

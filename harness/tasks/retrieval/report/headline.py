@@ -42,8 +42,8 @@ def lede(section: Section) -> Prose:
     clean = system.run("clean")
     if clean is not None:
         loss = clean.loss("text")
-        said = _lost(loss) if loss is not None else ["reaches ", *_value(clean)]
-        parts += ["Spoken without noise, ", Strong(system.name), " ", *said, ". "]
+        clause = _lost(loss) if loss is not None else ["reaches ", *_value(clean)]
+        parts += ["Spoken without noise, ", Strong(system.name), " ", *clause, ". "]
     worst = worst_run(system)
     if worst is not None:
         loss = worst.loss("text") or worst.loss("clean")

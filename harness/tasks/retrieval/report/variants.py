@@ -184,19 +184,19 @@ def _changes(rows: Sequence[MetricComparison], *, more_is_better: bool) -> str:
     if not clear:
         return f"shows no difference in {'the' if len(rows) == 1 else 'any of'} {total}"
     worse = len(clear) - better
-    said = [f"is better in {better}"] if better else []
-    said += [f"{'' if said else 'is '}worse in {worse}"] if worse else []
-    return f"{' and '.join(said)} of {total}"
+    clauses = [f"is better in {better}"] if better else []
+    clauses += [f"{'' if clauses else 'is '}worse in {worse}"] if worse else []
+    return f"{' and '.join(clauses)} of {total}"
 
 
 def _cost(one: Variant) -> str:
     """What the part costs in time, as far as it was measured."""
-    said = []
+    clauses = []
     if one.question in ("front end", "n-best"):
-        said.append(_goes("RTFx", one.plain.rtfx, one.changed.rtfx))
+        clauses.append(_goes("RTFx", one.plain.rtfx, one.changed.rtfx))
     if one.question != "front end":
-        said.append(_goes("The time of a search", _search_ms(one.plain), _search_ms(one.changed), " ms per query"))
-    return " ".join(filter(None, said))
+        clauses.append(_goes("The time of a search", _search_ms(one.plain), _search_ms(one.changed), " ms per query"))
+    return " ".join(filter(None, clauses))
 
 
 def _goes(what: str, before: float | None, after: float | None, unit: str = "") -> str:

@@ -58,9 +58,9 @@ def follow(verifiers: Sequence[Verifier], reply: str | None) -> tuple[list[bool]
     >>> follow([load_verifier("uppercase"), load_verifier("title")], "Aquí va:\\nHOLA")
     ([False, False], [True, False])
     """
-    said = strip_reasoning(reply) if reply is not None else ""
-    strict = [verifier.follows(said) for verifier in verifiers]
-    forms = loose_forms(said)[1:]
+    replied = strip_reasoning(reply) if reply is not None else ""
+    strict = [verifier.follows(replied) for verifier in verifiers]
+    forms = loose_forms(replied)[1:]
     loose = [
         ok or any(verifier.follows(form) for form in forms) for ok, verifier in zip(strict, verifiers, strict=True)
     ]
@@ -122,8 +122,8 @@ def summarize_aif(
     ordered = next((reply for reply in replies if reply.order is not None), None)
     if ordered is not None:
         raise DataError(f"the reply to {ordered.id!r} has an `order`.", hint="Instructions have no options to order.")
-    said = {item.id: joined[item.id][0].text if joined[item.id] else None for item in items}
-    followed = {item.id: follow(item.verifiers, said[item.id]) for item in items}
+    replied = {item.id: joined[item.id][0].text if joined[item.id] else None for item in items}
+    followed = {item.id: follow(item.verifiers, replied[item.id]) for item in items}
     covered = [item for item in items if item.id not in missing]
     rows = {id_: _row(strict, loose) for id_, (strict, loose) in followed.items()}
     options: dict[str, Any] = {"seed": seed, "resamples": resamples, "method": method}
@@ -139,7 +139,7 @@ def summarize_aif(
         {
             "accuracy": scores["prompt_strict"],
             **scores,
-            "missing_replies": sum(said[item.id] is None for item in covered),
+            "missing_replies": sum(replied[item.id] is None for item in covered),
             "coverage": len(covered) / len(items),
             "verifiers": _by_verifier(covered, followed),
             "breakdowns": {
@@ -150,7 +150,7 @@ def summarize_aif(
             "seed": seed,
             "resamples": resamples,
         },
-        _columns(items, said, followed, missing),
+        _columns(items, replied, followed, missing),
     )
 
 
@@ -180,7 +180,7 @@ def _by_verifier(
 
 def _columns(
     items: Sequence[AifItem],
-    said: Mapping[str, str | None],
+    replied: Mapping[str, str | None],
     followed: Mapping[str, tuple[list[bool], list[bool]]],
     missing: set[str],
 ) -> dict[str, Sequence[Any]]:
@@ -200,6 +200,6 @@ def _columns(
         for name, oks in (("failed", strict), ("failed_loose", loose)):
             wrong = [id_ for id_, ok in zip(ids, oks, strict=True) if not ok]
             columns[name].append("" if gone else " ".join(wrong))
-        status = "missing_audio" if gone else "missing_reply" if said[item.id] is None else "scored"
+        status = "missing_audio" if gone else "missing_reply" if replied[item.id] is None else "scored"
         columns["status"].append(status)
     return dict(columns)

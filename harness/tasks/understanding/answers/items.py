@@ -12,7 +12,7 @@ from .labels import ItemLabels
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a system said to one question; `text` None if it said nothing.
+    """What a system replied to one question; `text` None if it did not.
 
     `order` says which of the item's options stood in each place where they were shown in another order: (2, 0, 1) is
     the third option as A, the first as B, the second as C. `missing_audio`: there was nothing to ask about.

@@ -175,9 +175,9 @@ class Reading:
         self.bare = skeleton(text)
         self.options = options
         self._shouted = shouted
-        self._said = options.said_in(text)
-        self._said_starts = [said.start for said in self._said]
-        self._text_at = {said.start: said for said in self._said}
+        self._occurrences = options.occurrences_in(text)
+        self._occurrence_starts = [occurrence.start for occurrence in self._occurrences]
+        self._text_at = {occurrence.start: occurrence for occurrence in self._occurrences}
         self._letters: dict[int, Mention] = {}
         self._find_letters(lone)
         mentions = [*self._letters.values(), *self._ordinals(lone), *self._texts(lone)]
@@ -289,18 +289,22 @@ class Reading:
         return index if index >= 0 else len(self.options) + index
 
     def _texts(self, lone: bool) -> Iterable[Mention]:
-        for said in self._said:
-            if not (said.indices & self.options.function_words):
-                yield Mention(said.start, said.end, said.indices, "text")
+        for occurrence in self._occurrences:
+            if not (occurrence.indices & self.options.function_words):
+                yield Mention(occurrence.start, occurrence.end, occurrence.indices, "text")
                 continue
-            before = self.bare[max(0, said.start - _NEAR) : said.start].rstrip()
-            after = self.bare[said.end : said.end + _NEAR]
+            before = self.bare[max(0, occurrence.start - _NEAR) : occurrence.start].rstrip()
+            after = self.bare[occurrence.end : occurrence.end + _NEAR]
             ends = re.match(r"\s*(?:$|[.,;:!)\n⟧]|porque\b|because\b)", after)
             labelled = ends and _AFTER_LABEL.search(before)
             quoted = bool(re.search(r"[\"'“‘«(\[⟦]$", before)) and bool(re.match(r"[.,!]?[\"'”’»)\]⟧]", after))
             leads = lone and ends and not re.sub(r"[\W_]+", "", before)
-            if quoted or labelled or (leads and not _AGAINST.search(self.bare[: _sentence_end(self.bare, said.end)])):
-                yield Mention(said.start, said.end, said.indices, "text")
+            if (
+                quoted
+                or labelled
+                or (leads and not _AGAINST.search(self.bare[: _sentence_end(self.bare, occurrence.end)]))
+            ):
+                yield Mention(occurrence.start, occurrence.end, occurrence.indices, "text")
 
     # What is meant
 
@@ -316,7 +320,7 @@ class Reading:
                 denied_until = max(denied_until, mention.end)
                 denied.append(mention)
             elif self._is_asked(mention):
-                self.denied = True  # Not an answer either, but nothing is said against it.
+                self.denied = True  # Not an answer either, but nothing speaks against it.
             else:
                 kept.append(mention)
         self.denied |= bool(denied)
@@ -353,8 +357,8 @@ class Reading:
         # "B: falso" says option B where that is "Falso".
         if match is None:
             return False
-        near = self._said[bisect.bisect_left(self._said_starts, mention.end) :][:16]
-        return not any(said.start < match.end() <= said.end for said in near)
+        near = self._occurrences[bisect.bisect_left(self._occurrence_starts, mention.end) :][:16]
+        return not any(occurrence.start < match.end() <= occurrence.end for occurrence in near)
 
     def _is_asked(self, mention: Mention) -> bool:
         near = max(0, mention.start - _NEAR)

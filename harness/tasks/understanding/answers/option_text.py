@@ -57,7 +57,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Occurrence:
     """Characters [start, end) of a text say one of `indices` (several if only accents that are missing tell apart)."""
 
     start: int
@@ -136,10 +136,11 @@ class Options:
         found = [index for index, own in enumerate(self._keys) if own == keys]
         return self._tell_apart(found, text)
 
-    def said_in(self, text: str) -> list[Said]:
+    def occurrences_in(self, text: str) -> list[Occurrence]:
         """Where `text` (NFC) says options, in order; what lies inside a longer one is left out.
 
-        >>> [sorted(said.indices) for said in Options(["Madrid", "Madrid y Lugo", "Lugo"]).said_in("a MADRID y lugo.")]
+        >>> found = Options(["Madrid", "Madrid y Lugo", "Lugo"]).occurrences_in("a MADRID y lugo.")
+        >>> [sorted(occurrence.indices) for occurrence in found]
         [[1]]
         """
         words = tokens_of(text)
@@ -155,12 +156,12 @@ class Options:
                 if not self._inner_break[index] and _BREAK.search(text, word.start, last.end):
                     continue
                 spans.setdefault((word.start, last.end), []).append(index)
-        found: list[Said] = []
+        found: list[Occurrence] = []
         furthest = -1
         # From the left, the longer one first: a span inside one that came before is left out.
         for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
             if end > furthest:
-                found.append(Said(start, end, self._tell_apart(spans[start, end], _with_edges(text, start, end))))
+                found.append(Occurrence(start, end, self._tell_apart(spans[start, end], _with_edges(text, start, end))))
                 furthest = end
         return found
 

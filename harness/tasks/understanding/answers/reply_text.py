@@ -1,4 +1,4 @@
-"""What of a reply is said to the user: reasoning blocks and control tokens go, odd characters become plain ones."""
+"""What of a reply is meant for the user: reasoning blocks and control tokens go, odd characters become plain ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def strip_reasoning(reply: str) -> str:
     """The reply without its reasoning blocks, and without a chat template's control tokens.
 
     Known are tags like `<think>…</think>`, `[THINK]…[/THINK]`, `◁think▷…◁/think▷`, and channels ("analysis", "final").
-    Blocks nest. A block that is never closed goes on to the end: nothing of it was said to the user. A closing tag
+    Blocks nest. A block that is never closed goes on to the end: nothing of it was meant for the user. A closing tag
     without an opening one (templates write the opening one into the prompt) ends a block that began with the reply.
 
     >>> strip_reasoning("<think>A or B?</think>\\n\\nB")

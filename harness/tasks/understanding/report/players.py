@@ -12,7 +12,7 @@ from ..samples import FOLDER
 
 _LONGEST_REPLY = 400
 _WRONG = {"parsed": "another option", "ambiguous": "several options", "absent": "no option"}
-"""What is said of a reply that is not right, by its status."""
+"""How a page calls a reply that is not right, by its status."""
 
 
 def question_players(section: Section, context: Context) -> tuple[list[Player], int]:

@@ -68,7 +68,7 @@ class AtLeast(Count):
 
 
 class AtLeastOne(AtLeast):
-    """At least one unless said otherwise."""
+    """At least one unless stated otherwise."""
 
     count: int = Field(default=1, ge=0)
 

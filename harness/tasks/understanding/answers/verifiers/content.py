@@ -74,9 +74,9 @@ def paragraph_first_word(reply: str, arguments: FirstWord) -> bool:
     found = of.paragraphs(reply)
     if len(found) < arguments.paragraph or arguments.count not in (None, len(found)):
         return False
-    said = of.words(found[arguments.paragraph - 1])
+    beginning = of.words(found[arguments.paragraph - 1])
     wanted = of.words(arguments.first_word)
-    return [of.same(word) for word in said[: len(wanted)]] == [of.same(word) for word in wanted]
+    return [of.same(word) for word in beginning[: len(wanted)]] == [of.same(word) for word in wanted]
 
 
 def one_of(reply: str, arguments: OneOf) -> bool:
