@@ -60,3 +60,82 @@ def test_benchmarks_are_named_in_few_places() -> None:
         if re.search(BENCHMARKS, line)
     ]
     assert found == []
+
+
+WRITE_INSTEAD = {
+    "sound sounds": "audio, clip, waveform",
+    "hear hears heard hearing ear ears": "transcribe, transcriber, ASR",
+    "listen listens listened listening listener listeners": "transcribe, transcriber, ASR",
+    "said": "reference, hypothesis, reply; stated, reported",
+    "recognizer recognizers recogniser recognisers": "transcriber",
+    "arm arms": "condition",
+    "kitchen kitchens corner corners demands": "inference, plan, search request, cache key",
+    "licence licences normaliser normalisers normalise normalised": "American spelling",
+    "recognise recognised synthesise synthesised colour colours": "American spelling",
+}
+"""Words that are not used in code, messages and pages, and what is written instead."""
+
+PHRASES = {
+    r"the whole way": "full pipeline",
+    r"with patience": "with backoff",
+    r"\blies? apart\b": "written separately",
+    r"what the air\b": "condition",
+    r"\b[Rr]eady (?:transcripts?|runs?)\b|ReadyTranscripts": "precomputed transcripts, precomputed run",
+    r"whose loss": "loss attribution (ASR or retriever)",
+    r"(?:reader|control) without": "text-only baseline",
+}
+
+MAY_USE_WORDS = {
+    # (file or folder, word): why
+    ("loaders/reverb.py", "sound"): "direct sound: ISO 3382",
+    ("loaders/rir_measures.py", "sound"): "direct sound: ISO 3382",
+    ("docs/recognition.md", "sound"): "direct sound: ISO 3382",
+    ("loaders/rirs/simulated.py", "sound"): "the speed of sound",
+    ("loaders/quality/verdicts.py", "sounds"): "an example of a judge's answer",
+    ("loaders/banks/catalog.py", "sound"): "folders of MUSAN",
+    ("loaders/banks/catalog.py", "sounds"): "the title of MUSAN",
+    ("loaders/noise/musan.py", "sound"): "ids of MUSAN",
+    ("loaders/noise/musan.py", "sounds"): "what MUSAN holds",
+    ("loaders/noise/", "kitchen"): "a noise made by code",
+    ("harness/report/svg.py", "corners"): "of a drawing",
+    ("leaderboard/site/assets/charts.js", "corners"): "of a drawing",
+    ("loaders/quality/prompt.py", ""): "a prompt with a version: other words are another judge",
+    ("loaders/templates/speech_review/", "listen"): "people listen",
+    ("loaders/ray_map.py", "listens"): "a port",
+    ("harness/text/english_spelling.py", ""): "both spellings, to fold them",
+    ("loaders/sources/recorded.py", "licence"): "a key that users' tables may have",
+}
+
+
+NAMES_OF_OTHERS = r"EventListener|SoundFile|sounds_path|Sound/Audio"
+
+
+def words(text: str) -> Iterator[tuple[int, str]]:
+    """(line, word in lower case), names split into their parts."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", re.sub(NAMES_OF_OTHERS, "", line)):
+            yield number, word.lower()
+
+
+def allowed(name: str, word: str) -> bool:
+    return any(name.startswith(place) and other in {word, ""} for place, other in MAY_USE_WORDS)
+
+
+def test_the_words_of_the_field() -> None:
+    banned = {word: instead for several, instead in WRITE_INSTEAD.items() for word in several.split()}
+    pages = [
+        (page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8"))
+        for page in ROOT.rglob("*.md")
+        if page.relative_to(ROOT).parts[0] in {"docs", "README.md", "CONTRIBUTING.md", "dataset_cards"}
+    ]
+    found = []
+    for name, text in [*files(".py", ".html", ".js", ".css", ".template"), *pages]:
+        found += [
+            f"{name}:{number}: {word}: write {banned[word]}"
+            for number, word in words(text)
+            if word in banned and not allowed(name, word)
+        ]
+        found += [
+            f"{name}: {phrase}: write {instead}" for phrase, instead in PHRASES.items() if re.search(phrase, text)
+        ]
+    assert found == []
