@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import Benchmark, Demo
-from ..progress import bars, counting
+from ..progress import Bars, counting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +64,7 @@ def run_demo(
             row, demo, out / "data", systems, items=items, minutes=minutes, seed=seed, languages=languages, note=note
         )
     note("Evaluating …")
-    with bars() as show:
+    with Bars() as show:
         evaluation = evaluate_records(
             systems,
             open_data(data),
@@ -94,13 +94,16 @@ def _build(
 ) -> None:
     from ...loaders.build import build, count_clips
     from ...loaders.manifest import MANIFEST_NAME, read_manifest
+    from ...loaders.recipe import open_recipe
 
-    options = {**row.build, **demo.build, "languages": list(languages), "seed": seed, "benchmark": row.name}
-    options = {name: value for name, value in options.items() if name not in {"source", "conditions"}}
+    chosen: dict[str, Any] = {"languages": list(languages), "seed": seed, "benchmark": row.name}
+    options = {k: v for k, v in {**row.build, **demo.build, **chosen}.items() if k not in {"source", "conditions"}}
     # Checks languages before anything takes time.
-    probe = _opened(demo, ["clean"], options)
+    probe = open_recipe(demo.source, conditions=["clean"], languages=languages, seed=seed)
+    # A plan deals RIRs to utterances of all subsets together.
+    number, subsets = ("utterances", len(probe.recipe.subsets)) if options.get("stratify") else ("limit", 1)
     if not items and (folder / MANIFEST_NAME).exists():
-        items = int(read_manifest(folder).recipe["limit"])
+        items = int(read_manifest(folder).recipe[number]) // subsets
     if not items:
         note("Timing the transcribers on a few clips …")
         transcribers = {
@@ -108,17 +111,12 @@ def _build(
         }
         clip_s = seconds_per_clip(list(transcribers.values()), probe)
         items = affordable_items(clip_s * demo.clips * len(probe.recipe.subsets), minutes * 60, demo)
-    opened = _opened(demo, demo.conditions, {**options, "limit": items})
+    items = min(items, *(len(probe.queries(subset)) for subset, _ in probe.recipe.subsets))
+    opened = open_recipe(demo.source, conditions=demo.conditions, **options, **{number: items * subsets})
     total = count_clips(opened)
-    note(f"{items} queries per language, {total} clips: building them …")
-    with bars() as show:
+    note(f"{items} utterances per language, {total} clips: building them …")
+    with Bars() as show:
         build(opened, folder, progress=counting(show, "building clips", total))
-
-
-def _opened(demo: Demo, conditions: Sequence[str], options: dict[str, Any]) -> OpenedRecipe:
-    from ...loaders.recipe import open_recipe
-
-    return open_recipe(demo.source, conditions=list(conditions), **options)
 
 
 def seconds_per_clip(transcribers: Sequence[Transcriber], opened: OpenedRecipe) -> float:
