@@ -240,7 +240,7 @@ def found(retriever: str) -> str:
             "{answerer: 'embedder:all-minilm-l6-v2', templates: {transcrit: x}}",
             "unknown template 'transcrit'. Did you mean 'transcript'?",
         ),
-        (heard("templates: {transcript: x}"), "templates are for the prompt of an answerer"),
+        (heard("templates: {transcript: 'x {text}'}"), "templates are for the prompt of an answerer"),
         (
             "{transcriber: whisper-base, answerer: 'embedder:all-minilm-l6-v2', text_only: true}",
             "the text-only baseline is an answerer alone",
