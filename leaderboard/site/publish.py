@@ -129,7 +129,7 @@ def publish(folder: Path, space: str, options: Options | None = None, *, private
     with warnings.catch_warnings():
         # The client asks whether a table in a Space is meant.
         warnings.filterwarnings("ignore", message=".*commit a data file", category=UserWarning)
-        sent = repository.publish(files, title="Rebuild the leaderboard")
+        sent = repository.commit(files, title="Rebuild the leaderboard", replacing=True)
     endpoint = ((options and options.endpoint) or HUB_ADDRESS).rstrip("/")
     return Published(space, f"{endpoint}/spaces/{space}", sent.added)
 

@@ -223,14 +223,12 @@ def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
             }
             yield place, metric, Row(entry, config, score, losses, entry.errata.get(f"{config}/{metric}", ""))
         # Papers give some losses without the score.
-        lost = {
-            metric: loss for by_metric in entry.losses.get(config, {}).values() for metric, loss in by_metric.items()
-        }
-        for metric, loss in lost.items():
+        known = entry.losses.get(config, {})
+        for metric in dict.fromkeys(name for by_metric in known.values() for name in by_metric):
             if metric not in entry.scores[config]:
-                losses = {base: own[metric] for base, own in entry.losses[config].items() if metric in own}
-                erratum = entry.errata.get(f"{config}/{metric}", "")
-                yield place, metric, Row(entry, config, Score(value=None, n=loss.absolute.n), losses, erratum)
+                losses = {baseline: by_metric[metric] for baseline, by_metric in known.items() if metric in by_metric}
+                none = Score(value=None, n=next(iter(losses.values())).absolute.n)
+                yield place, metric, Row(entry, config, none, losses, entry.errata.get(f"{config}/{metric}", ""))
     at = {place_of(config, entry.coverage[config]): config for config in configs}
     for config in configs:
         place = place_of(config, entry.coverage[config])

@@ -38,6 +38,10 @@ def folder(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_command(
     folder: Path, page: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert (
+        main(["leaderboard", "build", "--results", "store", "--out", "site", "--no-published", "--compare", "0"]) == 0
+    )
+
     def offline(*_: object, **__: object) -> None:
         raise UsageError("this is as far as it goes without the Hub.")
 

@@ -200,7 +200,7 @@ function robustnessView(c) {
   const shown = sorted.map(place);
   const axisText = t("robustness.x", { metric: metricName(c.metric), condition: conditionName(baseline) });
   const lossText = t("loss", { baseline: conditionName(baseline) });
-  const drawn = frame(width, height, title, axisY(ys, y, left, right), axis, middle, dots, labels(shown.slice(0, 40), left, right, shown.map((p) => [p.x - 5, p.y - 5, p.x + 5, p.y + 5])), svg("text", { class: "tick", x: right, y: bottom + 38, "text-anchor": "end" }, axisText), svg("text", { class: "tick halo", x: left + 4, y: top + 10 }, lossText));
+  const drawn = frame(width, height, title, axisY(ys, y, left, right), axis, middle, dots, labels(shown.slice(0, 40), left, right, [[left, top, left + 8 + widthOf(lossText, 12), top + 14], ...shown.map((p) => [p.x - 5, p.y - 5, p.x + 5, p.y + 5])]), svg("text", { class: "tick", x: right, y: bottom + 38, "text-anchor": "end" }, axisText), svg("text", { class: "tick halo", x: left + 4, y: top + 10 }, lossText));
   drawn.removeAttribute("role");
   const listed = sorted.slice(0, pageSize).map((one) => [systemLink(one.row.system), rankText(one.lost), [number(one.lost.value), within(one.lost)], percent(one.lost.relative), number(one.start.value)]);
   return [head, el("figure", {}, drawn, el("figcaption", { class: "note" }, t("robustness.note"))), numbersTable(lossText + ", " + conditionName(c.condition), [t("system"), t("rank"), lossText, "%", axisText], listed)];
