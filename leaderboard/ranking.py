@@ -47,7 +47,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Systems that may share a table on a config and a metric, best first; those of a part of the items stand apart.
+    """Systems that may share a table on a config and a metric, best first; `partial` are those of a part of the items.
 
     `n` is how many queries all resampled systems have in common.
     """
@@ -55,7 +55,7 @@ class Table:
     config: str
     metric: str
     rows: tuple[Ranked, ...]
-    apart: tuple[Ranked, ...]
+    partial: tuple[Ranked, ...]
     n: int
 
 
@@ -71,7 +71,7 @@ def lower_is_better(metric: str) -> bool:
 def comparable_groups(entries: Sequence[Entry]) -> list[list[Entry]]:
     """Entries that may share a table together: one benchmark version, one data set. In order of first appearance.
 
-    Whole and partial entries of the same data share a group: a table keeps them apart.
+    Whole and partial entries of the same data share a group: a table lists partial ones separately.
     """
     groups: list[list[Entry]] = []
     for entry in entries:
@@ -101,7 +101,7 @@ def rank(
 ) -> Table:
     """The table of one config and metric.
 
-    `entries` without that score are left out, partial ones stand apart. Systems with values of single queries are
+    `entries` without that score are left out, partial ones listed separately. Systems with values of single queries are
     resampled on the queries that all of them have; the others (published, imported) have a position only.
 
     Raises `DataError` for entries that may not share a table.
@@ -119,8 +119,8 @@ def rank(
     known = [entry for entry in order if items.get(entry.id)]
     found, n = _resampled(known, items, sign, resamples, seed)
     rows = [_ranked(entry, position, config, metric, found.get(entry.id)) for position, entry in enumerate(order, 1)]
-    apart = [_ranked(entry, 0, config, metric, None) for entry in scored if entry.coverage[config].partial]
-    return Table(config, metric, tuple(rows), tuple(apart), n)
+    partial = [_ranked(entry, 0, config, metric, None) for entry in scored if entry.coverage[config].partial]
+    return Table(config, metric, tuple(rows), tuple(partial), n)
 
 
 def _value(entry: Entry, config: str, metric: str) -> float | None:

@@ -6,6 +6,7 @@ import pytest
 
 from squtr.leaderboard.entry import difference, from_json, to_json
 from squtr.leaderboard.published import published_entries, rir_mega_entries, squtr_entries, squtr_values
+from squtr.leaderboard.site.tables import groups, tables
 
 ENTRIES = {entry.system: entry for entry in squtr_entries()}
 
@@ -56,6 +57,14 @@ def test_the_contradictory_sets_are_outside_the_ranking_and_never_share_a_table(
     losses = [entry.losses["en_reverb"]["clean"]["wer"].absolute.value for entry in tiny]
     assert losses == pytest.approx([0.0107, 0.155])
     assert difference(*tiny)
+
+
+def test_published_losses_without_a_score_are_shown() -> None:
+    entries = rir_mega_entries()
+    made = [table for table in tables(groups(entries)) if table.place.condition == "reverb"]
+    assert sorted(row.entry.id for table in made for row in table.rows) == sorted(entry.id for entry in entries)
+    assert all(row.losses["clean"].absolute.value for table in made for row in table.rows)
+    assert sum(row.score.value is not None for table in made for row in table.rows) == 1
 
 
 def test_all_are_marked_and_survive_json() -> None:

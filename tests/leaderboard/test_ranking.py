@@ -88,11 +88,11 @@ def test_pairing_tells_apart_what_intervals_alone_do_not() -> None:
     assert [r.rank for r in table.rows] == [1, 2]
 
 
-def test_a_part_stands_apart_and_other_versions_are_refused() -> None:
+def test_partial_entries_are_listed_separately_and_other_versions_are_refused() -> None:
     entries, items = made({"one": 0.5, "two": 0.4})
     part = entry("part", {"a": {"q0": 0.9}}, partial=True)
     table = rank([*entries, part], items, config=CONFIG, metric=METRIC)
-    assert [r.entry.system for r in table.apart] == ["part"]
+    assert [r.entry.system for r in table.partial] == ["part"]
     assert len(table.rows) == 2
     other = entry("other", dict(items["one"]), version="2")
     with pytest.raises(DataError, match="cannot share a table"):
