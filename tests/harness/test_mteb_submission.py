@@ -277,13 +277,16 @@ def test_without_mteb(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert any("does not import: no torch." in point for point in found.open_points)
 
 
-def test_folders_of_this_machine_are_told(run: Path, tmp_path: Path) -> None:
+def test_folders_of_this_machine_are_named(run: Path, tmp_path: Path) -> None:
     moved = tmp_path / "run"
     for record in read_runs(run):
         system = record.result.system
-        retriever = {**(system.retriever or {}), "model": "/home/someone/model"}
+        components = {
+            role: {**spec, "model": "/home/someone/model"} if role == "retriever" else spec
+            for role, spec in system.components.items()
+        }
         data = record.result.data.model_copy(update={"source": "/home/someone/my-texts"})
-        changes = {"system": system.model_copy(update={"retriever": retriever}), "data": data}
+        changes = {"system": system.model_copy(update={"components": components}), "data": data}
         write_run(moved, RunRecord(record.result.model_copy(update=changes), record.items))
     found = prepare_mteb_submission(moved, tmp_path / "out")
     assert "The metadata names folders of one machine: /home/someone/model." in found.open_points
