@@ -1,8 +1,4 @@
-"""What a stretch of work took: time, memory, energy, and how long it waited.
-
-What this machine does not tell is None, never 0. All that read counters can be replaced, for tests and for other
-machines.
-"""
+"""What a stretch of work took: time, memory, energy, waiting. What this machine does not tell is None, never 0."""
 
 from __future__ import annotations
 

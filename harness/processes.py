@@ -1,8 +1,4 @@
-"""The processes that share an evaluation: the one module that knows accelerate.
-
-`accelerate launch --num_processes N -m squtr.harness evaluate …` starts N processes, on one machine or several, with a
-GPU each where there are GPUs (NCCL), on CPUs otherwise (gloo). `squtr evaluate --num-processes N` does the same.
-"""
+"""The processes that share an evaluation (`accelerate launch`, `--num-processes N`); only here is accelerate used."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """How work tells what it is doing: bars for people, lines of JSON for machines.
 
-Work calls a `Progress` with how far a stage is: once with 0 when it begins, so that the first items count in the rate,
-then as items are finished. A stage ends when all its items are done, or when what shows it is closed.
+Work calls a `Progress` once with 0 when a stage begins, then as items are finished.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from ..errors import StorageError, UsageError
@@ -130,9 +127,7 @@ class Bars:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -210,9 +205,7 @@ class JsonLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _finish(self, stage: str, pace: Pace) -> None:
@@ -298,9 +291,3 @@ def counting(show: Progress, stage: str, total: int) -> Callable[[int], None]:
         show(stage, done, total)
 
     return advance
-
-
-@contextmanager
-def bars() -> Iterator[Bars]:
-    with Bars() as shown:
-        yield shown

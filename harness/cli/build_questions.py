@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import bars, counting, note, say, say_json
+from .common import Bars, counting, note, say, say_json
 
 if TYPE_CHECKING:
     from ...loaders.questions.question import Question
@@ -42,7 +42,7 @@ def build_questions(
         raise UsageError(f"--speak is {speak}.", hint="Give how many questions to speak, or 0.")
     table, folder = table_of(source)
     files = AudioFolder(audio.expanduser() if audio else find_audio_folder(folder))
-    with bars() as show:
+    with Bars() as show:
         checked = validate(
             table,
             files,
@@ -78,7 +78,7 @@ def build_questions(
         statuses={id_: status.status for id_, status in read_statuses(files.folder.parent).items()},
         spoken=spoken,
     )
-    with bars() as show:
+    with Bars() as show:
         manifest = build_set(recipe, out, progress=counting(show, "writing questions", len(questions)))
     size = sum(shard.bytes for shard in manifest.shards)
     if arguments.json:
@@ -140,7 +140,7 @@ def _speak(
     }
     # Beside the set: what was spoken is kept if the run is stopped, and never spoken anew for another text.
     folder = out.with_name(f"{out.name}.spoken") / _digest([how, [[q.id, q.question] for q in questions]])
-    with bars() as show:
+    with Bars() as show:
         questions = speak_questions(
             questions,
             chosen,

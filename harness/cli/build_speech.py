@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .common import bars, counting, say, say_json
+from .common import Bars, counting, say, say_json
 
 CONDITIONS = ("clean", "low_noise", "medium_noise", "high_noise")
 """What is built where neither an option nor a benchmark says so."""
@@ -29,7 +29,7 @@ def build_speech(
 
     runner = load_engine(engine, workers=workers, ray_address=ray_address)
     out: Path = arguments.out or data_folder(*filter(None, [arguments.benchmark]))
-    with bars() as show:
+    with Bars() as show:
         opened = open_recipe(
             source,
             **{"conditions": CONDITIONS} | options,

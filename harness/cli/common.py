@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ...errors import UsageError
-from ..progress import Bars, bars, counting
+from ..progress import Bars, counting
 
-__all__ = ["Bars", "Extend", "bars", "check_options", "counting", "note", "say", "say_json"]
+__all__ = ["Bars", "Extend", "check_options", "counting", "note", "say", "say_json"]
 
 
 class Extend(argparse.Action):

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import bars, say, say_json
+from .common import Bars, say, say_json
 
 if TYPE_CHECKING:
     from ...loaders.doctor import Diagnosis
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _report_release(source, as_json=arguments.json)
     folder = Path(arguments.folder)
     diagnosis: Diagnosis | SetDiagnosis
-    with bars() as show:
+    with Bars() as show:
         if is_built_set(folder):
             diagnosis = examine_set(folder, sample=arguments.sample, progress=show)
             summary = [f"{diagnosis.items:,} questions, {diagnosis.decoded:,} clips decoded."]

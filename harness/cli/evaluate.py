@@ -283,9 +283,9 @@ def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluati
 @contextmanager
 def _progress(log: Path | None) -> Iterator[Progress]:
     """Bars on a terminal, and lines in `log`."""
-    from ..progress import JsonLog, bars, tee
+    from ..progress import Bars, JsonLog, tee
 
-    with bars() as shown:
+    with Bars() as shown:
         if log is None:
             yield shown
             return

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .common import Extend, bars, check_options, note, say, say_json
+from .common import Bars, Extend, check_options, note, say, say_json
 
 if TYPE_CHECKING:
     from ...loaders.banks.catalog import BankSpec, Kind
@@ -160,7 +160,7 @@ def _questions(
         raise UsageError(f"{path} has no addresses.", hint="Its questions need a source_url.")
     tool = YtDlp()
     note(f"{len(questions):,} questions, {len(wanted):,} audio files with an address. {tool.name}, into {folder}.")
-    with bars() as show:
+    with Bars() as show:
         report = fetch_audio(
             wanted[: limit or None],
             folder,

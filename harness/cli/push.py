@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from .common import bars, note, say, say_json
+from .common import Bars, note, say, say_json
 
 EXAMPLE = """example:
   hf auth login
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from ...loaders.hub.push import push
 
-    with bars() as show, _quiet_client():
+    with Bars() as show, _quiet_client():
         report = push(
             arguments.folder,
             arguments.repository,

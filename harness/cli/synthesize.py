@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .common import Extend, bars, note, say, say_json
+from .common import Bars, Extend, note, say, say_json
 from .rating import NONE, add_engine_options, engine_from, rating_from
 
 EXAMPLE = """example:
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     folder = SpeechFolder(arguments.out)
     limits = QualityLimits(error_rate=arguments.max_error_rate)
-    with bars() as show:
+    with Bars() as show:
         spoken = 0
 
         def tell_spoken(n: int) -> None:

@@ -1,9 +1,6 @@
-"""Components by role: one explicit table in each folder, and what loads them by name.
+"""Components by role: one table in each folder, and what loads a `<backend>` or `<backend>:<model>` by name.
 
-A component is written `<backend>` or `<backend>:<model>`, for example `faster-whisper:whisper-base`, `bm25`,
-`dense:all-minilm-l6-v2`, `clap:laion/clap-htsat-unfused`. A known transcriber's name alone stands for its usual
-backend. `class:<module>:<Class>` is a user's own class (`user_classes`). Importing this package loads no engine; the
-module of a backend is imported when the component is loaded.
+A backend's module is imported when its component is loaded; this package loads no engine.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""A server that speaks OpenAI's protocol, through the `openai` package: its retries, time-outs and connections.
-
-Such servers are OpenAI, vLLM, SGLang, llama.cpp, text-embeddings-inference, speaches, …
-https://platform.openai.com/docs/api-reference
-"""
+"""A server that speaks OpenAI's protocol, through the `openai` package: its retries, time-outs and connections."""
 
 from __future__ import annotations
 

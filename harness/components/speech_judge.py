@@ -1,7 +1,4 @@
-"""Judges of synthesized speech: models with audio input behind an API with OpenAI's chat protocol.
-
-API: https://platform.openai.com/docs/guides/audio (a message part `input_audio` with base64 data and its format).
-"""
+"""Judges of synthesized speech: models with audio input behind an API with OpenAI's chat protocol."""
 
 from __future__ import annotations
 

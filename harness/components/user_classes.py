@@ -1,16 +1,4 @@
-"""A user's own component by dotted path: `class:my_module:MyTranscriber` or `class:package.module.MyClass`.
-
-A transcriber is ten lines:
-
-    class Shout:
-        spec = ComponentSpec("transcriber", "class", "shout", revision="1")
-        sample_rate = 16_000
-
-        def supports(self, language):
-            return language == "en"
-
-        def transcribe(self, clips, *, language):
-            return [Transcript("hello") for clip in clips]
+"""A user's own component by dotted path: `class:my_module:MyTranscriber` (an example is in CONTRIBUTING.md).
 
 Transcripts and vectors are cached by the `spec`: a class that changes what it returns must change its `revision`.
 """

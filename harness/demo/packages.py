@@ -1,8 +1,6 @@
-"""Python packages that carry weights, for a demo without downloads: what they hold, and how it is used.
+"""Python packages that carry weights, for a demo without downloads; `components.weights` asks this module by name.
 
-Every file is checked by its sha256. Weights that a package holds whole are used in place; those that packages split, or
-hold in a format of their own, are written once into `squtr_home()`. Nothing is imported from the packages: their files
-are found through the metadata of the installation. `components.weights` asks this module by name.
+Files are checked by their sha256 and found through the metadata of the installation; nothing is imported.
 """
 
 from __future__ import annotations

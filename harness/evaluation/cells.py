@@ -1,8 +1,4 @@
-"""The inference stage on speech data: every model works on every cell that one of its systems needs, once.
-
-A model is a transcriber or an encoder of audio, behind a front end or not. Processes share its shards; its outputs are
-kept shard by shard, so a killed run continues.
-"""
+"""The inference stage on speech data: every model works, once, on every cell that one of its systems needs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The one loop: plan, infer, score, record, for every task.
 
-Inference is shared: a clip is transcribed once per transcriber for all that use the transcript, a corpus is embedded
-once per encoder, a text searched once per retriever, a prompt answered once per answerer. All of it is kept by content
-as it is made, by one process or many, so an evaluation that was killed continues; a config that fails loses no other.
+What is inferred is shared and kept by content, so a killed evaluation continues; a config that fails loses no other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """How audio reaches a model: in shards of similar length, read and decoded ahead in threads.
 
-A cell (a subset under a condition) is cut into windows of consecutive queries, a window is sorted by length and cut
-into shards. Which queries share a shard follows from the data alone, not from how many processes there are or what is
-cached: shard i belongs to process i mod N, and batches are formed inside a shard. So results are the same for every N.
+A cell (a subset under a condition) is cut into windows of consecutive queries, a window sorted by length and cut into
+shards, from the data alone; shard i belongs to process i mod N. So results are the same for every N.
 """
 
 from __future__ import annotations

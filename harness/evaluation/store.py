@@ -1,8 +1,6 @@
 """What an evaluation made, kept by content: clips, transcripts, rankings, replies. A killed run continues from here.
 
-One SQLite file below a folder: a transaction per shard survives a kill at any point. The main process writes to it;
-every other process writes to a file of its own beside it, and the main process takes those in (`merge`). So no two
-processes ever write to one file, which network file systems do not do well.
+The main process writes one SQLite file; every other writes its own beside it, which the main one takes in (`merge`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,1 @@
-"""Metrics: error rates, ranking, robustness and statistics. Imports neither torch nor datasets.
-
-Nothing is exported here; import the module that you need.
-"""
+"""Metrics: error rates, ranking, robustness and statistics. Imports neither torch nor datasets."""

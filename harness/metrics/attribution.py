@@ -1,8 +1,6 @@
 """How recognition errors become retrieval loss, and which part of the system causes it.
 
-The shortfall of a spoken query from a perfect ranking splits exactly in two: what the typed query already fails to find
-(the retriever's part, 1 − score with text) and what is lost on the way from text to transcript (the ASR's part,
-score with text − score with transcript; negative where an error happens to help).
+The shortfall splits in the retriever's part (1 − score with text) and the ASR's (score with text − with transcript).
 """
 
 from __future__ import annotations

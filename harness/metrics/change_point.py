@@ -1,13 +1,9 @@
 """From which value of a column (a reverberation time) on a transcriber loses: a change point with its interval.
 
-The loss is taken as nothing up to a threshold τ and as growing in a straight line beyond it:
-
     errors in the room − clean errors ≈ slope · reference length · max(0, x − τ)
 
-fitted by least squares weighted with the reference length, over a grid of τ (Hudson, Journal of the American
-Statistical Association 61, 1966: segmented curves whose join point is estimated). Whether there is such a loss at all
-is tested with the largest of the fits' statistics over all τ, so that having searched for τ is paid for (Westfall &
-Young, Resampling-Based Multiple Testing, 1993).
+by least squares weighted with the reference length, over a grid of τ (Hudson 1966), tested with the largest statistic
+over all τ (Westfall & Young, Resampling-Based Multiple Testing, 1993).
 """
 
 from __future__ import annotations

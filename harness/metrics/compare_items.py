@@ -1,8 +1,4 @@
-"""Two systems on the same items, metric by metric, with Holm's correction over all of them.
-
-An error rate is compared as what it is, a ratio of sums: its difference is that of the two corpus rates, and because
-both sides have the same references, its test flips the differences of the utterances' error counts.
-"""
+"""Two systems on the same items, metric by metric, with Holm's correction; error rates as ratios of sums."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Is one system better than another on the same queries? Paired permutation, Holm's correction, what n can detect.
-
-Good, Permutation, Parametric and Bootstrap Tests of Hypotheses, 2005; Holm, Scandinavian Journal of Statistics 6(2),
-1979.
-"""
+"""Is one system better than another on the same queries? Paired permutation (Good 2005), Holm's correction (1979)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Error rates of recognition: counts first, ratios last.
-
-An error rate is a sum of `ErrorCounts`, divided once. The minimal number of edits is unique; how it divides into
-substitutions, deletions and insertions may not be. Where it is not, the division is that of rapidfuzz's alignment, the
-one that jiwer reports too.
-"""
+"""Error rates of recognition: counts first, divided once. Kinds of edits are those of rapidfuzz's alignment."""
 
 from __future__ import annotations
 

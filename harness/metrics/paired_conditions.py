@@ -1,8 +1,6 @@
 """Error rates of the same utterances under two conditions, or by two systems: paired, clustered by utterance.
 
-Both sides have the same references, so a difference of corpus rates is (Σ errors − Σ baseline errors) / Σ length. An
-utterance may have several RIRs: its rows are drawn together for intervals and change sides together in tests. Rates are
-ratios throughout; a loss of 0.05 is five percentage points.
+A difference of corpus rates is (Σ errors − Σ baseline errors) / Σ length; rates and losses are ratios throughout.
 """
 
 from __future__ import annotations

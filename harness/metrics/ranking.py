@@ -1,11 +1,7 @@
 """Ranking metrics with trec_eval's semantics, per query and on average.
 
-A run is ordered by score descending, ties by document id descending (by code point). Of a document that appears twice
-in a list of hits the first counts. Gains are linear, a grade of 0 or less is not relevant, the ideal is made from all
-judgments. A query that is missing from the run scores 0 and is counted; a query without any relevant document is
-left out of the means and counted.
-
-nDCG: Järvelin & Kekäläinen, TOIS 20(4), 2002, as computed by trec_eval's `ndcg_cut`.
+A run is ordered by score descending, ties by document id descending. A grade of 0 or less is not relevant, the ideal is
+made from all judgments. A query that is missing from the run scores 0; one without a relevant document is left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Metrics as objects: a family with parameters, its name, its direction and its scale. Names are mteb's.
-
-    parse_metric("ndcg_at_10")      nDCG@10 parses too
-    parse_metric("my_module:METRIC")  a metric of one's own: a `Metric` in a module
+"""Metrics as objects, by mteb's names (`ndcg_at_10`; `nDCG@10` parses too) or `module:ATTRIBUTE`.
 
 `METRICS_VERSION` stands in every result: it is raised when the same input would give another value of any metric here.
 """

@@ -1,8 +1,4 @@
-"""How steady a system is over conditions: σ within a language and pooled, and the SNR at which a given loss is reached.
-
-All work on the items of any result, a mean over queries or a corpus rate alike: an `Item` is a value and its weight.
-σ is what SQuTR (arXiv 2602.12783) publishes.
-"""
+"""How steady a system is over conditions: σ as SQuTR (arXiv 2602.12783) publishes it, and the SNR at a given loss."""
 
 from __future__ import annotations
 

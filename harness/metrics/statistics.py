@@ -1,10 +1,6 @@
-"""Intervals by bootstrap over queries or utterances, paired and clustered, vectorized and seeded.
+"""Intervals by bootstrap over items or clusters of them, paired, vectorized and seeded.
 
-Everything reported here is a function of sums over items (a mean is Σx / n, a corpus error rate Σerrors / Σlength, a
-relative loss 1 − Σcondition / Σbaseline), so one routine resamples column sums and applies the function to them.
-Ratios are therefore never averaged. An item is a row; with `clusters`, whole clusters (speakers, or utterances
-under several RIRs) are drawn instead of rows.
-
+Everything reported is a function of sums over items, so one routine resamples column sums: ratios are never averaged.
 Efron & Tibshirani, An Introduction to the Bootstrap, 1993 (percentile: chapter 13, BCa: chapter 14).
 """
 

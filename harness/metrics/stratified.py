@@ -1,8 +1,4 @@
-"""Means over several subsets: the unweighted mean of the subsets' means, as SQuTR (arXiv 2602.12783) aggregates.
-
-Queries, or clusters of them, are resampled within their subset, so that every resample has all subsets at their own
-size.
-"""
+"""The unweighted mean of the subsets' means, as SQuTR (arXiv 2602.12783) aggregates; resampled within subsets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""All scores of one recognition or of one ranking, with intervals, as plain values: what `squtr score` prints.
-
-Values that do not apply or are undefined are None, so that the summary is valid JSON as it is.
-"""
+"""All scores of one recognition or one ranking, with intervals, as JSON values (undefined: None), for `squtr score`."""
 
 from __future__ import annotations
 

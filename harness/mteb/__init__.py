@@ -1,4 +1,1 @@
-"""The benchmark in `mteb`: tasks, a benchmark, models both ways, and results both ways.
-
-`mteb` is imported in `bridge` alone, and only when something is asked for that needs it.
-"""
+"""The benchmark in `mteb`: tasks, a benchmark, models and results both ways. `mteb` is imported in `bridge` alone."""

@@ -1,8 +1,4 @@
-"""Systems of the harness as models of `mteb`.
-
-A retriever and a cascade search by themselves (mteb's `SearchProtocol`), so their rankings are those of
-`squtr evaluate`; an encoder of texts, or of audio and texts, is an encoder of mteb, for any of its tasks.
-"""
+"""Systems of the harness as models of `mteb`: retrievers and cascades search by themselves, encoders encode."""
 
 from __future__ import annotations
 

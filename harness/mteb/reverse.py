@@ -134,7 +134,10 @@ class MtebTextEncoder:
 
 
 class MtebAudioTextEncoder(MtebTextEncoder):
-    """An audio and text encoder of mteb as an `AudioTextEncoder`; it gets 24 kHz and resamples by itself."""
+    """An audio and text encoder of mteb as an `AudioTextEncoder`. The parameters are those of `MtebTextEncoder`.
+
+    The model gets 24 kHz and resamples by itself, as under mteb.
+    """
 
     _kind = "audio_text_encoder"
     _modalities = ("audio", "text")

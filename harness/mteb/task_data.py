@@ -1,7 +1,6 @@
-"""Where the tasks' data comes from: the Hub's layout (a repository or a built folder), or paired data on the fly.
+"""Where the tasks' data comes from: the Hub's layout (a repository or a built folder), or any `SpeechData`.
 
-Whatever the source, queries have two columns: `id` and `audio` (or `text`). Audio is decoded here, by soundfile, when
-a row is read: neither torchcodec nor torchaudio is needed for it.
+Queries have two columns, `id` and `audio` (or `text`); soundfile decodes the audio when a row is read.
 """
 
 from __future__ import annotations

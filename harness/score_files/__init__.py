@@ -1,9 +1,4 @@
-"""The files that people score: transcripts, judgments, rankings, questions, replies, per-item scores.
-
-Every error names file and line.
-
-UTF-8 only. A byte order mark and CRLF line ends are read as if they were not there, and remarked on.
-"""
+"""The files that people score, in UTF-8: transcripts, judgments, rankings, questions, replies, per-item scores."""
 
 from .items import read_items, write_items
 from .questions import read_aif_items, read_mcqa_items, read_replies

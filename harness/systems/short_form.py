@@ -1,25 +1,11 @@
 """The short form of a system, for the command line.
 
-    whisper-base + bm25
-    wpe | whisper-base + bm25
-    whisper-base + rrf(bm25, dense:all-minilm-l6-v2)
-    whisper-base + bm25 > rerank:<model>
-    transcripts:mine.jsonl + trec:mine.run
-    trec:mine.run
-    clap:<model>
-    wpe | whisper-base
-    chat:<model>
-    whisper-base + llm:<model>
-    text-only + llm:<model>
-    replies:mine.jsonl
-    NAME=whisper-base + bm25
+    [<front end> |] <transcriber> + <retriever>      [<front end> |] <encoder>      [<front end> |] <transcriber>
+    transcripts:mine.jsonl + <retriever>             trec:mine.run                  replies:mine.jsonl
+    <answerer>      <transcriber> + llm:<model>      text-only + llm:<model>        NAME=<any of these>
 
-`{en: whisper-base, zh: funasr:paraformer-zh}` in place of a component is one for each language.
-
-A system is `[<front end> |] <transcriber> + <retriever>`, an encoder of audio and text, a precomputed run, a
-transcriber alone, or an answerer: alone, behind a transcriber (an LLM), or `text-only`. A retriever is a component, or
-`rrf(…)` or `score(…)` of several, and `>` puts a reranker after it. `NAME=` before it is what tables call it. Names of
-components and paths hold no blank.
+A retriever is a component, `rrf(…)` or `score(…)` of several, and `> rerank:<model>` behind any of these. In place of a
+component, `{en: whisper-base, zh: funasr:paraformer-zh}` is one for each language. Names and paths hold no blank.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Systems in a file: YAML (or JSON), one system or a list of them under `systems:`.
+"""Systems in a file, YAML or JSON (docs/systems.md): one system or a list of them under `systems:`.
 
-    name: robust base
-    front_end: {backend: wpe, taps: 10}
-    transcriber: {backend: faster-whisper, model: whisper-base, beam_size: 5}
-    retriever: {backend: bm25, k1: 1.2}
-
-A component may be given per language: `transcriber: {en: whisper-large-v3, zh: funasr:paraformer-zh}`. Every field,
-every backend and its options are in docs/systems.md.
+front_end: {backend: wpe, taps: 10}
+transcriber: {en: whisper-large-v3, zh: funasr:paraformer-zh}
+retriever: {backend: bm25, k1: 1.2}
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Chinese: numbers, percentages, times, money and units in one form each; blanks and, unless refused, scripts folded.
+"""Chinese: numbers, percentages, times, money and units in one form each; blanks and scripts folded.
 
-The canonical form is digits: 一百倍 = 100倍, 百分之五十 = 50%, 三点一四 = 3.14, 二零二四年 = 2024年. A number character
-inside an ordinary word (一起, 统一) becomes a digit too, on both sides alike. Rare characters stay, and so do erhua and
-interjections unless their options say otherwise.
+The form is digits: 一百倍 = 100倍, 百分之五十 = 50%, 三点一四 = 3.14, also in ordinary words (一起).
 """
 
 from __future__ import annotations

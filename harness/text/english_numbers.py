@@ -1,8 +1,4 @@
-"""English number words to digits: cardinals, ordinals, years, decades, decimals, spelt-out digits.
-
-The canonical form is digits, because words can be read back into one number ("nineteen eighty four", "one thousand nine
-hundred and eighty four") while digits cannot be read aloud in one way.
-"""
+"""English number words to digits (words are read in one way, digits are not): cardinals, ordinals, years, decimals."""
 
 from __future__ import annotations
 

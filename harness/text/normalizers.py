@@ -1,8 +1,7 @@
 """Text normalizers: named, versioned, recorded in every result.
 
-`default` is right for each language: rules for English, Chinese and Spanish, a safe base that deletes no letter and no
-mark for all others. `raw` removes outer blanks only. `whisper` is OpenAI's normalizer as `transformers` ships it.
-`squtr-compat` is the published scoring of SQuTR (arXiv 2602.12783), quirks included.
+`default` has rules for English, Chinese and Spanish, and a safe base for others; `raw` removes outer blanks only;
+`whisper` is OpenAI's; `squtr-compat` is the published scoring of SQuTR (arXiv 2602.12783), quirks included.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Traditional to simplified Chinese.
-
-The tables are OpenCC's (configuration `t2s`), which choose by phrase: 頭髮 and 發展 give 头发 and 发展, 乾杯 and
-乾隆 give 干杯 and 乾隆. What OpenCC leaves to other standards of writing is done here: Taiwan writes 看著 for 看着, and
-妳, 牠, 甚么, 揹 have plainer forms. Words do not change (軟體 gives 软体, not 软件): the transcript says 軟體.
-"""
+"""Traditional to simplified Chinese, by OpenCC's `t2s` and a few rules of our own (看著, 妳, 牠, 甚么)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """The published SQuTR scoring, quirks included, to reproduce published error rates. Not for new work.
 
-WeTextProcessing 1.0.4.1 verbalizes numbers, then the text is lower-cased and everything but a-z, 0-9, U+4E00-U+9FFF and
-blanks is deleted (for Chinese the blanks too). So hyphens glue ("thirty-six" is "thirtysix"), accented letters vanish
-("café" is "caf"), rare Chinese characters and kana vanish, erhua and interjections go, 100倍 and 一百倍 differ.
-The published code names inflect too; no measured row needs it, and digits that WeTextProcessing leaves stay.
+WeTextProcessing 1.0.4.1 verbalizes numbers, then all but a-z, 0-9, U+4E00-U+9FFF and blanks is deleted (for Chinese the
+blanks too): "thirty-six" is "thirtysix", "café" is "caf", and 100倍 differs from 一百倍.
 """
 
 from __future__ import annotations

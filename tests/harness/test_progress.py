@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from squtr.errors import StorageError, UsageError
-from squtr.harness.progress import Bars, JsonLog, bars, counting, tee
+from squtr.harness.progress import Bars, JsonLog, counting, tee
 
 
 class Clock:
@@ -168,7 +168,7 @@ def test_a_folder_is_no_log(tmp_path: Path) -> None:
 
 
 def test_bars_are_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with bars() as show:
+    with Bars() as show:
         for done in range(4):
             show("building", done, 3, audio_s=done)
     assert capsys.readouterr() == ("", "")

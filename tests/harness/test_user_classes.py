@@ -44,7 +44,7 @@ def test_a_function_and_a_ready_object_will_do() -> None:
     assert made.text == "from a function"
     ready: Any = load_transcriber(f"class:{HERE}:READY")
     assert ready.text == "ready"
-    with pytest.raises(UsageError, match="ready object and takes no options, but text was given"):
+    with pytest.raises(UsageError, match="is an object and takes no options, but text was given"):
         load_transcriber(f"class:{HERE}:READY", text="x")
     passing: Any = load_transcriber(f"class:{HERE}:Passing")
     assert passing.transcribe([CLIP], language="en")[0].text == "hello"

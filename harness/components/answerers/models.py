@@ -1,8 +1,6 @@
-"""Models of transformers that take audio and text and write text: what differs between them, as data.
+"""What differs between transformers' models that take audio and text and write text, by `model_type`, as data.
 
-A model is known by the `model_type` of its configuration. What is not listed gets `UNKNOWN`, and every fact can be
-overridden by an option of the answerer. Windows are those of the feature extractors that transformers ships with the
-models: Whisper's 30 s, and 300 s for Qwen2.5-Omni (`WhisperFeatureExtractor(chunk_length=300)`).
+Windows are those of the feature extractors: Whisper's 30 s, 300 s for Qwen2.5-Omni. Options override every fact.
 """
 
 from __future__ import annotations

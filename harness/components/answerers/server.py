@@ -1,7 +1,4 @@
-"""Answers by a server with OpenAI's chat protocol; audio goes as `input_audio` parts.
-
-https://platform.openai.com/docs/guides/audio
-"""
+"""Answers by a server with OpenAI's chat protocol; audio goes as `input_audio` parts."""
 
 from __future__ import annotations
 

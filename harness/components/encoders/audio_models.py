@@ -1,8 +1,6 @@
-"""Published models that take spoken queries and typed documents: what is put around a text, and how a vector is taken.
+"""Published models of spoken queries and typed documents: what is put around a text, and how a vector is taken.
 
-What is written here is what the models' authors or the MTEB registry state; SQuTR (arXiv 2602.12783) measured
-omni-embed-nemotron-3b without a prefix for spoken queries and with "passage: " before documents. A model that is not
-listed gets `UNKNOWN`, and every fact can be overridden by an option of the encoder.
+As the models' authors or the MTEB registry state it, and for omni-embed-nemotron-3b as SQuTR (arXiv 2602.12783).
 """
 
 from __future__ import annotations

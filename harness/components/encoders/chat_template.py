@@ -1,8 +1,4 @@
-"""Chat models of audio and text as encoders: a message goes in, and a vector is taken from its last hidden states.
-
-So work omni-embed-nemotron (arXiv 2510.03458), the LCO embedders (arXiv 2510.11693) and the Qwen-Omni models. What is
-put around audio and text, and how the vector is taken, are facts of `audio_models.PUBLISHED`.
-"""
+"""Chat models of audio and text as encoders: omni-embed-nemotron (arXiv 2510.03458), LCO (arXiv 2510.11693), …"""
 
 from __future__ import annotations
 

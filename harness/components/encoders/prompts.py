@@ -1,8 +1,4 @@
-"""Published text encoders: the prompts that they were trained or published with, and their languages.
-
-SQuTR (arXiv 2602.12783) gives every query the prompt that its encoder's authors prescribe; a forgotten prompt costs
-accuracy without any error. What is written here is what the model cards say.
-"""
+"""Published text encoders: their prompts, as the model cards say (and SQuTR, arXiv 2602.12783), and languages."""
 
 from __future__ import annotations
 

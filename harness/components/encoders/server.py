@@ -1,7 +1,4 @@
-"""Text embeddings from a server with OpenAI's `/embeddings`: OpenAI, vLLM, text-embeddings-inference, Infinity, …
-
-https://platform.openai.com/docs/api-reference/embeddings/create
-"""
+"""Text embeddings from a server with OpenAI's `/embeddings`: OpenAI, vLLM, text-embeddings-inference, Infinity, …"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Denoisers that come as a library in C with their weights: RNNoise and DeepFilterNet 3.
+"""Denoisers that come as a library in C with their weights: RNNoise and DeepFilterNet 3. Frames of 10 ms at 48 kHz.
 
-Both take audio in frames of 10 ms at 48 kHz and keep a state between frames. The packages are not imported, as one of
-them would load a whole audio stack: their files are found through the metadata of the installation.
+The packages are not imported, as one of them would load a whole audio stack: only their files are found.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Noise reduction in the spectrum: a spectral gate, and the Wiener and log-MMSE rules.
-
-All estimate the noise from the clip itself, give a gain between a floor and 1 for every band of every frame, and keep
-the phase. Nothing is random.
-"""
+"""Noise reduction in the spectrum: a spectral gate, and the Wiener and log-MMSE rules. The phase stays."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Dereverberation by weighted prediction error, with nara-wpe.
+"""Dereverberation of one channel by weighted prediction error, with nara-wpe.
 
-Late reverberation is predicted from some frames earlier and subtracted, in every frequency band by itself
-(Nakatani et al., IEEE Trans. Audio, Speech, and Language Processing 18(7), 2010; Drude et al., "NARA-WPE", ITG Speech
-Communication 2018). Here for one microphone, on the whole clip at once.
+Nakatani et al., IEEE Trans. Audio, Speech, and Language Processing 18(7), 2010; Drude et al., "NARA-WPE", ITG 2018.
 """
 
 from __future__ import annotations

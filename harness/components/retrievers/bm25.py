@@ -1,11 +1,8 @@
-"""BM25 retrieval (Robertson and Zaragoza 2009, doi 10.1561/1500000019) in Lucene's form.
+"""BM25 (Robertson and Zaragoza 2009) in Lucene's form, which Kamphuis et al. 2020 compare with others.
 
 score(q, d) = sum over the terms of q of ln(1 + (N - df + 0.5) / (df + 0.5)) * tf / (tf + k1 (1 - b + b |d| / avgdl))
 
-with |d| counted in terms after stop words are dropped, and a term that the query repeats counted as often as it is
-repeated. The defaults are k1 0.9 and b 0.4, Anserini's (Yang, Fang and Lin 2018, doi 10.1145/3239571). Kamphuis et al.
-2020 (doi 10.1007/978-3-030-45442-5_4) compare this form with the others. As in bm25s (Lu 2024, arXiv 2407.03618), what
-a term adds to a document's score is computed when the corpus is indexed; a search only adds.
+|d| counts terms without stop words; a term that the query repeats counts as often. Defaults k1 0.9, b 0.4: Anserini's.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
 """Chinese words as jieba cuts them, most of the work done by rjieba (the same dictionary, in Rust).
 
-rjieba finds the words of the dictionary. What is left over is cut as in jieba:
-
-- ideographs that no word covers, by jieba's model of unknown words (`unknown_words`);
-- ASCII letters and digits joined by signs ("24-10", "3.5%"), and ideographs beyond U+9FD5, which rjieba treats
-  otherwise. Before rjieba sees a text, such a run becomes as many letters that begin no word of the dictionary (as
-  many, so that sums of logarithms are rounded alike and ties fall alike), and such an ideograph a sign that always
-  stands alone; afterwards jieba's own pieces take their places. No word of the dictionary crosses either. Where a run
-  could be part of one of the few words with ASCII in the dictionary ("c++", "4s店"), jieba itself cuts the text.
-
-One thing is left: where two readings are equally likely to the last bit ("一一|一" and "一|一一", the same words in
-another order), the rounding of long sums decides, and rarely decides otherwise than in jieba.
+Ideographs that no word covers are cut by `unknown_words`. Runs of ASCII characters joined by signs ("24-10"), and
+ideographs beyond U+9FD5, which rjieba treats otherwise, are replaced by as many characters that begin no word of the
+dictionary (so that sums are rounded alike), and put back as jieba's own pieces; where a run could be part of a word
+with ASCII ("4s店"), jieba itself cuts the text. Only readings that are equally likely to the last bit may still differ.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""Late interaction (ColBERT, Khattab and Zaharia 2020, arXiv 2004.12832) through sentence-transformers.
-
-A model gives a vector to each token of a text. A document's score is the sum, over the query's tokens, of the largest
-inner product with one of the document's tokens (MaxSim). Every document is scored: the search is exact.
-
-sentence-transformers' `MultiVectorEncoder` loads models of its own form, of PyLate and of Stanford's ColBERT.
-"""
+"""Late interaction (ColBERT, arXiv 2004.12832; PyLate) through sentence-transformers' `MultiVectorEncoder`."""
 
 from __future__ import annotations
 

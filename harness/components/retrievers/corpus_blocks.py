@@ -1,9 +1,6 @@
-"""What a model made of a corpus, in fixed blocks of documents: encoded once, by any number of processes.
+"""What a model made of a corpus, in fixed blocks of documents, each in a file (`.npz`) named after its texts.
 
-As in `corpus_vectors`, for encodings that are not one vector per document. A block is a number of documents that stand
-one after the other in the corpus, encoded on their own, so what is kept does not depend on how many processes share the
-work or on where an earlier run was stopped. Its file (`.npz`, whose parts have checksums) is named after its texts;
-whoever finds it there does not encode it again.
+As `corpus_vectors`, for encodings that are not one vector per document.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The vectors of a corpus: encoded once, in fixed blocks of documents, by any number of processes.
 
-A block is `BLOCK_DOCUMENTS` documents that stand one after the other in the corpus. It is encoded on its own, so what a
-document's vector is does not depend on how many processes share the work or on where an earlier run was stopped. Its
-file is named after its texts; whoever finds it there does not encode it again.
+A block of `BLOCK_DOCUMENTS` is encoded on its own and its file named after its texts, so a document's vector does not
+depend on how many processes share the work or on where an earlier run was stopped.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Approximate search with faiss, for corpora where comparing every query with every document takes too long.
+"""Approximate search with faiss, which chooses candidates; scores are computed again from the stored vectors.
 
-faiss chooses candidates; their scores are computed again from the stored vectors, as in exact search, so only which
-documents were looked at is approximate. Building an index uses many threads and is not the same twice: an index is
-therefore built once, by one process, and kept beside the vectors that it was built from.
+An index is not the same twice, so it is built once, by one process, and kept beside the vectors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """One ranking from several, of different retrievers or of the n best transcripts of one query.
 
-Both ways of fusing depend on the set of rankings, not on their order: sums are correctly rounded (`math.fsum`). The
-result is in trec_eval's order: by score, ties by document id descending. A ranking of weight 0 is as if absent.
+The result depends on the set of rankings, not on their order: sums are correctly rounded (`math.fsum`).
 """
 
 from __future__ import annotations

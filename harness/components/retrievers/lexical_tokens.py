@@ -1,22 +1,15 @@
-"""How text becomes terms for lexical retrieval.
+r"""How text becomes terms for lexical retrieval; the analyzer `default` treats documents and queries alike.
 
-Text is cut into words, and every distinct word becomes one term or none: a corpus repeats its words, so stems and stop
-words are looked up once. The analyzer `default` treats documents and queries alike. Every language: NFKC (full-width to
-half-width, ligatures, compatibility forms), lower case.
+Every language: NFKC, lower case, then
 
-- English: `\\w+`, Lucene's 33 stop words (`EnglishAnalyzer`, the ones that Anserini uses) dropped, Porter stems of
-  words of more than two letters.
-- Chinese: the words of jieba (`chinese_words`) that hold a letter or digit; one-character words stay.
-- A language that has a Snowball stemmer in PyStemmer (Spanish and 30 others): `\\w+`, stems, no stop words.
-- Any other language that writes blanks between words: `\\w+`.
+- English: `\w+` without Lucene's 33 stop words, Porter stems of words of more than two letters;
+- Chinese: the words of jieba (`chinese_words`) that hold a letter or digit;
+- a language with a Snowball stemmer in PyStemmer: `\w+`, stems, no stop words; any other that writes blanks: `\w+`.
 
-Languages that write no blanks have no words here, apart from Chinese, and are refused.
+Other languages without blanks between words are refused.
 
-The analyzer `squtr-compat` is that of the published baselines of SQuTR (arXiv 2602.12783; bm25s, jieba, NLTK), for
-English and Chinese: lower case, words of two or more letters or digits (in Chinese those within jieba's words, so that
-words of one character are lost), English stop words in both languages, and in English the stems of NLTK's Porter
-stemmer, which differs from Porter's own program. bm25s's English stop words, which the published scripts leave in force
-for the corpus, are the ones of Lucene that they list for English queries.
+`squtr-compat` is the analyzer of SQuTR's published baselines (arXiv 2602.12783; bm25s, jieba, NLTK), for English and
+Chinese: lower case, words of two or more letters or digits, English stop words in both, NLTK's Porter stems in English.
 """
 
 from __future__ import annotations

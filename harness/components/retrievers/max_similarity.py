@@ -1,8 +1,7 @@
 """MaxSim, exactly: the sum, over a query's tokens, of the largest inner product with one of a document's tokens.
 
-Numbers are multiples of 2**-20 (`on_grid`). Products are then multiples of 2**-40 and sums of them stay below 2**13, so
-float64 holds all of them without rounding: scores do not depend on the order of sums, on blocks, threads or devices,
-and equal documents tie. Float32 products only choose which documents to score so.
+Numbers are multiples of 2**-20 (`on_grid`), so float64 holds all products and sums without rounding: scores do not
+depend on order, blocks, threads or devices. Float32 products only choose candidates.
 """
 
 from __future__ import annotations

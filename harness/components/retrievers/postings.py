@@ -1,9 +1,4 @@
-"""Which document holds which term how often, counted in bounded memory.
-
-Documents pass once, a chunk at a time. A chunk's words become numbers in one pass through a dictionary, are counted
-with array operations, and leave 5 bytes per term and document. The chunks are then laid term after term. Beside the
-result only the vocabulary grows with the corpus.
-"""
+"""Which document holds which term how often, counted in bounded memory, a chunk of documents at a time."""
 
 from __future__ import annotations
 

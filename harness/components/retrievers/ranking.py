@@ -1,7 +1,4 @@
-"""The order of hits, the same for every retriever: trec_eval's.
-
-Hits are sorted by score, best first, and documents with the same score by id, the larger id (by code points) first.
-"""
+"""The order of hits, the same for every retriever, trec_eval's: by score, best first, ties by id descending."""
 
 from __future__ import annotations
 

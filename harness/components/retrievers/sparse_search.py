@@ -1,8 +1,4 @@
-"""Exact search with sparse vectors: the largest inner products of queries with documents.
-
-Only what the query's own terms touch is added up. Sums are float64 and taken in the order of the query's entries, so a
-document's score depends on its own weights and on nothing beside it.
-"""
+"""Exact search with sparse vectors. Sums are float64, in the order of the query's entries."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Learned sparse retrieval (SPLADE, Formal et al. 2021, arXiv 2107.05720) through sentence-transformers.
-
-A model gives a text a weight for each of some of its vocabulary's terms; a document's score is the inner product of its
-weights with the query's. Models whose queries need no network ("inference-free") are told apart by
-sentence-transformers itself.
-"""
+"""Learned sparse retrieval (SPLADE, Formal et al. 2021, arXiv 2107.05720) through sentence-transformers."""
 
 from __future__ import annotations
 

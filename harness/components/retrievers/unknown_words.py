@@ -1,8 +1,4 @@
-"""jieba's model of unknown Chinese words: which ideographs that no word of the dictionary covers belong together.
-
-A hidden Markov model with jieba's own tables and jieba's own order of additions and ties (`jieba.finalseg`), but
-faster. rjieba has the same model with tables of fewer digits, which now and then turns a close decision.
-"""
+"""jieba's model of unknown Chinese words (`jieba.finalseg`), faster, with its tables, order of sums and ties."""
 
 from __future__ import annotations
 

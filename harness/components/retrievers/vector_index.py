@@ -1,11 +1,7 @@
 """Exact search by inner product in vectors that lie in blocks, in memory or on disk.
 
-A float32 matrix product is not the same to the last bit in every block size, on every device and with every number of
-threads. It is therefore used only to choose candidates: all documents within twice its rounding bound of the k-th
-score. Their scores are then computed again in float64, row by row, so that the ranking depends on the vectors alone.
-
-Memory is bounded by a block and a batch of queries: scores are computed a tile at a time, and of each tile only what
-can still be among the best is kept.
+Float32 products, which differ by block size, device and threads, only choose candidates: all documents within twice the
+rounding bound of the k-th score. Their scores are computed again in float64, row by row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The matrix products of exact search, on a CPU (numpy) or a GPU (torch): rough scores, of which the high ones return.
-
-Both only choose candidates (see `vector_index`), so they may round as they like within the bound of float32 sums.
-"""
+"""The rough matrix products that choose candidates of `vector_index`, on a CPU (numpy) or a GPU (torch)."""
 
 from __future__ import annotations
 

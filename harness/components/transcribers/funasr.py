@@ -1,7 +1,4 @@
-"""Recognition with FunASR: Paraformer, SenseVoice, Fun-ASR-Nano. https://github.com/modelscope/FunASR
-
-Paraformer: arXiv 2206.08317. SenseVoice: arXiv 2407.04051. Fun-ASR: arXiv 2509.12508.
-"""
+"""FunASR: Paraformer (arXiv 2206.08317), SenseVoice (arXiv 2407.04051), Fun-ASR-Nano (arXiv 2509.12508)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Qwen3-ASR: with transformers itself, or with its authors' package `qwen-asr`.
+"""Qwen3-ASR (arXiv 2601.21337): with transformers, or with its authors' package `qwen-asr`, by the form of the weights.
 
-arXiv 2601.21337, https://github.com/QwenLM/Qwen3-ASR. The weights exist in two forms: as first published
-(`Qwen/Qwen3-ASR-1.7B`), which the package reads, and for transformers (`Qwen/Qwen3-ASR-1.7B-hf`). The package needs an
-older transformers, so it wants an environment of its own.
+The package reads them as first published; it needs an older transformers and so an environment of its own.
 """
 
 from __future__ import annotations

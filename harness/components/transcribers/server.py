@@ -1,7 +1,4 @@
-"""Recognition by a server with OpenAI's `/audio/transcriptions`: OpenAI, vLLM, speaches, faster-whisper-server, …
-
-https://platform.openai.com/docs/api-reference/audio/createTranscription
-"""
+"""Recognition by a server with OpenAI's `/audio/transcriptions`: OpenAI, vLLM, speaches, faster-whisper-server, …"""
 
 from __future__ import annotations
 
