@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import squtr
+from squtr.errors import UsageError
 from squtr.harness.report import write_report
 from squtr.harness.results.envelope import read_runs
 from tests.loaders.collections_for_tests import make_collection
@@ -83,3 +84,23 @@ def test_they_are_used_together_in_one_evaluation(folder: Path) -> None:
 
     assert "cut_300" in page
     assert "rbp_at_20" in page or "RBP" in page
+
+
+def test_a_benchmark_must_fit_the_data() -> None:
+    for system, given, message in (
+        (
+            "whisper-base + bm25",
+            {"benchmark": "escucha", "data": "mini"},
+            "holds speech, and the task of .* understanding",
+        ),
+        (
+            "whisper-base",
+            {"benchmark": "squtr", "data": "questions:mini"},
+            "holds questions, and the task of .* retrieval",
+        ),
+        ("whisper-base + bm25", {}, "no data is given"),
+        ("whisper-base + bm25", {"benchmark": "retrieval"}, "is for data of one's own"),
+        ("whisper-base + bm25", {"benchmark": "sqtr"}, "unknown benchmark 'sqtr'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            squtr.evaluate(system, **given)
