@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Required, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,15 @@ class Interval:
     high: float
 
 
+class Bootstrap(TypedDict, total=False):
+    """How an interval is drawn; the defaults are those of `stratified_interval`."""
+
+    seed: Required[int]
+    resamples: int
+    confidence: float
+    method: Method
+
+
 UNDEFINED = Interval(math.nan, math.nan)
 
 
@@ -41,11 +50,7 @@ def bootstrap_interval(
     columns: ArrayLike,
     statistic: Statistic,
     clusters: Sequence[object] | None = None,
-    *,
-    seed: int,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    method: Method = "percentile",
+    **drawing: Unpack[Bootstrap],
 ) -> Interval:
     """Interval of `statistic(sums)`, with sums the column sums of `columns` (n, m) over resampled rows or clusters.
 
@@ -60,10 +65,7 @@ def bootstrap_interval(
         [columns],
         lambda sums: statistic(sums[..., 0, :]),
         None if clusters is None else [clusters],
-        seed=seed,
-        resamples=resamples,
-        confidence=confidence,
-        method=method,
+        **drawing,
     )
 
 
@@ -203,11 +205,7 @@ def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
 def mean_interval(
     values: ArrayLike,
     clusters: Sequence[object] | None = None,
-    *,
-    seed: int,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    method: Method = "percentile",
+    **drawing: Unpack[Bootstrap],
 ) -> Interval:
     """Interval of the mean of `values` (n,). See `bootstrap_interval` for n < 2 and constant values.
 
@@ -221,10 +219,7 @@ def mean_interval(
         np.column_stack([column, np.ones_like(column)]),
         lambda sums: sums[..., 0] / sums[..., 1],
         clusters,
-        seed=seed,
-        resamples=resamples,
-        confidence=confidence,
-        method=method,
+        **drawing,
     )
 
 
@@ -234,10 +229,7 @@ def difference_interval(
     clusters: Sequence[object] | None = None,
     *,
     relative: bool = False,
-    seed: int,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    method: Method = "percentile",
+    **drawing: Unpack[Bootstrap],
 ) -> Interval:
     """Interval of mean(a) − mean(b), paired by position; `relative`: of (mean(a) − mean(b)) / mean(b).
 
@@ -253,10 +245,7 @@ def difference_interval(
         columns,
         lambda sums: sums[..., 0] / sums[..., 1],
         clusters,
-        seed=seed,
-        resamples=resamples,
-        confidence=confidence,
-        method=method,
+        **drawing,
     )
 
 
@@ -268,11 +257,7 @@ def _errors_and_lengths(counts: Counts) -> Floats:
 def corpus_rate_interval(
     counts: Counts,
     clusters: Sequence[object] | None = None,
-    *,
-    seed: int,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    method: Method = "percentile",
+    **drawing: Unpack[Bootstrap],
 ) -> Interval:
     """Interval of the corpus rate Σerrors / Σlength: counts are resampled, rates never averaged.
 
@@ -283,8 +268,5 @@ def corpus_rate_interval(
         _errors_and_lengths(counts),
         lambda sums: sums[..., 0] / sums[..., 1],
         clusters,
-        seed=seed,
-        resamples=resamples,
-        confidence=confidence,
-        method=method,
+        **drawing,
     )

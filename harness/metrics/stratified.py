@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
 from ...errors import DataError
 from .comparison import Comparison, detectable_difference, pair_ids, paired_permutation, standard_error
-from .statistics import Floats, Interval, Method, stratified_interval
+from .statistics import Bootstrap, Floats, Interval, Method, stratified_interval
 
 Strata = Mapping[str, Mapping[str, float]]
 """Scores by subset and query id."""
@@ -58,11 +58,7 @@ def _mean_of_means(sums: Floats, column: int) -> Floats:
 def unweighted_mean_interval(
     strata: Strata,
     clusters: Labels | None = None,
-    *,
-    seed: int,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    method: Method = "percentile",
+    **drawing: Unpack[Bootstrap],
 ) -> Interval:
     """The interval of `unweighted_mean`; undefined if any subset has fewer than two queries (or clusters).
 
@@ -74,10 +70,7 @@ def unweighted_mean_interval(
         [np.array([[strata[subset][i], 1.0] for i in ids]) for subset, ids in filled.items()],
         lambda sums: _mean_of_means(sums, 0),
         _labels(filled, clusters),
-        seed=seed,
-        resamples=resamples,
-        confidence=confidence,
-        method=method,
+        **drawing,
     )
 
 
@@ -99,10 +92,7 @@ def unweighted_loss(
     clusters: Labels | None = None,
     *,
     on: Literal["all", "intersection"] = "all",
-    seed: int,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    method: Method = "percentile",
+    **drawing: Unpack[Bootstrap],
 ) -> Loss:
     """The loss between two `unweighted_mean`s, of scores where more is better, paired by query within each subset.
 
@@ -128,10 +118,7 @@ def unweighted_loss(
             tables,
             statistic,
             _labels(ids, clusters),
-            seed=seed,
-            resamples=resamples,
-            confidence=confidence,
-            method=method,
+            **drawing,
         )
         for statistic in (lost, lost_share)
     ]

@@ -130,9 +130,10 @@ class SqutrTask(AbsTaskRetrieval):
         """The model as one that searches with every query, told of the first condition whichever it is."""
         shown = next(iter(self.info.configs))
         if isinstance(model, EncoderProtocol) and not isinstance(model, SearchProtocol):
-            return _EncoderSearch(cast(EncoderProtocol, self._corpus_once(model, model.encode)), shown, self._counts)
+            encoder = cast(EncoderProtocol, self._corpus_once(model, model.encode))
+            return _Search(SearchEncoderWrapper(encoder), shown, self._counts)
         if isinstance(model, CrossEncoderProtocol):
-            return _CrossEncoderSearch(model, shown, self._counts)
+            return _Search(SearchCrossEncoderWrapper(model), shown, self._counts)
         if not isinstance(model, SearchProtocol):
             raise ModelError(
                 f"{type(model).__name__} is no model of mteb.",
@@ -165,30 +166,6 @@ class SqutrTask(AbsTaskRetrieval):
             "undecodable_queries": counts.undecodable,
             "queries_without_hits": counts.empty,
         }
-
-
-class _EncoderSearch(SearchEncoderWrapper):
-    def __init__(self, model: EncoderProtocol, shown: str, counts: QueryCounts) -> None:
-        super().__init__(model)
-        self._shown, self._counts = shown, counts
-
-    def index(self, corpus: Any, *, hf_subset: str, **rest: Any) -> None:
-        super().index(corpus, hf_subset=self._shown, **rest)
-
-    def search(self, queries: Any, *, hf_subset: str, **rest: Any) -> Any:
-        return search_all(super().search, queries, self._counts, hf_subset=self._shown, **rest)
-
-
-class _CrossEncoderSearch(SearchCrossEncoderWrapper):
-    def __init__(self, model: CrossEncoderProtocol, shown: str, counts: QueryCounts) -> None:
-        super().__init__(model)
-        self._shown, self._counts = shown, counts
-
-    def index(self, corpus: Any, *, hf_subset: str, **rest: Any) -> None:
-        super().index(corpus, hf_subset=self._shown, **rest)
-
-    def search(self, queries: Any, *, hf_subset: str, **rest: Any) -> Any:
-        return search_all(super().search, queries, self._counts, hf_subset=self._shown, **rest)
 
 
 class _Search:
