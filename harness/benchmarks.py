@@ -157,7 +157,6 @@ BENCHMARKS: Mapping[str, Benchmark] = {
                   groups=("perception", "reasoning", "duration_s")),
     )
 }  # fmt: skip
-"""The published benchmarks, and one row per task, of its name, for a user's own data."""
 
 
 def benchmark(name: str, table: Mapping[str, Benchmark] = BENCHMARKS) -> Benchmark:

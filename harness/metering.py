@@ -23,7 +23,6 @@ from ..errors import DataError
 Item = TypeVar("Item")
 
 RAPL = Path("/sys/class/powercap")
-"""Where Linux shows the energy counters of processors (RAPL; AMD's too)."""
 POLL_S = 60.0
 """How often energy is read in between. A counter wraps after 65 kJ on some processors: minutes at full load."""
 PERCENTILES = (50, 90, 95, 99)

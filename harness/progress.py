@@ -20,9 +20,7 @@ from typing import Any, Protocol, Self
 from ..errors import StorageError, UsageError
 
 BAR_DELAY_S = 2.0
-"""A stage that is over sooner shows no bar."""
 LOG_EVERY_S = 5.0
-"""How far apart the `progress` lines of one stage lie at least."""
 
 
 class Progress(Protocol):

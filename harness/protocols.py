@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ..loaders.records import Document, Samples
 
 Setting = str | int | float | bool | None | Sequence["Setting"] | Mapping[str, "Setting"]
-"""A JSON value."""
 
 
 Kind = Literal["transcriber", "encoder", "retriever", "reranker", "front_end", "audio_text_encoder", "answerer"]

@@ -64,7 +64,6 @@ GROUPS: Mapping[str, tuple[CommandSpec, ...]] = {
         CommandSpec("normalize", ".normalize", "normalize lines of text as the scores do"),
     ),
 }
-"""The commands by what they are for."""
 
 COMMANDS: Mapping[str, CommandSpec] = {spec.name: spec for group in GROUPS.values() for spec in group}
 

@@ -47,7 +47,6 @@ OPTIONS = {
         "voice_files", "check", "seed",
     ),
 }  # fmt: skip
-"""Options by the kind of data that they are for."""
 TASK_DATA = {"understanding": QUESTIONS}
 """Task to the kind of data that it needs; speech where it is not listed."""
 

@@ -26,7 +26,6 @@ EXAMPLE = """example:
 """
 
 SHOWN = 50
-"""Findings printed; `--json` has all of them."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

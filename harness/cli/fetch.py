@@ -33,7 +33,6 @@ OPTIONS = {
     "rirs": _BANK_OPTIONS,
     QUESTIONS: ("table", "field", "limit", "again", "ffmpeg"),
 }
-"""Options that only some kinds take."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -52,7 +52,6 @@ scores:
 IN_OTHER_TABLES = frozenset(
     ("breakdowns", "position_bias", "spoken", "verifiers", "verifiers_version", "parser_version", "n_instructions")
 )
-"""Scores that are not in the first table."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

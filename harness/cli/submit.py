@@ -191,6 +191,5 @@ MODES: Mapping[str, Mode] = {
         Mode("mteb", "results on the tasks of mteb, for a repository in mteb's layout", _mteb),
     )
 }
-"""What results can be submitted to."""
 
 DEFAULT_MODE = "leaderboard"

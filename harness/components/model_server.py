@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Upload = tuple[str, bytes, str]
-"""A file in a form: name, content, media type."""
 
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"

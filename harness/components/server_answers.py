@@ -8,7 +8,6 @@ from typing import Any
 from ...errors import ModelError
 
 SHOWN = 200
-"""How many characters of a server's own words an error shows."""
 _ABOUT_CONTENT = frozenset({400, 413, 415, 422})
 
 

@@ -18,7 +18,6 @@ from .weights import FoundWeights, find_weights
 
 DTYPES = ("float32", "float16", "bfloat16")
 AUTOCAST = {"no": "", "fp16": "float16", "bf16": "bfloat16"}
-"""Names of accelerate's mixed precision, with torch's dtype."""
 AUTO_DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 AutoBatch = Literal["auto"]
 

@@ -31,7 +31,6 @@ _OTHER_FORMATS = (
     "openvino/*",
     "coreml/*",
 )
-"""Copies of the same weights for other engines, which are not fetched."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,6 @@ _ROWS = (
 )
 
 PACKAGED_WEIGHTS: Mapping[str, PackagedWeights] = {row.name: row for row in _ROWS}
-"""Name to the packages that carry it."""
 NAMES: tuple[str, ...] = tuple(PACKAGED_WEIGHTS)
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float32]
 Cell = tuple[str, str]
-"""Subset and condition."""
 
 
 @dataclass(frozen=True, slots=True)

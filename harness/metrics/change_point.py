@@ -20,7 +20,6 @@ from .statistics import UNDEFINED, Floats, Interval, sum_by_cluster
 
 METHOD = "hinge from zero, least squares weighted by reference length"
 STEP = 0.01
-"""The grid of thresholds, in the unit of x (s for RT60)."""
 BEYOND = 0.05
 """A threshold has at least this share of the pairs beyond it."""
 LEVEL = 0.05

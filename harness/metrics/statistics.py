@@ -21,7 +21,6 @@ Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
 """From column sums, shape (…, m), to the statistic, shape (…)."""
 Counts = Iterable[ErrorCounts] | NDArray[np.int64]
-"""Counts per utterance, also as the array of `counts_array`."""
 Method = Literal["percentile", "bca"]
 
 _CHUNK = 4_000_000

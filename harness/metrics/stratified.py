@@ -14,7 +14,6 @@ from .comparison import Comparison, detectable_difference, pair_ids, paired_perm
 from .statistics import Bootstrap, Floats, Interval, Method, stratified_interval
 
 Strata = Mapping[str, Mapping[str, float]]
-"""Scores by subset and query id."""
 Labels = Mapping[str, Mapping[str, Hashable]]
 """By subset and query id, what is drawn together (a speaker)."""
 

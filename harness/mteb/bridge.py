@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 SPLIT = "test"
 Model = Any
-"""A model of mteb: an encoder, a cross-encoder or something that searches."""
 
 
 class _Audio(datasets.Audio):  # type: ignore[misc]

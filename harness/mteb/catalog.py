@@ -42,7 +42,6 @@ TAGS: Mapping[str, str] = {
     "ro": "ron-Latn", "ru": "rus-Cyrl", "sv": "swe-Latn", "th": "tha-Thai", "tr": "tur-Latn", "uk": "ukr-Cyrl",
     "vi": "vie-Latn", "zh": "cmn-Hans",
 }  # fmt: skip
-"""Language and script as mteb writes them (ISO 639-3 and ISO 15924)."""
 
 LANGUAGE_NAMES: Mapping[str, str] = {"en": "English", "es": "Spanish", "zh": "Chinese"}
 

@@ -39,7 +39,6 @@ from .meta import COMPOSITES, ORGANISATION, Description, model_fields, system_se
 
 META_NAME = "model_meta.json"
 MAIN_METRIC = "ndcg_at_10"
-"""The main score of the tasks as they stand in mteb."""
 BASELINES = ("clean", TEXT_CONDITION)
 
 

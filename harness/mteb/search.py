@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 Rankings = dict[str, dict[str, float]]
-"""Scores by query id and document id, as mteb takes them."""
 
 Vectors = np.ndarray[Any, np.dtype[Any]]
 

@@ -19,7 +19,6 @@ from .versions import installed_version, load_bridge
 
 SETTINGS_NAME = "run_settings.jsonl"
 PUBLISHED_CONDITIONS = ("clean", "low_noise", "medium_noise", "high_noise")
-"""What every published subset has."""
 
 _SHARES = re.compile(r"(?:ndcg|map|mrr|recall|precision|hit_rate)_at_\d+|main_score|accuracy")
 _ERROR_RATES = re.compile(r"(?:wer|cer)(?:_macro)?")

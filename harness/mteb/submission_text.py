@@ -16,7 +16,6 @@ from .meta import COMPOSITES
 from .submission_checks import ModelFolder
 
 UPSTREAM = "embeddings-benchmark/results"
-"""mteb's own repository of results, on GitHub."""
 
 BODY_NAME = "pull-request.md"
 _ROLES = ("front_end", "transcriber", "encoder", "retriever")

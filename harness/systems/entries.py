@@ -18,7 +18,6 @@ ROLE_NAMES: Mapping[Role, str] = {
     "encoder": "audio and text encoder",
     "answerer": "answerer",
 }
-"""As errors call them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,8 @@ class ComponentEntry:
 
 
 LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
-"""A language's code, as the key of a component per language."""
 
 Written = ComponentEntry | Mapping[str, ComponentEntry]
-"""A component as it is written, or one for each language."""
 
 
 def entries_of(written: Written | None) -> list[ComponentEntry]:

@@ -42,7 +42,6 @@ TABLES: Mapping[Role, Mapping[str, BackendSpec]] = {
 TEXT_ONLY = "text-only"
 _NAMED = re.compile(r"\s*([^=:/\\+|(]+)=(.+)", re.DOTALL)
 CLASS = "class"
-"""`class:<module>:<Class>` is a user's own component, of any role."""
 
 
 def parse_short_form(text: str) -> SystemEntry:

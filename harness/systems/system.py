@@ -26,7 +26,6 @@ SCRIPTS = ("auto", "simplified", "none")
 """What to do with Chinese transcripts before retrieval. `auto` is `simplified` for Chinese and `none` elsewhere."""
 
 FUSIONS = ("rrf", "score")
-"""How the rankings of the n best transcripts become one: by reciprocal rank, or by score."""
 
 TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "transcript": ("{text}",),
@@ -42,7 +41,6 @@ _LONGEST_NAME = 200
 Kind = Literal["cascade", "end-to-end", "run", "transcriber", "answerer"]
 T = TypeVar("T")
 PerLanguage: TypeAlias = "T | Mapping[str, T]"
-"""One component for all languages, or one for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,4 +88,3 @@ def _variants() -> dict[str, str]:
 
 
 AMERICAN = _variants()
-"""British spelling → American spelling."""

@@ -17,7 +17,6 @@ LongAudio = Literal["truncate", "chunks"]
 pieces that all go into the one message, in order."""
 LONG_AUDIO: tuple[LongAudio, ...] = ("truncate", "chunks")
 MAX_NEW_TOKENS = 512
-"""The default cap on a reply: instructions ask for some paragraphs."""
 
 
 @dataclass(frozen=True, slots=True)

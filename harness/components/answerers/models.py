@@ -39,7 +39,6 @@ class AnswerModel:
 
 
 UNKNOWN = AnswerModel()
-"""What a model gets that is not listed: its clips go in whole."""
 
 _OMNI_25 = AnswerModel("Qwen2_5OmniThinkerForConditionalGeneration", window_s=300.0, system_prompt=_QWEN_OMNI)
 # Experts share their capacity within a batch.
@@ -57,7 +56,6 @@ ANSWER_MODELS: Mapping[str, AnswerModel] = {
     "audioflamingo3": AnswerModel("AudioFlamingo3ForConditionalGeneration"),
     "granite_speech": AnswerModel("GraniteSpeechForConditionalGeneration"),
 }
-"""`model_type` to facts."""
 
 
 def answer_model(model_type: str) -> AnswerModel:

@@ -98,7 +98,6 @@ PUBLISHED: Mapping[str, AudioModel] = {
     **{f"qwen2.5-omni-{size}": AudioModel(system_prompt=_QWEN_OMNI) for size in ("3b", "7b")},
     "qwen3-omni-30b-a3b-instruct": AudioModel(system_prompt=_QWEN_OMNI),
 }
-"""The last part of a repository's name, in lower case, to its facts."""
 
 _THINKER_25 = Architecture("Qwen2_5OmniThinkerForConditionalGeneration", masks_padding=True)
 _THINKER_3 = Architecture("Qwen3OmniMoeThinkerForConditionalGeneration", masks_padding=True, alone=True)

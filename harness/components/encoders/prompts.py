@@ -88,7 +88,6 @@ PUBLISHED: Mapping[str, PublishedPrompts] = {
     **_GTE,
     **_JINA,
 }
-"""The last part of a repository's name, in lower case, to its prompts."""
 
 
 def published_prompts(model: str) -> PublishedPrompts | None:

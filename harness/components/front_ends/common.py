@@ -20,13 +20,11 @@ from ...protocols import ComponentSpec, Setting
 from ..transcribers.common import clip_fault
 
 FRONT_END_RATE = 16_000
-"""The rate in Hz of the front ends that work on a spectrum."""
 PEAK_LIMIT = 1.0
 """A front end changes the level of its output only where the peak would pass this: then the whole clip is scaled."""
 
 
 Run = Callable[[Samples], NDArray[np.float32]]
-"""A loaded denoiser: (T,) float32 to (T,) float32."""
 
 
 class Denoiser(Protocol):

@@ -190,7 +190,6 @@ FILE_DENOISERS: Mapping[str, Callable[[ModelFile], Denoiser]] = {
     ".ts": TorchScriptDenoiser,
     ".jit": TorchScriptDenoiser,
 }
-"""What runs a file, by its suffix."""
 
 
 def _onnx_failures() -> tuple[type[Exception], ...]:

@@ -34,7 +34,6 @@ _PCM_SCALE = np.float32(32768.0)
 _NO_LIMIT_DB = 100.0
 
 FrameStep = Callable[[int, int], object]
-"""Reads a frame at one address and writes one to another."""
 
 
 class RNNoise:
@@ -43,7 +42,6 @@ class RNNoise:
     title = model = "RNNoise"
     rate = NATIVE_RATE
     delay = 960
-    """How late its output is, in samples."""
 
     @property
     def revision(self) -> str:
@@ -82,7 +80,6 @@ class DeepFilterNet3:
     title = model = "DeepFilterNet3"
     rate = NATIVE_RATE
     delay = 1440
-    """How late its output is, in samples."""
 
     @cached_property
     def revision(self) -> str:

@@ -18,7 +18,6 @@ from .files import FILE_DENOISERS, Layout, ModelFile
 from .native import DeepFilterNet3, RNNoise
 
 BUNDLED: Mapping[str, type[Denoiser]] = {"deepfilternet3": DeepFilterNet3, "rnnoise": RNNoise}
-"""Engines whose weights a package carries, by the name that users type."""
 
 
 class NeuralFrontEnd:

@@ -28,7 +28,6 @@ BLOCK_DOCUMENTS = 4096
 _NORM_TOLERANCE = 1e-3
 
 Progress = Callable[[int], None]
-"""Called with the number of documents that were encoded since the last call."""
 
 
 @dataclass(frozen=True, slots=True)

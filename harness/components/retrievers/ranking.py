@@ -55,7 +55,6 @@ def merged(first: Best, second: Best, ranks: NDArray[np.int64], k: int) -> Best:
 
 
 NOTHING = Best(np.zeros(0, dtype=np.int64), np.zeros(0))
-"""No documents."""
 
 
 def hits_of(found: Sequence[Best], ids: DocumentIds) -> list[list[Hit]]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from .ranking import Best, best_of
 
 _SUMS = 1 << 25
-"""Sums that all threads hold together."""
 _MOST_THREADS = 8
 
 

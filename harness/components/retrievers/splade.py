@@ -23,7 +23,6 @@ from .ranking import NOTHING, Best, merged
 from .sparse_search import search_products
 
 _Row = tuple[NDArray[np.int32], NDArray[np.float32]]
-"""The terms of a text and their weights."""
 
 
 class SpladeRetriever(EncodedCorpusRetriever):

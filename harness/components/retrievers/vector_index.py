@@ -20,7 +20,6 @@ from .stored_vectors import VectorBlock, restored
 from .vector_products import NumpyProducts, Products
 
 BATCH_QUERIES = 4096
-"""The most queries that share a pass over the blocks."""
 
 _HELD_CANDIDATES = 1 << 22
 _FEW_CANDIDATES = 1 << 16

@@ -15,7 +15,6 @@ from ...protocols import Hypothesis, Setting, Transcript
 from ..batches import BatchSize, in_batches, require_positive
 
 SAMPLE_RATE = 16_000
-"""Whisper's rate in Hz."""
 WINDOW_S = 30
 """Whisper's window in s. A shorter one changes transcripts, so it is never shortened."""
 MAX_TOKENS = 224
@@ -83,7 +82,6 @@ class Decoded:
 
 
 Batch = Callable[[list[Samples]], Sequence[Decoded]]
-"""Decodes clips together, in order."""
 
 
 def transcribe_batches(

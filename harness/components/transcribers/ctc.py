@@ -37,7 +37,6 @@ MASKED_MODELS = (
 """Model types whose attention mask hides padding from every layer, so that a batch gives what each clip alone does."""
 
 TARGET_LANGUAGES: Mapping[str, str] = {"en": "eng", "es": "spa", "zh": "cmn-script_simplified"}
-"""Language code to the name that MMS has for it."""
 
 
 class CTCTranscriber(TorchTranscriber):

@@ -41,7 +41,6 @@ HUB_MODELS = {
     "whisper-large-v3": "Systran/faster-whisper-large-v3",
     "whisper-large-v3-turbo": "mobiuslabsgmbh/faster-whisper-large-v3-turbo",
 }
-"""Names of models that only the Hub carries, in CTranslate2's format."""
 
 _FRAMES = WINDOW_S * 100
 _ENGLISH_ONLY_END = 50256  # the id of <|endoftext|> in English-only vocabularies; multilingual ones have one token more

@@ -57,7 +57,6 @@ KNOWN_MODELS: Mapping[str, _Known] = {
         "FunAudioLLM/Fun-ASR-MLT-Nano-2512", "FunAudioLLM/Fun-ASR-MLT-Nano-2512", ("zh", "en", "ja", "yue", "ko")
     ),
 }
-"""Short names. Any other model is a folder or a repository."""
 
 
 @dataclass(frozen=True, slots=True)

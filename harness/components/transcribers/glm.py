@@ -21,7 +21,6 @@ from .common import (
 from .torch_transcriber import TorchTranscriber
 
 LANGUAGES = ("zh", "en", "yue")
-"""What the model's authors name first; `languages` takes others."""
 
 
 class GLMASRTranscriber(TorchTranscriber):

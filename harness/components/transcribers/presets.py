@@ -69,7 +69,6 @@ _ROWS = (
 )
 
 PRESETS: Mapping[str, Preset] = MappingProxyType({row.name: row for row in _ROWS})
-"""Name to published settings."""
 
 
 def preset(name: str, backend: str) -> Mapping[str, Setting]:

@@ -35,7 +35,6 @@ LANGUAGES: Mapping[str, str] = {
     **{"nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "sv": "Swedish"},
     **{"th": "Thai", "tr": "Turkish", "vi": "Vietnamese", "yue": "Cantonese", "zh": "Chinese"},
 }
-"""The names by which the model knows its languages."""
 _AUTO_BATCH = 32
 _ASR_TEXT = "<asr_text>"
 
