@@ -28,11 +28,7 @@ EXAMPLE = """example:
 
 QUESTIONS = "questions"
 _BANK_OPTIONS = ("variant",)
-OPTIONS = {
-    "noise": _BANK_OPTIONS,
-    "rirs": _BANK_OPTIONS,
-    QUESTIONS: ("table", "field", "limit", "again", "ffmpeg"),
-}
+OPTIONS = {"noise": _BANK_OPTIONS, "rirs": _BANK_OPTIONS, QUESTIONS: ("table", "field", "limit", "again", "ffmpeg")}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

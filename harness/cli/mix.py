@@ -41,8 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     level = check_level(arguments.level)
     if not LOWEST_SNR_DB <= arguments.snr <= HIGHEST_SNR_DB:
         raise UsageError(
-            f"the level {arguments.snr:g} dB is out of range.",
-            hint=f"Give {LOWEST_SNR_DB:g} to {HIGHEST_SNR_DB:g} dB.",
+            f"the level {arguments.snr:g} dB is out of range.", hint=f"Give {LOWEST_SNR_DB:g} to {HIGHEST_SNR_DB:g} dB."
         )
     out = check_output(arguments.out, arguments.speech, arguments.noise)
     speech = read_recording(arguments.speech, "speech", rate=parse_rate(arguments.rate), channel=arguments.channel)

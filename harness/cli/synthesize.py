@@ -126,13 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
             checked += n
             show("checking", checked, total)
 
-        decisions = decide(
-            folder,
-            judges=judges,
-            limits=limits,
-            workers=arguments.workers,
-            progress=tell_checked,
-        )
+        decisions = decide(folder, judges=judges, limits=limits, workers=arguments.workers, progress=tell_checked)
     write_decisions(folder, decisions)
     report = quality_report(decisions, limits)
     write_text(arguments.out / REPORT, json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n")

@@ -270,7 +270,6 @@ def _spec(component: object, name: str) -> ComponentSpec:
         raise UsageError(f"the spec of {name} cannot be read ({type(error).__name__}: {error}).") from error
     if not isinstance(spec, ComponentSpec):
         raise UsageError(
-            f"the spec of {name} is a {type(spec).__name__}.",
-            hint="Give a squtr.harness.protocols.ComponentSpec.",
+            f"the spec of {name} is a {type(spec).__name__}.", hint="Give a squtr.harness.protocols.ComponentSpec."
         )
     return spec

@@ -20,17 +20,7 @@ PACKAGES = "harness.demo.packages"
 Origin = Literal["path", "package", "hub"]
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_OTHER_FORMATS = (
-    "*.h5",
-    "*.msgpack",
-    "*.ot",
-    "*.tflite",
-    "*.gguf",
-    "*.fp32*",
-    "onnx/*",
-    "openvino/*",
-    "coreml/*",
-)
+_OTHER_FORMATS = ("*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.fp32*", "onnx/*", "openvino/*", "coreml/*")
 
 
 @dataclass(frozen=True, slots=True)

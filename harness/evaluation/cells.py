@@ -115,10 +115,7 @@ def _parts(
         keep=tools.keeper(expected),
     )
     loaded = load_shards(
-        shards,
-        rate=inference.model.sample_rate,
-        known_clips=inference.known_clips,
-        known_transcripts=inference.known,
+        shards, rate=inference.model.sample_rate, known_clips=inference.known_clips, known_transcripts=inference.known
     )
     # Closed at once also after an error: their threads hold many clips.
     with closing(shards), closing(loaded):

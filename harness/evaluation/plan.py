@@ -138,10 +138,7 @@ class SpeechPlan:
 
 
 def make_plan(
-    request: Request,
-    *,
-    fits: Callable[[System, str], bool] = lambda system, condition: True,
-    with_text: bool = False,
+    request: Request, *, fits: Callable[[System, str], bool] = lambda system, condition: True, with_text: bool = False
 ) -> SpeechPlan:
     """Check the names and plan. `fits` says whether a system can be run under a condition that was not asked for.
 

@@ -108,13 +108,7 @@ def read_shards(
 
 
 def _window(
-    data: CellData,
-    cell: Cell,
-    expected: Sequence[Query],
-    *,
-    start: int,
-    stop: int,
-    keep: Callable[[SpokenQuery], None],
+    data: CellData, cell: Cell, expected: Sequence[Query], *, start: int, stop: int, keep: Callable[[SpokenQuery], None]
 ) -> list[SpokenQuery]:
     subset, condition = cell
     window: list[SpokenQuery] = []

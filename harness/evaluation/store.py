@@ -240,8 +240,7 @@ class Store:
     def keep_indexing_s(self, key: RankingKey, seconds: float) -> None:
         with self._open(self.own) as connection:
             connection.execute(
-                "INSERT OR IGNORE INTO indexing VALUES (?, ?, ?, ?)",
-                (key.retriever, key.corpus, key.language, seconds),
+                "INSERT OR IGNORE INTO indexing VALUES (?, ?, ?, ?)", (key.retriever, key.corpus, key.language, seconds)
             )
 
     def merge(self, others: Iterable[Path] = ()) -> None:
@@ -281,8 +280,7 @@ def _named(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise StorageError(
-            f"the store {path} cannot be used: {error.strerror or error}.",
-            hint="Free space or choose another home.",
+            f"the store {path} cannot be used: {error.strerror or error}.", hint="Free space or choose another home."
         ) from error
 
 

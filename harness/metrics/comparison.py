@@ -29,12 +29,7 @@ class PermutationTest:
 
 
 def paired_permutation(
-    a: ArrayLike,
-    b: ArrayLike,
-    clusters: Sequence[Hashable] | None = None,
-    *,
-    seed: int,
-    permutations: int = 10_000,
+    a: ArrayLike, b: ArrayLike, clusters: Sequence[Hashable] | None = None, *, seed: int, permutations: int = 10_000
 ) -> PermutationTest:
     """Sign-flip test of mean(a) = mean(b), paired by position; with `clusters` whole clusters are flipped.
 

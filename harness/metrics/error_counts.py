@@ -248,12 +248,7 @@ def check_same_ids(references: Iterable[str], hypotheses: Iterable[str]) -> None
 
 
 def score_transcripts(
-    references: Mapping[str, str],
-    hypotheses: Mapping[str, str],
-    *,
-    language: str,
-    normalizer: Normalizer,
-    unit: Unit,
+    references: Mapping[str, str], hypotheses: Mapping[str, str], *, language: str, normalizer: Normalizer, unit: Unit
 ) -> dict[str, ErrorCounts]:
     """Counts per utterance, joined by id, in the order of `references`.
 

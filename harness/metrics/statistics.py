@@ -46,10 +46,7 @@ UNDEFINED = Interval(math.nan, math.nan)
 
 
 def bootstrap_interval(
-    columns: ArrayLike,
-    statistic: Statistic,
-    clusters: Sequence[object] | None = None,
-    **drawing: Unpack[Bootstrap],
+    columns: ArrayLike, statistic: Statistic, clusters: Sequence[object] | None = None, **drawing: Unpack[Bootstrap]
 ) -> Interval:
     """Interval of `statistic(sums)`, with sums the column sums of `columns` (n, m) over resampled rows or clusters.
 
@@ -61,10 +58,7 @@ def bootstrap_interval(
     Raises `DataError` if a value is not finite, `UsageError` for options out of range.
     """
     return stratified_interval(
-        [columns],
-        lambda sums: statistic(sums[..., 0, :]),
-        None if clusters is None else [clusters],
-        **drawing,
+        [columns], lambda sums: statistic(sums[..., 0, :]), None if clusters is None else [clusters], **drawing
     )
 
 
@@ -202,9 +196,7 @@ def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def mean_interval(
-    values: ArrayLike,
-    clusters: Sequence[object] | None = None,
-    **drawing: Unpack[Bootstrap],
+    values: ArrayLike, clusters: Sequence[object] | None = None, **drawing: Unpack[Bootstrap]
 ) -> Interval:
     """Interval of the mean of `values` (n,). See `bootstrap_interval` for n < 2 and constant values.
 
@@ -215,10 +207,7 @@ def mean_interval(
     """
     column = _column(values, "values")
     return bootstrap_interval(
-        np.column_stack([column, np.ones_like(column)]),
-        lambda sums: sums[..., 0] / sums[..., 1],
-        clusters,
-        **drawing,
+        np.column_stack([column, np.ones_like(column)]), lambda sums: sums[..., 0] / sums[..., 1], clusters, **drawing
     )
 
 
@@ -240,12 +229,7 @@ def difference_interval(
         columns = np.column_stack([left - right, right])
     else:
         columns = np.column_stack([left - right, np.ones_like(left)])
-    return bootstrap_interval(
-        columns,
-        lambda sums: sums[..., 0] / sums[..., 1],
-        clusters,
-        **drawing,
-    )
+    return bootstrap_interval(columns, lambda sums: sums[..., 0] / sums[..., 1], clusters, **drawing)
 
 
 def _errors_and_lengths(counts: Counts) -> Floats:
@@ -254,9 +238,7 @@ def _errors_and_lengths(counts: Counts) -> Floats:
 
 
 def corpus_rate_interval(
-    counts: Counts,
-    clusters: Sequence[object] | None = None,
-    **drawing: Unpack[Bootstrap],
+    counts: Counts, clusters: Sequence[object] | None = None, **drawing: Unpack[Bootstrap]
 ) -> Interval:
     """Interval of the corpus rate Σerrors / Σlength: counts are resampled, rates never averaged.
 
@@ -264,8 +246,5 @@ def corpus_rate_interval(
     Interval(low=0.25, high=0.25)
     """
     return bootstrap_interval(
-        _errors_and_lengths(counts),
-        lambda sums: sums[..., 0] / sums[..., 1],
-        clusters,
-        **drawing,
+        _errors_and_lengths(counts), lambda sums: sums[..., 0] / sums[..., 1], clusters, **drawing
     )

@@ -54,11 +54,7 @@ def _mean_of_means(sums: Floats, column: int) -> Floats:
     return np.asarray((sums[..., column] / sums[..., -1]).mean(axis=-1))
 
 
-def unweighted_mean_interval(
-    strata: Strata,
-    clusters: Labels | None = None,
-    **drawing: Unpack[Bootstrap],
-) -> Interval:
+def unweighted_mean_interval(strata: Strata, clusters: Labels | None = None, **drawing: Unpack[Bootstrap]) -> Interval:
     """The interval of `unweighted_mean`; undefined if any subset has fewer than two queries (or clusters).
 
     >>> unweighted_mean_interval({"fiqa": {"q1": 0.5, "q2": 0.5}}, seed=0)
@@ -113,13 +109,7 @@ def unweighted_loss(
         return np.asarray(lost(sums) / _mean_of_means(sums, 0))
 
     shown = [
-        stratified_interval(
-            tables,
-            statistic,
-            _labels(ids, clusters),
-            **drawing,
-        )
-        for statistic in (lost, lost_share)
+        stratified_interval(tables, statistic, _labels(ids, clusters), **drawing) for statistic in (lost, lost_share)
     ]
     return Loss(
         absolute=there - here,

@@ -12,14 +12,7 @@ import numpy as np
 from ...errors import DataError
 from ..text.languages import is_written_without_spaces
 from ..text.normalizers import Normalizer
-from .error_counts import (
-    ErrorCounts,
-    Unit,
-    check_same_ids,
-    count_texts_array,
-    default_unit,
-    tokens,
-)
+from .error_counts import ErrorCounts, Unit, check_same_ids, count_texts_array, default_unit, tokens
 from .flags import is_loop
 from .ranking import DEFAULT_METRICS, Hits, score_ranking
 from .statistics import Interval, Method, corpus_rate_interval, mean_interval

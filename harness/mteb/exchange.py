@@ -182,10 +182,7 @@ def _entry(config: str, result: Result, scores: Mapping[str, Score]) -> dict[str
 def _failed(result: Result) -> dict[str, int]:
     """How many queries could not be decoded and found nothing, where the result says it of this subset."""
     failures = result.failures
-    counts = {
-        "undecodable_queries": failures.get("failed", 0),
-        "queries_without_hits": failures.get("missing", 0),
-    }
+    counts = {"undecodable_queries": failures.get("failed", 0), "queries_without_hits": failures.get("missing", 0)}
     return {name: n for name, n in counts.items() if len(result.data.subsets) == 1 or not n}
 
 
@@ -358,10 +355,7 @@ def _system(path: Path, meta: Mapping[str, Any]) -> SystemInfo:
         kind="end-to-end" if "encoder" in components else kind_of,
         name=_shown(components) or name,
         components={role: components[role] for role in ROLES if isinstance(components.get(role), dict)},
-        settings={
-            "n_best": int(settings.get("n_best", 1)),
-            "n_best_fusion": str(settings.get("n_best_fusion", "")),
-        },
+        settings={"n_best": int(settings.get("n_best", 1)), "n_best_fusion": str(settings.get("n_best_fusion", ""))},
     )
 
 

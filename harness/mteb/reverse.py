@@ -139,12 +139,9 @@ class MtebAudioTextEncoder(MtebTextEncoder):
     The model gets 24 kHz and resamples by itself, as under mteb.
     """
 
+    sample_rate = SAMPLE_RATE
     _kind = "audio_text_encoder"
     _modalities = ("audio", "text")
-
-    @property
-    def sample_rate(self) -> int:
-        return SAMPLE_RATE
 
     def encode_audio(self, clips: Sequence[Samples], *, language: str) -> NDArray[np.float32]:
         if not clips:

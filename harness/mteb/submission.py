@@ -20,14 +20,7 @@ from ...errors import DataError, StorageError, UsageError, unknown_name
 from ..results.envelope import Result, read_result
 from ..results.files import write_atomically
 from .exchange import META_NAME, export_mteb
-from .submission_checks import (
-    SETTINGS_NAME,
-    ModelFolder,
-    check_with_mteb,
-    is_of_benchmark,
-    missing_from,
-    read_model,
-)
+from .submission_checks import SETTINGS_NAME, ModelFolder, check_with_mteb, is_of_benchmark, missing_from, read_model
 from .submission_text import BODY_NAME, UPSTREAM, body_of, github_commands, title_of
 from .versions import installed_version, load_bridge
 

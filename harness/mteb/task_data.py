@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 _HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_AUDIO = pa.schema(
-    [("id", pa.string()), ("audio", pa.struct([("bytes", pa.binary()), ("path", pa.string())]))],
-)
+_AUDIO = pa.schema([("id", pa.string()), ("audio", pa.struct([("bytes", pa.binary()), ("path", pa.string())]))])
 
 
 class TaskData(Protocol):

@@ -14,10 +14,7 @@ _BY_SUFFIX = {**dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"), ".parque
 _QUERY = ("query-id", "query_id", "qid")
 _DOCUMENT = ("corpus-id", "corpus_id", "document_id", "doc_id", "docid")
 _VALUE = ("score", "grade", "relevance")
-_TREC = {
-    "qrels": ("judgments", 4, "query 0 document grade"),
-    "run": ("a run", 6, "query Q0 document rank score tag"),
-}
+_TREC = {"qrels": ("judgments", 4, "query 0 document grade"), "run": ("a run", 6, "query Q0 document rank score tag")}
 Entry = tuple[str, str, str, Any]
 """Place, query id, document id, and the grade or score as it was written."""
 

@@ -102,14 +102,7 @@ _CONTRACTIONS = {
     "shouldnt": "should not",
 }
 _PRONOUN = "i|you|he|she|it|we|they|that|this|there|here|what|who|where|when|why|how|which"
-_WORDS = AMERICAN | {
-    "mr": "mister",
-    "mrs": "missus",
-    "dr": "doctor",
-    "prof": "professor",
-    "vs": "versus",
-    "ok": "okay",
-}
+_WORDS = AMERICAN | {"mr": "mister", "mrs": "missus", "dr": "doctor", "prof": "professor", "vs": "versus", "ok": "okay"}
 _NUMBER = r"\d+(?:\.\d+)?"
 
 

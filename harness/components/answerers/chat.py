@@ -17,12 +17,7 @@ from ...protocols import AnswerRequest, ComponentSpec
 from ..batches import BatchSize
 from ..generation import Message, conversation, without_marks
 from ..torch_models import quiet, read_config, reason
-from .common import (
-    AudioLimit,
-    LongAudio,
-    Written,
-    in_pieces,
-)
+from .common import AudioLimit, LongAudio, Written, in_pieces
 from .generating import GeneratingAnswerer
 from .models import AnswerModel, answer_model
 

@@ -33,15 +33,11 @@ class EmbedderAnswerer:
     empty without a transcript. It does not understand; it is the cheapest baseline that uses the audio at all.
     """
 
+    sample_rate = SAMPLE_RATE
     uses_audio = False
 
     def __init__(
-        self,
-        model: str,
-        *,
-        passage_words: int = 40,
-        device: str = "auto",
-        encoder: TextEncoder | None = None,
+        self, model: str, *, passage_words: int = 40, device: str = "auto", encoder: TextEncoder | None = None
     ) -> None:
         if passage_words < 2:
             raise UsageError(f"passages of {passage_words} words are too short.", hint="Give 2 or more.")
@@ -65,10 +61,6 @@ class EmbedderAnswerer:
             "rule": "question and option",
         }
         return ComponentSpec("answerer", "embedder", encoder.name, encoder.model, encoder.revision, settings)
-
-    @property
-    def sample_rate(self) -> int:
-        return SAMPLE_RATE
 
     def supports(self, language: str) -> bool:
         return self._encoder.supports(language)

@@ -23,16 +23,14 @@ class RepliesFile:
     question) and `error` (why there is no reply). One item may have a line per order, and one for its spoken question.
     """
 
+    sample_rate = SAMPLE_RATE
+
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
 
     @cached_property
     def spec(self) -> ComponentSpec:
         return ComponentSpec("answerer", "replies", self._path.stem, self._path.name, self._content[1])
-
-    @property
-    def sample_rate(self) -> int:
-        return SAMPLE_RATE
 
     def supports(self, language: str) -> bool:
         return True

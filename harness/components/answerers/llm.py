@@ -24,6 +24,7 @@ class TextAnswerer(GeneratingAnswerer):
     `max_new_tokens` new tokens. `batch_size` and the options of torch are those of `BatchedTorchComponent`.
     """
 
+    sample_rate = SAMPLE_RATE
     uses_audio = False
 
     def __init__(
@@ -47,10 +48,6 @@ class TextAnswerer(GeneratingAnswerer):
             **self._torch.settings(device=True),
         }
         return self.described("answerer", "llm", settings)
-
-    @property
-    def sample_rate(self) -> int:
-        return SAMPLE_RATE
 
     @cached_property
     def _tokenizer(self) -> Any:

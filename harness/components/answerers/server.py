@@ -30,6 +30,8 @@ class ServerAnswerer(ServerComponent):
     other options are those of `ServerComponent`.
     """
 
+    sample_rate = SAMPLE_RATE
+
     def __init__(
         self,
         model: str,
@@ -66,10 +68,6 @@ class ServerAnswerer(ServerComponent):
             **self._server_settings,
         }
         return ComponentSpec("answerer", "chat-server", self._name, self._model, self._revision, settings)
-
-    @property
-    def sample_rate(self) -> int:
-        return SAMPLE_RATE
 
     def supports(self, language: str) -> bool:
         return not self._languages or primary_code(language) in self._languages

@@ -227,8 +227,7 @@ class ChatTemplateEncoder(ProcessorEncoder):
         states = getattr(self._model(**inputs, output_hidden_states=True), "hidden_states", None)
         if not states:
             raise ModelError(
-                f"{self._name} ({type(self._model).__name__}) gives no hidden states.",
-                hint="Give another model_class.",
+                f"{self._name} ({type(self._model).__name__}) gives no hidden states.", hint="Give another model_class."
             )
         return states[-1]
 

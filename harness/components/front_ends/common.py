@@ -53,11 +53,7 @@ class Denoiser(Protocol):
 
 
 def enhance_each(
-    clips: Sequence[Samples],
-    work: Callable[[Samples], NDArray[np.floating]],
-    *,
-    name: str,
-    threads: int = 1,
+    clips: Sequence[Samples], work: Callable[[Samples], NDArray[np.floating]], *, name: str, threads: int = 1
 ) -> list[Samples]:
     """`work` on each clip, in order: (T,) float32 to (T,) float32, finite, with a peak of at most `PEAK_LIMIT`.
 
@@ -183,6 +179,8 @@ def require_between(lowest: float, highest: float, **numbers: float) -> None:
 class SpectrumFrontEnd(ABC):
     """A front end at 16 kHz that works on a spectrum with frames of `size` samples every `shift`."""
 
+    sample_rate = FRONT_END_RATE
+
     def __init__(self, *, size: int = 512, shift: int = 128, threads: int = 1) -> None:
         self._spectrum = ShortTimeSpectrum(size, shift)
         self._threads = require_threads(threads)
@@ -190,10 +188,6 @@ class SpectrumFrontEnd(ABC):
     @property
     @abstractmethod
     def spec(self) -> ComponentSpec: ...
-
-    @property
-    def sample_rate(self) -> int:
-        return FRONT_END_RATE
 
     def enhance(self, clips: Sequence[Samples]) -> list[Samples]:
         """One clip per clip, (T,) float32 at 16 kHz. Raises `AudioError` for one that cannot be worked on."""

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 from ....errors import UsageError, unknown_name
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
-from .common import (
-    SpectrumFrontEnd,
-    require_between,
-)
+from .common import SpectrumFrontEnd, require_between
 from .noise import NoiseEstimate, noise_power, require_estimate
 
 Power = NDArray[np.float64]

@@ -14,12 +14,7 @@ from numpy.typing import NDArray
 from ....errors import AudioError, UsageError, unknown_name
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
-from .common import (
-    FRONT_END_RATE,
-    SpectrumFrontEnd,
-    full_version,
-    import_extra,
-)
+from .common import FRONT_END_RATE, SpectrumFrontEnd, full_version, import_extra
 
 STATISTICS = ("full", "valid")
 

@@ -38,12 +38,7 @@ class Composite(ABC):
 
     @abstractmethod
     def combine(
-        self,
-        queries: Sequence[str],
-        rankings: Sequence[Sequence[Sequence[Hit]]],
-        documents: DocumentLookup,
-        *,
-        k: int,
+        self, queries: Sequence[str], rankings: Sequence[Sequence[Sequence[Hit]]], documents: DocumentLookup, *, k: int
     ) -> list[list[Hit]]:
         """As `search`, from the parts' rankings: `rankings[part][query]` is best first, with `part_depth(k)` hits."""
 

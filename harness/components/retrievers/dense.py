@@ -97,11 +97,7 @@ class DenseRetriever:
     @property
     def spec(self) -> ComponentSpec:
         inner = self._encoder.spec
-        settings: dict[str, Setting] = {
-            **inner.settings,
-            "encoder_backend": inner.backend,
-            "similarity": "cosine",
-        }
+        settings: dict[str, Setting] = {**inner.settings, "encoder_backend": inner.backend, "similarity": "cosine"}
         if self._storage != "float32":
             settings["storage"] = self._storage
         if self._search == "faiss":

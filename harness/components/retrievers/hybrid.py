@@ -61,12 +61,7 @@ class HybridRetriever(Composite):
         return ComponentSpec("retriever", "hybrid", f"{self._method}({names})", settings=settings)
 
     def combine(
-        self,
-        queries: Sequence[str],
-        rankings: Sequence[Sequence[Sequence[Hit]]],
-        documents: DocumentLookup,
-        *,
-        k: int,
+        self, queries: Sequence[str], rankings: Sequence[Sequence[Sequence[Hit]]], documents: DocumentLookup, *, k: int
     ) -> list[list[Hit]]:
         checked_k(k)
         checked_rankings(queries, rankings, self._parts)

@@ -108,10 +108,7 @@ def _on_device(documents: NDArray[np.float32], lengths: NDArray[np.int64], devic
 
 
 def _exact(
-    query: NDArray[np.float32],
-    vectors: NDArray[np.float16],
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
+    query: NDArray[np.float32], vectors: NDArray[np.float16], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """The scores of the documents at `starts`, in float64."""
     scores = np.empty(len(starts))

@@ -47,10 +47,7 @@ def merged(first: Best, second: Best, ranks: NDArray[np.int64], k: int) -> Best:
     if not len(first.positions):
         return Best(second.positions[:k], second.scores[:k])
     return best_of(
-        np.concatenate([first.positions, second.positions]),
-        np.concatenate([first.scores, second.scores]),
-        ranks,
-        k,
+        np.concatenate([first.positions, second.positions]), np.concatenate([first.scores, second.scores]), ranks, k
     )
 
 

@@ -59,12 +59,7 @@ class RerankedRetriever(Composite):
         return ComponentSpec("retriever", "rerank", name, reranker.model, reranker.revision, settings)
 
     def combine(
-        self,
-        queries: Sequence[str],
-        rankings: Sequence[Sequence[Sequence[Hit]]],
-        documents: DocumentLookup,
-        *,
-        k: int,
+        self, queries: Sequence[str], rankings: Sequence[Sequence[Sequence[Hit]]], documents: DocumentLookup, *, k: int
     ) -> list[list[Hit]]:
         checked_k(k)
         checked_rankings(queries, rankings, self._parts)

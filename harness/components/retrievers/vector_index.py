@@ -208,10 +208,7 @@ def rescored(
 
 
 def _exact_scores(
-    queries: NDArray[np.float32],
-    rows: NDArray[np.int64],
-    positions: NDArray[np.int64],
-    blocks: Sequence[VectorBlock],
+    queries: NDArray[np.float32], rows: NDArray[np.int64], positions: NDArray[np.int64], blocks: Sequence[VectorBlock]
 ) -> NDArray[np.float64]:
     scores = np.empty(len(rows), dtype=np.float64)
     order = np.argsort(positions, kind="stable")

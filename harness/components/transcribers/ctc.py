@@ -15,13 +15,7 @@ from ...protocols import ComponentSpec, Setting, Transcript
 from ..batches import BatchSize
 from ..torch_models import imported_torch, imported_transformers
 from ..weights import FoundWeights
-from .common import (
-    Decoded,
-    primary_code,
-    require_language,
-    transcribe_batches,
-    transcribe_by_kind,
-)
+from .common import Decoded, primary_code, require_language, transcribe_batches, transcribe_by_kind
 from .torch_transcriber import TorchTranscriber
 
 MASKED_MODELS = (

@@ -69,6 +69,8 @@ class FasterWhisperTranscriber:
     Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
     """
 
+    sample_rate = SAMPLE_RATE
+
     def __init__(
         self,
         model: str | Path = "whisper-base",
@@ -157,10 +159,6 @@ class FasterWhisperTranscriber:
             "patience": (self._patience, 1.0),
         }
         return {name: value for name, (value, default) in options.items() if value != default}
-
-    @property
-    def sample_rate(self) -> int:
-        return SAMPLE_RATE
 
     @property
     def weights(self) -> Path:

@@ -20,14 +20,7 @@ from ...protocols import ComponentSpec, Setting, Transcript
 from ..batches import BatchSize, require_positive
 from ..torch_models import AutoBatch, imported_torch
 from ..weights import FoundWeights, local_revision
-from .common import (
-    SAMPLE_RATE,
-    Decoded,
-    minor_version,
-    primary_code,
-    require_language,
-    transcribe_batches,
-)
+from .common import SAMPLE_RATE, Decoded, minor_version, primary_code, require_language, transcribe_batches
 from .torch_transcriber import TorchTranscriber
 
 Hub = Literal["hf", "ms"]

@@ -12,12 +12,7 @@ from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Setting, Transcript
 from ..batches import BatchSize, require_positive
 from .chat_requests import RequestModel
-from .common import (
-    Decoded,
-    primary_code,
-    require_language,
-    transcribe_batches,
-)
+from .common import Decoded, primary_code, require_language, transcribe_batches
 from .torch_transcriber import TorchTranscriber
 
 LANGUAGES = ("zh", "en", "yue")

@@ -67,6 +67,8 @@ class OpenAIWhisperTranscriber:
     unless `condition_on_previous_text` is false. The package tells only the best hypothesis.
     """
 
+    sample_rate = SAMPLE_RATE
+
     def __init__(
         self,
         model: str | Path,
@@ -147,10 +149,6 @@ class OpenAIWhisperTranscriber:
                 **LOOP_SETTINGS,
             },
         )
-
-    @property
-    def sample_rate(self) -> int:
-        return SAMPLE_RATE
 
     @property
     def weights(self) -> Path | None:

@@ -17,14 +17,7 @@ from ...protocols import ComponentSpec, Setting, Transcript
 from ..batches import BatchSize, require_positive
 from ..torch_models import imported_torch, read_config
 from .chat_requests import RequestModel
-from .common import (
-    SAMPLE_RATE,
-    Decoded,
-    is_loop,
-    minor_version,
-    require_language,
-    transcribe_batches,
-)
+from .common import SAMPLE_RATE, Decoded, is_loop, minor_version, require_language, transcribe_batches
 from .torch_transcriber import TorchTranscriber
 
 Engine = Literal["auto", "qwen-asr", "transformers"]

@@ -27,6 +27,7 @@ class ServerTranscriber(ServerComponent):
     fit.
     """
 
+    sample_rate = SAMPLE_RATE
     own_fields = frozenset({"file", "language", "model", "prompt", "response_format", "temperature"})
 
     def __init__(
@@ -63,10 +64,6 @@ class ServerTranscriber(ServerComponent):
             **LOOP_SETTINGS,
         }
         return ComponentSpec("transcriber", "server", self._name, self._model, self._revision, settings)
-
-    @property
-    def sample_rate(self) -> int:
-        return SAMPLE_RATE
 
     def supports(self, language: str) -> bool:
         return not self._languages or primary_code(language) in self._languages

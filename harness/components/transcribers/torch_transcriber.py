@@ -14,12 +14,12 @@ class TorchTranscriber(BatchedTorchComponent, abc.ABC):
     """A `Transcriber` at 16 kHz. A subclass has `spec`, `transcribe` and the codes of its `_languages`."""
 
     @property
-    @abc.abstractmethod
-    def _languages(self) -> Sequence[str]: ...
-
-    @property
     def sample_rate(self) -> int:
         return SAMPLE_RATE
+
+    @property
+    @abc.abstractmethod
+    def _languages(self) -> Sequence[str]: ...
 
     def supports(self, language: str) -> bool:
         return primary_code(language) in self._languages
