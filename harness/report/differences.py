@@ -44,7 +44,6 @@ def marked(reference: str, transcript: str, *, by_character: bool) -> Markup:
 
 
 def differences(reference: str, transcript: str, *, by_character: bool) -> list[Difference]:
-    """The stretches of both texts, in order."""
     old, new = _tokens(reference, by_character), _tokens(transcript, by_character)
     old_keys, new_keys = [_key(t) for t in old], [_key(t) for t in new]
     old_places = [i for i, key in enumerate(old_keys) if key]
@@ -84,7 +83,6 @@ def _stretch(tokens: Sequence[str], places: Sequence[int], start: int, end: int)
 def transcript_output(
     name: str, text: str, transcript: str, error: str, *, by_character: bool, mark: int | None = None
 ) -> Output:
-    """A transcript with its differences from the reference, or why there is none."""
     if error:
         return Output(name, f"not decoded: {error}", failed=True, mark=mark)
     if not transcript.strip():

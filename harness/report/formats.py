@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from ...errors import UnknownNameError, UsageError
 from ...loaders.conditions import known_part, parse_condition
@@ -227,6 +228,16 @@ def condition_mark(condition: str) -> str:
     if snr is None:
         return "R" if in_room(condition) else "clean"
     return f"{'R ' if in_room(condition) else ''}{snr:g}".replace("-", MINUS)
+
+
+def series_of(condition: str) -> str:
+    """What a condition has beside noise: conditions that differ in the SNR alone are one curve.
+
+    >>> series_of("early_reverb_snr_5"), series_of("reverb"), series_of("low_noise"), series_of("snr_5_clipped_6")
+    ('early_reverb', 'reverb', '', 'clipped_6')
+    """
+    rest = re.sub(r"snr_-?[\d.]+|(low|medium|high)_noise|^clean$", "", condition)
+    return rest.replace("__", "_").strip("_")
 
 
 def severity(condition: str) -> tuple[int, float, str]:

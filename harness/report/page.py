@@ -56,7 +56,6 @@ def write_report(
 def make_report(
     folder: Path, out: Path, *, title: str = "", max_worst: int = MAX_WORST, max_audio_bytes: int = MAX_AUDIO_BYTES
 ) -> Report:
-    """`write_report`, and what it found out."""
     for name, value in (("max_worst", max_worst), ("max_audio_bytes", max_audio_bytes)):
         if value < 0:
             raise UsageError(f"{name} is {value}.", hint="Give 0 or more.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,15 @@ from ..metrics.attribution import Estimate
 from ..metrics.registry import metric_of
 from ..metrics.robustness import Item, SnrAtLoss, Stability, snr_at_loss, stability
 from ..results.comparable import aspects
-from ..results.envelope import Group
+from ..results.envelope import Group, Score, finite
 from .formats import group_words, in_room, interval, language_name, measure_of, number, percent, snr_of
 from .sections import Run, Section, System
-from .tables import NONE, Cell, Head, Row, Rows, Table, loss_cell, named, points_cell
+from .tables import NONE, Cell, Head, Row, Rows, Table, clip, loss_cell, named, plain_table, points_cell, score_cell
 
 SHARES = (0.1, 0.2)
 """Of the clean score: at which SNR they are lost."""
+_TERMINAL_SYSTEMS, _TERMINAL_NAME, _TERMINAL_GROUPS = 3, 24, 8
+"""Side by side, columns of a name, and groups of a breakdown; the page has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +39,16 @@ class Robustness:
         return {
             "system": self.system,
             "metric": self.metric,
-            "sigma_within": {language: _plain(one) for language, one in self.sigma.within.items()},
-            "sigma_pooled": _plain(self.sigma.pooled),
+            "sigma_within": {language: _score(one).model_dump() for language, one in self.sigma.within.items()},
+            "sigma_pooled": _score(self.sigma.pooled).model_dump(),
             "snr_at_loss": [
                 {
                     "section": titles[anchor],
                     "share": share,
                     "relative": metric_of(self.metric).better != "lower",
-                    "snr_db": _finite(found.snr_db),
-                    "low": _finite(found.interval.low),
-                    "high": _finite(found.interval.high),
+                    "snr_db": finite(found.snr_db),
+                    "low": finite(found.interval.low),
+                    "high": finite(found.interval.high),
                     "reached": found.snr_db != -math.inf,
                     "n": found.n,
                 }
@@ -54,14 +57,35 @@ class Robustness:
         }
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _score(estimate: Estimate) -> Score:
+    return Score.of(estimate.value, estimate.interval.low, estimate.interval.high, estimate.n)
 
 
-def _plain(estimate: Estimate) -> dict[str, Any]:
-    bounds = estimate.interval
-    ends = {"low": _finite(bounds.low), "high": _finite(bounds.high)}
-    return {"value": _finite(estimate.value), **ends, "n": estimate.n}
+def facts(sections: Sequence[Section]) -> dict[str, Any]:
+    """What `squtr report --json` prints of σ, SNR at a given loss, and loss by group."""
+    return {
+        "robustness": [one.as_json(sections) for one in robustness(sections)],
+        "groups": [
+            {
+                "section": section.title,
+                "system": run.result.system.name,
+                "condition": run.condition,
+                "by": name,
+                "metric": section.metric,
+                **group.model_dump(mode="json", exclude={"scores", "losses"}),
+                "score": score.value if (score := group.scores.get(section.metric)) else None,
+                "losses": {
+                    baseline: loss.model_dump(mode="json")
+                    for baseline, own in group.losses.items()
+                    if (loss := own.get(section.metric)) is not None
+                },
+            }
+            for section in sections
+            for run in section.runs
+            for name, groups in run.result.by_group.items()
+            for group in groups
+        ],
+    }
 
 
 def robustness(sections: Sequence[Section]) -> list[Robustness]:
@@ -171,13 +195,11 @@ def robustness_table(section: Section, found: Sequence[Robustness]) -> Table:
 
 
 def _sigma_cell(estimate: Estimate | None, rates: bool) -> Cell:
-    if estimate is None or not math.isfinite(estimate.value):
-        return NONE
-    factor, digits = (100, 1) if rates else (1, 3)
-    bounds = estimate.interval
-    known = math.isfinite(bounds.low) and math.isfinite(bounds.high)
-    shown = f"[{number(factor * bounds.low, digits)}, {number(factor * bounds.high, digits)}]" if known else ""
-    return Cell(number(factor * estimate.value, digits), (shown,) if shown else ())
+    score = None if estimate is None else _score(estimate)
+    if score is None or score.value is None or not rates:
+        return score_cell(score)
+    shown = interval(score, 1, as_percent=True)
+    return Cell(number(100 * score.value, 1), (shown,) if shown else ())
 
 
 def _level_cell(found: SnrAtLoss | None, system: System) -> Cell:
@@ -204,11 +226,51 @@ def breakdowns(section: Section) -> Iterator[str]:
             yield name
 
 
-def group_tables(section: Section, baseline: str = "") -> list[Table]:
-    """By each breakdown the loss against a baseline (by default text, or else clean), by system and condition."""
-    if not baseline:
-        baseline = next((b for b in ("text", "clean") if any(run.loss(b) for run in section.runs)), "clean")
-    return [table for name in breakdowns(section) if (table := group_table(section, name, baseline))]
+def group_tables(section: Section) -> list[Table]:
+    return [table for name in breakdowns(section) if (table := group_table(section, name, _baseline(section)))]
+
+
+def _baseline(section: Section) -> str:
+    return next((b for b in ("text", "clean") if any(run.loss(b) for run in section.runs)), "clean")
+
+
+def robustness_text(section: Section, sections: Sequence[Section]) -> list[str]:
+    """Robustness, and the loss by group under the condition that loses most, as tables for a terminal."""
+    found = [plain_table(robustness_table(section, robustness(sections)))]
+    for first in range(0, len(section.systems), _TERMINAL_SYSTEMS):
+        shown = section.systems[first : first + _TERMINAL_SYSTEMS]
+        rows = [rows for name in breakdowns(section) if (rows := _worst_groups(section, shown, name))]
+        columns = [(clip(system.name, _TERMINAL_NAME), "") for system in shown]
+        found.append(plain_table(Table("", f"Loss against {_baseline(section)}", columns, rows)))
+    return [table for table in found if table]
+
+
+def _worst_groups(section: Section, systems: Sequence[System], breakdown: str) -> Rows | None:
+    """The groups under the condition with the highest mean loss of those that have them; None for very many."""
+    baseline, losses = _baseline(section), dict[str, list[float]]()
+    for run in section.runs:
+        loss = run.loss(baseline) if _groups(run, breakdown) else None
+        if loss is not None and loss.absolute.value is not None:
+            losses.setdefault(run.condition, []).append(loss.absolute.value)
+    worst = max(losses, key=lambda condition: statistics.fmean(losses[condition]), default="")
+    own = [_groups(system.run(worst), breakdown) for system in systems]
+    groups = {label: group for one in reversed(own) for label, group in one.items()}
+    if not 1 < len(groups) <= _TERMINAL_GROUPS:
+        return None
+    rows = [
+        Row(
+            Head(f"{group_words(group, breakdown)}, n = {group.n}"),
+            [_loss_only(section, one.get(label), baseline) for one in own],
+        )
+        for label, group in groups.items()
+    ]
+    return Rows(rows, Head(f"by {_lower(measure_of(breakdown)[0])}, {worst}"))
+
+
+def _loss_only(section: Section, group: Group | None, baseline: str) -> Cell:
+    loss = None if group is None else group.losses.get(baseline, {}).get(section.metric)
+    rates = metric_of(section.metric).scale == "share"
+    return NONE if loss is None else points_cell(loss.absolute) if rates else loss_cell(loss)
 
 
 def group_table(section: Section, breakdown: str, baseline: str) -> Table:

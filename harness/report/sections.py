@@ -56,14 +56,12 @@ class Run:
 
     @cached_property
     def items(self) -> ItemNumbers:
-        """The numbers of every item, by "subset/id"."""
         return item_numbers(self.record.items)
 
     def score(self, metric: str = "") -> Score | None:
         return self.result.scores.get(metric or self.result.main_metric)
 
     def loss(self, baseline: str, metric: str = "") -> Loss | None:
-        """The loss against a baseline, None if that baseline was not evaluated."""
         return self.result.losses.get(baseline, {}).get(metric or self.result.main_metric)
 
 
@@ -81,7 +79,6 @@ class System:
 
     @property
     def shown(self) -> tuple[Run, ...]:
-        """The typed run, if there is one, and the spoken ones."""
         return self.runs if self.text is None else (self.text, *self.runs)
 
     def run(self, condition: str) -> Run | None:
@@ -127,7 +124,6 @@ class Section:
 
     @property
     def first(self) -> Result:
-        """Any result, for what all share."""
         return next(self.runs).result
 
     @property
@@ -136,7 +132,6 @@ class Section:
 
     @property
     def title(self) -> str:
-        """The language, and the subset or split where the runs cover only one."""
         name, split = language_name(self.language), self.first.data.split
         whole = name if self.scope == self.language else f"{name}: {self.scope}"
         whole = whole if split == "test" else f"{whole}, {split}"
@@ -166,12 +161,10 @@ class Section:
 
     @property
     def conditions(self) -> list[str]:
-        """All conditions, mildest first."""
         return sorted({run.condition for run in self.runs}, key=severity)
 
     @property
     def spoken(self) -> list[str]:
-        """All conditions of audio, mildest first."""
         return [condition for condition in self.conditions if condition != TEXT_CONDITION]
 
     @property
@@ -180,7 +173,6 @@ class Section:
 
     @property
     def size_words(self) -> str:
-        """The number of items, or its range."""
         sizes = self.sizes
         return f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
 
@@ -258,7 +250,6 @@ class _Group:
 
 
 def _marks(groups: Sequence[_Group]) -> list[str]:
-    """What sets each group apart from the others of its scope."""
     marks = []
     for group in groups:
         own = dict(group.base + group.words)

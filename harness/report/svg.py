@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 SERIES_COLORS = 6
@@ -112,7 +112,6 @@ def text_width(text: str, size: float = 11) -> float:
 
 
 def shorten(text: str, width: float, size: float = 11) -> str:
-    """`text` cut with an ellipsis where it would be wider than `width`."""
     if text_width(text, size) <= width:
         return text
     while text and text_width(text + "…", size) > width:
@@ -192,22 +191,86 @@ def line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
 
 
 def label(x: float, y: float, text: str, css: str, anchor: str = "start", *, extra: str = "") -> str:
-    """A text; (x, y) is on its base line."""
     place = f'x="{coordinate(x)}" y="{coordinate(y)}" text-anchor="{anchor}"'
     return f'<text class="{css}" {place} {extra}>{escape(text)}</text>'
 
 
-def vertical_axis(scale: Scale, marks: Sequence[float], left: float, right: float, title: str) -> str:
-    """Grid lines, tick labels with one decimal and the rotated title of a vertical axis."""
-    parts = []
-    for mark in marks:
-        y = scale(mark)
-        parts.append(line(left, y, right, y, "axis" if mark == marks[0] else "grid"))
-        parts.append(label(left - 6, y + 4, f"{mark:.1f}", "tick", "end"))
-    middle = (scale.start + scale.end) / 2
-    place = f'transform="rotate(-90 12 {coordinate(middle)})"'
-    parts.append(label(12, middle, title, "axis-title", "middle", extra=place))
-    return "".join(parts)
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A chart: its size, and the margins around the plot."""
+
+    width: float = 420.0
+    height: float = 320.0
+    left: float = 48.0
+    right: float = 14.0
+    top: float = 12.0
+    bottom: float = 50.0
+
+    @property
+    def base(self) -> float:
+        return self.height - self.bottom
+
+    @property
+    def end(self) -> float:
+        return self.width - self.right
+
+    def x(self, low: float, high: float) -> Scale:
+        return Scale(low, high, self.left, self.end)
+
+    def y(self, low: float, high: float) -> Scale:
+        return Scale(low, high, self.base, self.top)
+
+    def vertical(
+        self, scale: Scale, marks: Sequence[float], title: str = "", *, digits: str = "g", zero: float = 0.0
+    ) -> str:
+        """Grid lines, tick labels and the rotated title; the line at `zero` is the axis."""
+        parts = []
+        for mark in marks:
+            y = scale(mark)
+            parts.append(line(self.left, y, self.end, y, "axis" if mark == zero else "grid"))
+            parts.append(label(self.left - 6, y + 4, signed(f"{mark:{digits}}"), "tick", "end"))
+        middle = (scale.start + scale.end) / 2
+        place = f'transform="rotate(-90 12 {coordinate(middle)})"'
+        return "".join([*parts, label(12, middle, title, "axis-title", "middle", extra=place) if title else ""])
+
+    def share_axis(self, top: float, title: str) -> tuple[Scale, str]:
+        """A vertical axis from 0 to a score, and what is drawn of it."""
+        scale = self.y(0, top)
+        return scale, self.vertical(scale, [m for m in ticks(top) if m <= top + 1e-9], title, digits=".1f")
+
+    def horizontal(
+        self, marks: Sequence[tuple[float, str]], title: str, *, grid: bool = False, gap: float = 0.0
+    ) -> str:
+        """Ticks (or grid lines) at coordinates, with labels more than `gap` apart, and the title."""
+        parts = [label((self.left + self.end) / 2, self.base + 38, title, "axis-title", "middle")]
+        last = -math.inf
+        for x, text in marks:
+            ends = (self.top, self.base) if grid else (self.base, self.base + 4)
+            parts.append(line(x, ends[0], x, ends[1], "grid" if grid else "axis"))
+            if x - last > gap:
+                parts.append(label(x, self.base + 17, signed(text), "tick", "middle"))
+                last = x
+        return "".join(parts)
+
+    def decades(
+        self, values: Sequence[float], title: str, show: Callable[[float], str] = "{:g}".format
+    ) -> tuple[Callable[[float], float], str]:
+        """A logarithmic horizontal axis: where a value lies, and what is drawn of it."""
+        low, high, marks = decades(values)
+        scale = self.x(math.log10(low), math.log10(high))
+
+        def x(value: float) -> float:
+            return scale(math.log10(value))
+
+        return x, self.horizontal([(x(mark), show(mark)) for mark in marks], title, grid=True)
+
+    def figure(self, identity: str, title: str, description: str, body: str) -> str:
+        return figure(identity, title, description, (self.width, self.height), body)
+
+
+def signed(text: str) -> str:
+    """A number with a true minus sign."""
+    return text.replace("-", "\u2212")
 
 
 def round_marks(low: float, high: float) -> list[float]:
@@ -222,7 +285,6 @@ def round_marks(low: float, high: float) -> list[float]:
 
 
 def whisker(x: float, low: float, high: float, css: str) -> str:
-    """An interval as a vertical bar with ends; coordinates."""
     css = f"whisker {css}"
     return line(x, low, x, high, css) + line(x - 3, low, x + 3, low, css) + line(x - 3, high, x + 3, high, css)
 
@@ -258,7 +320,6 @@ def _start(block: list[int], wanted: Sequence[float], gap: float, low: float, hi
 
 
 def figure(identity: str, title: str, description: str, size: tuple[float, float], body: str) -> str:
-    """A whole drawing with its accessible title and description."""
     width, height = size
     return (
         f'<svg viewBox="0 0 {coordinate(width)} {coordinate(height)}" role="img" '

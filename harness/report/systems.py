@@ -96,7 +96,6 @@ def described(spec: Spec) -> str:
 
 
 def _own_name(spec: Spec) -> str:
-    """The name of a composite without that of its parts."""
     backend, model = str(spec.get("backend", "")), str(spec.get("model", ""))
     if backend == "rerank":
         return f"reranker {model.rpartition('/')[2]}".strip()
@@ -104,7 +103,6 @@ def _own_name(spec: Spec) -> str:
 
 
 def system_cards(sections: Sequence[Section]) -> list[Card]:
-    """A card for each distinct system, in the order of the report."""
     seen: dict[str, list[tuple[Section, SystemInfo]]] = {}
     for section in sections:
         for system in section.systems:
@@ -130,7 +128,6 @@ def _roles(info: SystemInfo) -> list[str]:
 
 
 def _settings(where: Sequence[tuple[Section, SystemInfo]]) -> list[tuple[str, str]]:
-    """What else decides the output, by section where that differs."""
     found: dict[str, dict[str, str]] = {}
     for section, info in where:
         own = {name: value for name, value in info.settings.items() if value not in (None, "", False, [], {})}
@@ -152,7 +149,6 @@ def _settings(where: Sequence[tuple[Section, SystemInfo]]) -> list[tuple[str, st
 
 
 def _short(text: str) -> str:
-    """A digest or revision by its beginning."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_REVISION_SHOWN]}…"
 
 

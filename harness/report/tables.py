@@ -32,8 +32,6 @@ MOST_COLUMNS = 110
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value, with what stands small beneath it and beside it."""
-
     text: str | Markup
     below: tuple[str, ...] = ()
     beside: str = ""
@@ -101,14 +99,12 @@ def value_cell(value: float | None, digits: int = 3, css: str = "", below: str =
 
 
 def score_cell(score: Score | None, css: str = "", digits: int = 3) -> Cell:
-    """A score between 0 and 1 with its interval."""
     if score is None or score.value is None:
         return NONE
     return Cell(number(score.value, digits), _nonempty(interval(score, digits)), css=css)
 
 
 def rate_cell(score: Score | None, css: str = "", *, below: str = "") -> Cell:
-    """A rate in percent with its interval, and `below` behind it."""
     if score is None or score.value is None:
         return NONE
     shown = " · ".join(filter(None, (interval(score, 1, as_percent=True), below)))
@@ -116,7 +112,6 @@ def rate_cell(score: Score | None, css: str = "", *, below: str = "") -> Cell:
 
 
 def loss_cell(loss: Loss | None) -> Cell:
-    """A loss of a score, beside it the relative one."""
     if loss is None:
         return NONE
     relative = "" if loss.relative.value is None else percent(loss.relative.value)
@@ -176,7 +171,6 @@ def failure_words(failures: Mapping[str, int], n: int = 0) -> str:
 
 
 def by_system(section: Section, row: Sequence[tuple[System, Row]]) -> list[Rows]:
-    """Rows grouped under their systems, in the section's order."""
     found = [(system, [one for own, one in row if own is system]) for system in section.systems]
     return [Rows(rows, named(system)) for system, rows in found if rows]
 
@@ -222,7 +216,6 @@ def printable(text: str) -> str:
 
 
 def heading(text: str) -> str:
-    """A line above a terminal's table."""
     return clip(printable(text.replace(NARROW_SPACE, " ")), MOST_COLUMNS)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import StorageError, unknown_name
 from ...loaders.pages import audio_url
+from .formats import plural
 from .sections import Section
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ TASK_REPORTS: Mapping[str, str] = {
     "understanding": "understanding.report:REPORT",
 }
 """Name of the task to dotted path below `harness.tasks`."""
+
+FEW = 30
 
 
 class Strong(str):
@@ -47,12 +50,11 @@ class Chain:
     mark: int
     metric: str
     steps: Sequence[Step]
+    between: str = "→"
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a system made of a clip: marked text, or why there is none."""
-
     name: str
     text: str | Markup
     failed: bool = False
@@ -149,6 +151,13 @@ class TaskReport:
     terminal: Callable[[Section, Sequence[Section]], str]
     as_json: Callable[[Sequence[Section]], dict[str, Any]]
     section_title: Callable[[Section], str] = lambda section: section.title
+
+
+def few(n: int, noun: str) -> list[str]:
+    """A warning where there are few items."""
+    if n >= FEW:
+        return []
+    return [f"Only {plural(n, noun)}: intervals are wide, and differences of less than their width may be chance."]
 
 
 def load_task_report(task: str) -> TaskReport:

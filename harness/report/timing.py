@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,8 +16,6 @@ _Shown = Callable[[System], str]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table on time, and what it means."""
-
     name: str
     unit: str
     shown: _Shown
@@ -33,33 +32,27 @@ def _values(system: System, get: Callable[[Timing], float | None]) -> list[float
     return [float(value) for run in system.runs if (value := get(run.result.timing)) is not None]
 
 
+def _of(
+    get: Callable[[Timing], float | None],
+    show: Callable[[float], str],
+    fold: Callable[[Sequence[float]], float] | None = None,
+) -> _Shown:
+    """Without `fold` one value where all runs agree, else the lowest and the highest."""
+
+    def shown(system: System) -> str:
+        known = _values(system, get)
+        ends = [] if not known else [fold(known)] if fold else [min(known), max(known)]
+        return " to ".join(dict.fromkeys(map(show, ends))) or UNDEFINED
+
+    return shown
+
+
 def _sum(get: Callable[[Timing], float | None], digits: int = 1) -> _Shown:
-    def shown(system: System) -> str:
-        known = _values(system, get)
-        return number(sum(known), digits) if known else UNDEFINED
-
-    return shown
-
-
-def _range(get: Callable[[Timing], float | None], show: Callable[[float], str]) -> _Shown:
-    """One value where all runs agree, else the lowest and the highest."""
-
-    def shown(system: System) -> str:
-        known = _values(system, get)
-        if not known:
-            return UNDEFINED
-        low, high = show(min(known)), show(max(known))
-        return low if low == high else f"{low} to {high}"
-
-    return shown
+    return _of(get, lambda seconds: number(seconds, digits), math.fsum)
 
 
 def _most(get: Callable[[Timing], float | None], show: Callable[[float], str]) -> _Shown:
-    def shown(system: System) -> str:
-        known = _values(system, get)
-        return show(max(known)) if known else UNDEFINED
-
-    return shown
+    return _of(get, show, max)
 
 
 def _stage(name: str) -> Callable[[Timing], float | None]:
@@ -85,12 +78,12 @@ _TIME = (
     Column(
         "Waiting",
         "share",
-        _range(lambda t: t.waiting_share, percent),
+        _of(lambda t: t.waiting_share, percent),
         "The part of the inference time in which the model waited for audio to be read and decoded.",
     ),
 )
 _MACHINE = (
-    Column("Processes", "", _range(lambda t: t.processes, lambda n: number(n, 0)), "How many shared the work."),
+    Column("Processes", "", _of(lambda t: t.processes, lambda n: number(n, 0)), "How many shared the work."),
     Column(
         "Host memory",
         "peak",
@@ -106,7 +99,7 @@ _MACHINE = (
     Column(
         "Energy",
         "",
-        _range(lambda t: t.energy_j, energy_words),
+        _of(lambda t: t.energy_j, energy_words),
         "What the machine's own meters counted, other work on it included.",
     ),
     Column(
@@ -170,7 +163,6 @@ def _cell(text: str, column: str) -> Cell:
 
 
 def _latency(sections: Sequence[Section]) -> Table:
-    """How long single items took, by system and condition."""
     groups = []
     for section in sections:
         for system in section.systems:

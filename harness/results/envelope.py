@@ -87,6 +87,11 @@ def item_schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
     return pa.schema([*ITEM_COLUMNS, *columns])
 
 
+def finite(value: float) -> float | None:
+    """None for NaN and infinities."""
+    return value if math.isfinite(value) else None
+
+
 class Score(FileModel):
     """A value with its 95 % interval over `n` items; null where it is undefined."""
 
@@ -101,6 +106,11 @@ class Score(FileModel):
         if value is not None and not math.isfinite(value):
             raise ValueError("must be finite, or null where it is undefined")
         return value
+
+    @classmethod
+    def of(cls, value: float, low: float, high: float, n: int) -> Score:
+        """With null for what is not finite."""
+        return cls(value=finite(value), low=finite(low), high=finite(high), n=n)
 
 
 class Loss(FileModel):

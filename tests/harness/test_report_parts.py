@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from squtr.errors import DataError
 from squtr.harness.report import summary_table, svg
 from squtr.harness.report.differences import marked
-from squtr.harness.report.robustness import breakdowns, group_table, group_tables, robustness
+from squtr.harness.report.robustness import breakdowns, facts, group_table, group_tables, robustness
 from squtr.harness.report.sections import sections
 from squtr.harness.report.tables import MOST_COLUMNS, display_width
 from squtr.harness.results.envelope import Loss, RunRecord, Score, items_table
+from squtr.harness.tasks.retrieval.report.curves import curve_panels
 from squtr.harness.tasks.retrieval.report.headline import lede
 from squtr.harness.tasks.retrieval.report.scatter import scatter
 from squtr.harness.tasks.retrieval.report.worst import worst_cases
@@ -219,6 +220,43 @@ def test_robustness_is_the_spread_of_the_means() -> None:
         told = one.as_json(found)
         assert set(told["sigma_within"]) == {"en", "zh"}
         assert len(told["snr_at_loss"]) == 4
+
+
+def test_loss_by_group_reaches_terminal_and_json() -> None:
+    records = example_records(Example(languages=("en",), systems=SMALL.systems, n=24))
+    (section,) = sections(records)
+    hardest = {}
+    for name in breakdowns(section):
+        runs = [run for run in section.systems[0].runs if run.result.by_group.get(name)]
+        hardest[name] = max(runs, key=lambda run: run.result.losses["text"]["ndcg_at_10"].absolute.value or 0.0)
+    table = summary_table(records).partition("Loss against text")[2]
+    for name, run in hardest.items():
+        words = {"noise_family": "by noise family", "rt60_s": "by RT60"}[name]
+        assert f"{words}, {run.condition}" in table
+        for group in run.result.by_group[name]:
+            assert f"{group.losses['text']['ndcg_at_10'].absolute.value:.3f}".replace("-", "−") in table
+    found = facts([section])["groups"]
+    rows = {(one["condition"], one["by"], one["label"]): one for one in found}
+    assert len(rows) == len(found) == sum(len(g) for run in section.runs for g in run.result.by_group.values())
+    for run in hardest.values():
+        for name, groups in run.result.by_group.items():
+            for group in groups:
+                row = rows[run.condition, name, group.label]
+                assert row["score"] == group.scores["ndcg_at_10"].value
+                assert row["losses"]["text"]["absolute"]["value"] == group.losses["text"]["ndcg_at_10"].absolute.value
+
+
+def test_conditions_of_one_snr_stand_side_by_side() -> None:
+    conditions = ("text", "clean", "reverb_low_noise", "early_reverb_low_noise", "reverb_snr_0", "early_reverb_snr_0")
+    (section,) = sections(
+        example_records(Example(languages=("en",), systems=SMALL.systems, n=6, conditions=conditions))
+    )
+    (_, noise), (_, rooms) = curve_panels(section, 1.0)
+    places = re.findall(r'marker hollow[^>]*(?:cx="([\d.]+)")', rooms)
+    assert len(places) == len(set(places)) == 4
+    assert rooms.count("curve s0 room") == 2
+    assert re.findall(r'class="point halo"[^>]*>([^<]*)<', rooms) == ["early_reverb", "reverb"]
+    assert "point halo" not in noise
 
 
 def test_worst_cases_come_in_order_with_all_three_transcripts() -> None:

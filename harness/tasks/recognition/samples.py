@@ -19,6 +19,7 @@ from ...evaluation.groups import binned_column
 from ...evaluation.inference import sentences
 from ...evaluation.plan import SpeechPlan
 from ...protocols import FrontEnd
+from ...results.envelope import finite
 from ...results.files import file_name, write_atomically
 from .scoring import CLEAN
 
@@ -106,7 +107,7 @@ def write_samples(folder: Path, plan: SpeechPlan, rows: Mapping[tuple[str, str],
                     if content := _enhanced(row.audio, front_end):
                         write_atomically(place / f"{condition}.{file_name(name)}.flac", content)
             if item.rir_id:
-                known = {name: _known(getattr(item, column)) for name, column in columns.items()}
+                known = {name: finite(getattr(item, column)) for name, column in columns.items()}
                 rir = SampleRir(
                     item.id, subset, item.rir_id, **known, decay_db=decays.get(item.rir_id, []), step_s=DECAY_STEP_S
                 )
@@ -117,10 +118,6 @@ def _position(rows: Sequence[SpokenQuery], item: SpokenQuery) -> int | None:
     """Where an item is among the rows of a condition: its own row, or that of its utterance."""
     places = {row.id: place for place, row in enumerate(rows)}
     return places.get(item.id, places.get(item.utterance_id))
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _decays(plan: SpeechPlan) -> dict[str, list[float]]:

@@ -20,7 +20,7 @@ from ...metrics.error_counts import Unit, count_texts_array, default_unit, token
 from ...metrics.flags import UtteranceFlags, flag_utterance
 from ...metrics.paired_conditions import Counts, Draws, PairedCounts, RateLoss, error_rate, rate_loss
 from ...metrics.registry import Metric, parse_metric
-from ...results.envelope import Group, Loss, Score
+from ...results.envelope import Group, Loss, Score, finite
 from ...text.languages import is_written_without_spaces
 from ...text.normalizers import load_normalizer
 
@@ -241,20 +241,13 @@ def _corrected(groups: Sequence[Group]) -> list[Group]:
         p_values = {str(i): math.nan if (p := own[name][metric].p_value) is None else p for i, own in enumerate(losses)}
         for i, p_holm in holm(p_values).items():
             loss = losses[int(i)][name][metric]
-            losses[int(i)][name][metric] = loss.model_copy(update={"p_holm": _finite(p_holm)})
+            losses[int(i)][name][metric] = loss.model_copy(update={"p_holm": finite(p_holm)})
     return [group.model_copy(update={"losses": own}) for group, own in zip(groups, losses, strict=True)]
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def score_of(estimate: Estimate) -> Score:
-    """An estimate as it stands in a result: what is not finite is null."""
-    interval = estimate.interval
-    return Score(value=_finite(estimate.value), low=_finite(interval.low), high=_finite(interval.high), n=estimate.n)
+    return Score.of(estimate.value, estimate.interval.low, estimate.interval.high, estimate.n)
 
 
 def loss_of(found: RateLoss) -> Loss:
-    """A loss as it stands in a result."""
-    return Loss(absolute=score_of(found.absolute), relative=score_of(found.relative), p_value=_finite(found.p_value))
+    return Loss(absolute=score_of(found.absolute), relative=score_of(found.relative), p_value=finite(found.p_value))

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...report.formats import plural
-from ...report.robustness import robustness, robustness_table
+from ...report.robustness import robustness_text
 from ...report.sections import Section
 from ...report.tables import heading, plain_table
 from .report.tables import TERMINAL_COLUMNS, rates_table
 
 
 def section_table(section: Section, sections: Sequence[Section]) -> str:
-    """Systems × conditions with the error rate, its loss against clean, RTFx and failures; robustness below."""
     utterances, normalizer = section.first.data.clusters, section.first.system.normalizer
     title = f"{section.title}: {section.metric.upper()} of {plural(utterances, 'utterance')}, normalizer {normalizer}"
     lines = [heading(title)]
     if section.part:
         lines.append(f"PARTIAL: {section.part}")
     lines.append(plain_table(rates_table(section), TERMINAL_COLUMNS))
-    if len(section.spoken) > 1:
-        lines.append(plain_table(robustness_table(section, robustness(sections))))
-    return "\n".join(line for line in lines if line)
+    return "\n\n".join(["\n".join(lines), *(robustness_text(section, sections) if len(section.spoken) > 1 else [])])

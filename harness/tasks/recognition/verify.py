@@ -34,14 +34,12 @@ def rows(result: Result) -> int | None:
 
 
 def summary_problems(result: Result) -> Problems:
-    """Error rates that are hard to believe."""
     for name, score in result.scores.items():
         if score.value is not None and score.value > _STRANGE_RATE:
             yield f"scores.{name}", f"{score.value:.4g} is more than {_STRANGE_RATE:.0f} errors per token"
 
 
 def recompute(result: Result, columns: Columns) -> Recomputed:
-    """Error rates, of all and by subset, and failures."""
     every = np.ones(len(columns), dtype=bool)
     scores = rate_scores(columns, every)
     subsets = np.array(columns.texts("subset"), dtype=object)

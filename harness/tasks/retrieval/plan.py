@@ -81,8 +81,6 @@ def normalizer_of(request: Request, system: System, language: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What does not change within an evaluation."""
-
     metrics: Sequence[Metric]
     depth: int
     statistics: Statistics

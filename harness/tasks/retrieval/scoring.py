@@ -24,8 +24,6 @@ _KINDS = ("substitutions", "deletions", "insertions", "reference_length")
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What the scores of one subset are made of, by item id: ranking metrics, error counts, and the clusters."""
-
     ranking: Mapping[str, Mapping[str, float]]
     words: Mapping[str, ErrorCounts]
     characters: Mapping[str, ErrorCounts]

@@ -111,9 +111,7 @@ class _Search(Protocol):
     def open(self) -> None: ...
 
     def prepare(self, rank: int, size: int) -> None: ...
-    def index(self) -> float | None:
-        """Get ready to search; the seconds that it took, None if there was nothing to do."""
-        ...
+    def index(self) -> float | None: ...
 
     def search(self, items: Sequence[str]) -> list[list[Hit]]: ...
 
@@ -302,7 +300,6 @@ class Place:
                 retriever.prepare(self.corpus, language=self.language, rank=rank, size=size)
 
     def index(self) -> float | None:
-        """The seconds that indexing took, None if the retriever holds this corpus already."""
         retriever = self.request.retriever
         if self.found.indexed.get(id(retriever)) == self.subset:
             return None
@@ -315,8 +312,6 @@ class Place:
 
 
 class _TextSearch:
-    """A retriever with texts."""
-
     def __init__(self, place: Place, texts: Sequence[str]) -> None:
         self._place, self._retriever = place, place.request.retriever
         self.depth = place.request.depth
@@ -355,8 +350,6 @@ class _TextSearch:
 
 
 class _VectorSearch:
-    """An end-to-end encoder with the vectors of clips."""
-
     shared = True
 
     def __init__(self, place: Place, request: VectorRequest, clips: Sequence[str]) -> None:

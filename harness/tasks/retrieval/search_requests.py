@@ -129,10 +129,8 @@ def _cell_texts(plan: SpeechPlan, system: System, cell: Cell, inferred: Mapping[
 
 
 def is_composite(retriever: Retriever) -> TypeGuard[CompositeRetriever]:
-    """Whether a retriever is made of others."""
     return hasattr(retriever, "combine") and hasattr(retriever, "parts")
 
 
 def text_sha256(text: str) -> str:
-    """The sha256 of a text in hexadecimal."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -7,7 +7,6 @@ a group of a breakdown all items weigh the same.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -170,7 +169,4 @@ def _pooled(scored: Scored, places: Sequence[tuple[str, str]] | None) -> dict[st
 
 
 def _score(value: float, interval: Interval, n: int) -> Score:
-    def finite(number: float) -> float | None:
-        return number if math.isfinite(number) else None
-
-    return Score(value=finite(value), low=finite(interval.low), high=finite(interval.high), n=n)
+    return Score.of(value, interval.low, interval.high, n)

@@ -34,8 +34,6 @@ from .timing import run_timing
 
 
 class RetrievalTask:
-    """Spoken queries to ranked documents."""
-
     name = "retrieval"
     version = "1"
 
@@ -43,7 +41,6 @@ class RetrievalTask:
         return retrieval_plan(request)
 
     def infer(self, plan: SpeechPlan, tools: Tools) -> Stages:
-        """Transcribe or encode every clip, then search with every distinct text and clip."""
         outputs, depth = infer_cells(plan, tools), Settings.of(plan.request).depth
         return Stages(outputs, search_all(plan, outputs, depth, tools), depth, tools)
 
@@ -122,7 +119,6 @@ class RetrievalTask:
         )
 
     def settings(self, plan: SpeechPlan, run: Run) -> Mapping[str, Any]:
-        """The judgments, the metrics and the breakdowns."""
         subsets, condition = plan.configs[run.config]
         return {
             "recipe_version": RECIPE_VERSION,

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...report.formats import UNDEFINED, interval, metric_name, number, percent, plural
-from ...report.robustness import robustness, robustness_table
+from ...report.robustness import robustness_text
 from ...report.sections import Run, Section
-from ...report.tables import heading, plain_table, text_table
+from ...report.tables import heading, text_table
 from ...results.envelope import TEXT_CONDITION
 
 IMPORTED = "imported: aggregates only, no intervals"
 
 
 def section_table(section: Section, sections: Sequence[Section]) -> str:
-    """Systems × conditions with the main metric, loss against text, WER or CER, and RTFx; σ and SNR at loss below."""
     error = section.error_metric.upper()
     timed = any(run.result.timing.rtfx is not None for run in section.runs)
     metric = f"{metric_name(section.metric)} [95 % interval]"
@@ -31,8 +30,7 @@ def section_table(section: Section, sections: Sequence[Section]) -> str:
     if section.imported:
         lines.append(IMPORTED)
     lines.append(text_table(head, rows))
-    below = plain_table(robustness_table(section, robustness(sections)))
-    return "\n".join([*lines, *([below] if below else [])])
+    return "\n\n".join(["\n".join(lines), *robustness_text(section, sections)])
 
 
 def _cells(section: Section, run: Run) -> tuple[str, ...]:

@@ -53,7 +53,6 @@ def rows(result: Result) -> int | None:
 
 
 def summary_problems(result: Result) -> Problems:
-    """Scores that exclude each other, or are hard to believe."""
     blocks = {"scores": result.scores}
     blocks |= {f"by_group.subset.{group.label}": group.scores for group in result.by_group.get("subset", [])}
     for where, scores in blocks.items():
@@ -185,7 +184,6 @@ def _mean_error(columns: Columns, metric: str, masks: Sequence[Mask]) -> float |
 
 
 def _rank_problems(columns: Columns, metrics: Sequence[Metric]) -> Problems:
-    """Per-query values that no ranking can have."""
     documents = columns.lengths("documents")
     most = max([DOCUMENTS_KEPT, *(metric.depth for metric in metrics)])
     if (columns.lengths("scores") != documents).any() or (documents > most).any():

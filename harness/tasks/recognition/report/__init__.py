@@ -16,9 +16,9 @@ from ....report.formats import (
     where_words,
 )
 from ....report.rendering import drawing, markup
-from ....report.robustness import group_tables, robustness, robustness_table
+from ....report.robustness import facts, group_tables, robustness, robustness_table
 from ....report.sections import Section, System
-from ....report.task_report import Chain, Context, Prose, Step, Strong, TaskReport, View
+from ....report.task_report import Chain, Context, Prose, Step, Strong, TaskReport, View, few
 from ..terminal import section_table
 from .effects import effect_tables, effect_verdicts
 from .players import pair_players
@@ -38,12 +38,10 @@ from .tables import (
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-FEW_UTTERANCES = 30
 _OPEN_MAPS = 2
 
 
 def view(section: Section, context: Context) -> View:
-    """A section of the page."""
     if "robustness" not in context.cache:
         context.cache["robustness"] = robustness(context.sections)
     return View(_chains(section), _lede(section), _facts(section), _warnings(section), _body(section, context))
@@ -60,7 +58,7 @@ def _body(section: Section, context: Context) -> Markup:
         all_rates=all_rates_table(section),
         robustness=robustness_table(section, context.cache["robustness"]),
         kinds=kinds_table(section),
-        groups=group_tables(section, "clean"),
+        groups=group_tables(section),
         bin_plots=[
             (f"Δ{metric} by {measure_of(measure)[0]}, {condition_words(condition)}", drawing(drawn))
             for condition in section.spoken
@@ -159,13 +157,7 @@ def _facts(section: Section) -> list[str]:
 
 
 def _warnings(section: Section) -> list[str]:
-    found = []
-    data = section.first.data
-    if data.clusters < FEW_UTTERANCES:
-        found.append(
-            f"Only {plural(data.clusters, 'utterance')}: the intervals are wide, and differences of less than their "
-            "width may be chance."
-        )
+    found = few(section.first.data.clusters, "utterance")
     if any(name.startswith("source_") for run in section.runs for name in run.result.data.edges):
         found.append("RT60 and DRR are the publisher's: there are no impulse responses to measure.")
     if "clean" not in section.conditions:
@@ -188,5 +180,5 @@ REPORT = TaskReport(
     reading="tasks/recognition/report/templates/reading.html",
     view=view,
     terminal=section_table,
-    as_json=lambda sections: {"robustness": [one.as_json(sections) for one in robustness(sections)]},
+    as_json=facts,
 )

@@ -31,7 +31,6 @@ def _found(section: Section) -> list[tuple[System, list[Run]]]:
 
 
 def effect_verdicts(section: Section) -> list[Prose]:
-    """One paragraph per front end and system."""
     return [_verdict(section, system, runs) for system, runs in _found(section)]
 
 
@@ -93,7 +92,6 @@ def _bins_that(section: Section, run: Run, *, better: bool) -> list[str]:
 
 
 def effect_tables(section: Section) -> list[Table]:
-    """The change of every rate by condition, and the change of the main rate by group."""
     found = _found(section)
     if not found:
         return []

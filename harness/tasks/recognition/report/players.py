@@ -17,8 +17,6 @@ from .plots import decay_plot
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A row that has a sample folder, with a run that has it."""
-
     key: Key
     place: Path
     run: Run

@@ -9,22 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....report import svg
-from ....report.formats import MINUS, group_words, interval, measure_of, number, signed, where_words
+from ....report.formats import group_words, interval, measure_of, number, signed, where_words
 from ....report.sections import Run, Section, System
 from ....results.envelope import Group, Score
 from .tables import details_of, hardest_condition, loss_of, pareto
 
-WIDTH, HEIGHT = 420.0, 300.0
-LEFT, RIGHT, TOP, BOTTOM = 48.0, 14.0, 14.0, 50.0
-DECAY_WIDTH, DECAY_HEIGHT = 300.0, 150.0
+FRAME = svg.Frame(height=300.0, top=14.0)
+DECAY = svg.Frame(300.0, 156.0, left=40.0, right=8.0, top=8.0, bottom=42.0)
 DECAY_FLOOR_DB = -60.0
 LEAST_SYSTEMS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """A vertical axis in percentage points that may reach below 0."""
-
     scale: svg.Scale
     marks: list[float]
 
@@ -39,22 +36,14 @@ class _Axis:
         low = min([low, *(max(end, low - space / 2) for end in ends)])
         step = svg.ticks(high - low)[1]
         marks = [round(k * step, 10) for k in range(math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9) + 1)]
-        return cls(svg.Scale(marks[0], marks[-1], HEIGHT - BOTTOM, TOP), marks)
+        return cls(FRAME.y(marks[0], marks[-1]), marks)
 
     def at(self, value: float) -> float:
         """The coordinate of a ratio, kept inside the plot."""
         return self.scale(min(max(100 * value, self.scale.low), self.scale.high))
 
     def drawn(self, title: str) -> str:
-        """Grid, tick labels and title."""
-        parts = []
-        for mark in self.marks:
-            y = self.scale(mark)
-            parts.append(svg.line(LEFT, y, WIDTH - RIGHT, y, "axis" if mark == 0 else "grid"))
-            parts.append(svg.label(LEFT - 6, y + 4, f"{mark:g}".replace("-", MINUS), "tick", "end"))
-        middle = (TOP + HEIGHT - BOTTOM) / 2
-        turned = f'transform="rotate(-90 12 {svg.coordinate(middle)})"'
-        return "".join([*parts, svg.label(12, middle, title, "axis-title", "middle", extra=turned)])
+        return FRAME.vertical(self.scale, self.marks, title)
 
     def whisker(self, x: float, score: Score, color: str) -> str:
         """The interval; an end outside the plot has no bar."""
@@ -66,10 +55,6 @@ class _Axis:
             if self.scale.low <= 100 * value <= self.scale.high:
                 parts.append(svg.line(x - 3, self.at(value), x + 3, self.at(value), css))
         return "".join(parts)
-
-
-def _below(title: str) -> str:
-    return svg.label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 38, title, "axis-title", "middle")
 
 
 def _has_front_end(system: System) -> bool:
@@ -88,10 +73,15 @@ def bin_plot(section: Section, condition: str, measure: str) -> str:
     axis = _Axis.of([loss for _, _, own in bins for _, loss in own])
     lowest, highest = min(middles.values()), max(middles.values())
     margin = 0.08 * (highest - lowest) or 1.0
-    x = svg.Scale(lowest - margin, highest + margin, LEFT, WIDTH - RIGHT)
+    x = FRAME.x(lowest - margin, highest + margin)
     side = "more reverberant to the right" if measure == "rt60_s" else "more direct to the right"
     edges = {edge for _, _, own in bins for group, _ in own for edge in (group.low, group.high) if edge is not None}
-    parts = [axis.drawn(f"Δ{metric}, percentage points"), _value_axis(x, edges), _below(f"{name} ({unit}), {side}")]
+    marks = [(x(value), f"{value:g}") for value in svg.round_marks(x.low, x.high)]
+    parts = [
+        axis.drawn(f"Δ{metric}, percentage points"),
+        *(svg.line(x(e), FRAME.top, x(e), FRAME.base, "divider") for e in sorted(edges) if x.low < e < x.high),
+        FRAME.horizontal(marks, f"{name} ({unit}), {side}", gap=30.0),
+    ]
     over: list[str] = []
     words: list[str] = []
     for place, (system, run, own) in enumerate(bins):
@@ -110,13 +100,9 @@ def bin_plot(section: Section, condition: str, measure: str) -> str:
             words.append(tip)
         over.insert(0, svg.path(spots, f"curve {color}{' room' if _has_front_end(system) else ''}"))
         parts.append(_change_point(run, x, color) if measure == "rt60_s" else "")
-    return svg.figure(
-        f"{section.anchor}-{condition}-{name.lower()}",
-        f"Δ{metric} by {name}, {where_words(condition)}, {section.title}",
-        ". ".join(words) + ".",
-        (WIDTH, HEIGHT),
-        "".join((*parts, *over)),
-    )
+    title = f"Δ{metric} by {name}, {where_words(condition)}, {section.title}"
+    body = "".join((*parts, *over))
+    return FRAME.figure(f"{section.anchor}-{condition}-{name.lower()}", title, ". ".join(words) + ".", body)
 
 
 def _known_bins(run: Run, measure: str, metric: str) -> list[tuple[Group, Score]]:
@@ -141,25 +127,12 @@ def _middles(run: Run, measure: str, groups: Sequence[Group]) -> dict[str, float
     return found
 
 
-def _value_axis(x: svg.Scale, edges: set[float]) -> str:
-    """Ticks below, and the edges of the bins as dotted lines."""
-    base = HEIGHT - BOTTOM
-    parts = [svg.line(x(edge), TOP, x(edge), base, "divider") for edge in sorted(edges) if x.low < edge < x.high]
-    last = -math.inf
-    for value in svg.round_marks(x.low, x.high):
-        parts.append(svg.line(x(value), base, x(value), base + 4, "axis"))
-        if x(value) - last > 30:
-            parts.append(svg.label(x(value), base + 17, f"{value:g}".replace("-", MINUS), "tick", "middle"))
-            last = x(value)
-    return "".join(parts)
-
-
 def _change_point(run: Run, x: svg.Scale, color: str) -> str:
     found = details_of(run).change_point
     at = None if found is None else found.threshold_s
     if at is None or not x.low <= at <= x.high:
         return ""
-    return svg.line(x(at), TOP, x(at), HEIGHT - BOTTOM, f"typed-line {color}")
+    return svg.line(x(at), FRAME.top, x(at), FRAME.base, f"typed-line {color}")
 
 
 def size_plot(section: Section) -> str:
@@ -185,7 +158,6 @@ def speed_plot(section: Section) -> str:
         timed,
         "speed",
         "RTFx: seconds of audio per second, faster to the right",
-        show=lambda value: f"{value:g}",
         tip=lambda value: f"RTFx {number(value, 1)}",
         front=pareto(section),
     )
@@ -197,8 +169,8 @@ def _scatter(
     place: str,
     title: str,
     *,
-    show: Callable[[float], str],
     tip: Callable[[float], str],
+    show: Callable[[float], str] = "{:g}".format,
     front: Sequence[System] = (),
 ) -> str:
     """Losses under the hardest condition, with intervals, over a logarithmic axis."""
@@ -207,19 +179,15 @@ def _scatter(
     if len(dots) < LEAST_SYSTEMS:
         return ""
     axis = _Axis.of([loss for _, _, loss in dots])
-    low, high, marks = svg.decades([at for _, at, _ in dots])
-    x = svg.Scale(math.log10(low), math.log10(high), LEFT, WIDTH - RIGHT)
+    x, across = FRAME.decades([at for _, at, _ in dots], title, show)
     metric = section.metric.upper()
-    parts = [axis.drawn(f"Δ{metric}, percentage points"), _below(title)]
-    for mark in marks:
-        parts.append(svg.line(x(math.log10(mark)), TOP, x(math.log10(mark)), HEIGHT - BOTTOM, "grid"))
-        parts.append(svg.label(x(math.log10(mark)), HEIGHT - BOTTOM + 17, show(mark), "tick", "middle"))
+    parts = [axis.drawn(f"Δ{metric}, percentage points"), across]
     over, words, joined = [], [], []
     for system, at, loss in dots:
         # Systems at the same place (a model with and without front ends) are drawn side by side.
         same = [other for other, value, _ in dots if value == at]
         shift = 6.0 * (same.index(system) - (len(same) - 1) / 2)
-        spot = x(math.log10(at)) + shift, axis.at(loss.value or 0.0)
+        spot = x(at) + shift, axis.at(loss.value or 0.0)
         parts.append(axis.whisker(spot[0], loss, svg.series_class(system.index)))
         ends = interval(loss, 1, as_percent=True)
         text = f"{system.name}: {tip(at)}, Δ{metric} {signed(loss.value)} {ends}".strip()
@@ -230,7 +198,7 @@ def _scatter(
     parts.append(svg.path(sorted(joined), "curve typed front"))
     heading = f"Δ{metric} by {place}, {where_words(condition)}, {section.title}"
     body = "".join((*parts, *over))
-    return svg.figure(f"{section.anchor}-{place}", heading, ". ".join(words) + ".", (WIDTH, HEIGHT), body)
+    return FRAME.figure(f"{section.anchor}-{place}", heading, ". ".join(words) + ".", body)
 
 
 def decay_plot(identity: str, rir_id: str, rt60_s: float | None, decay_db: Sequence[float], step_s: float) -> str:
@@ -238,19 +206,13 @@ def decay_plot(identity: str, rir_id: str, rt60_s: float | None, decay_db: Seque
     if len(decay_db) < 2:
         return ""
     times = [k * step_s for k in range(len(decay_db))]
-    left, right, top, bottom = 40.0, 8.0, 8.0, 36.0
     longest = max(times[-1], min(rt60_s or 0.0, 2 * times[-1]))
-    x = svg.Scale(0.0, longest, left, DECAY_WIDTH - right)
-    y = svg.Scale(DECAY_FLOOR_DB, 0.0, DECAY_HEIGHT - bottom, top)
-    parts = []
-    for mark in (0.0, -20.0, -40.0, -60.0):
-        parts.append(svg.line(left, y(mark), DECAY_WIDTH - right, y(mark), "axis" if mark == -60 else "grid"))
-        parts.append(svg.label(left - 5, y(mark) + 4, f"{mark:g}".replace("-", MINUS), "tick", "end"))
-    for mark in svg.round_marks(0.0, longest)[:8]:
-        parts.append(svg.line(x(mark), y(-60), x(mark), y(-60) + 4, "axis"))
-        parts.append(svg.label(x(mark), y(-60) + 16, f"{mark:g}", "tick", "middle"))
-    middle = (left + DECAY_WIDTH - right) / 2
-    parts.append(svg.label(middle, DECAY_HEIGHT - 4, "s after the direct path; dB", "axis-title", "middle"))
+    x, y = DECAY.x(0.0, longest), DECAY.y(DECAY_FLOOR_DB, 0.0)
+    marks = [(x(mark), f"{mark:g}") for mark in svg.round_marks(0.0, longest)[:8]]
+    parts = [
+        DECAY.vertical(y, (0.0, -20.0, -40.0, -60.0), zero=DECAY_FLOOR_DB),
+        DECAY.horizontal(marks, "s after the direct path; dB"),
+    ]
     if rt60_s:
         # From 0 dB: the slope is that of the fit, the height is not.
         end = min(longest, rt60_s)
@@ -259,4 +221,4 @@ def decay_plot(identity: str, rir_id: str, rt60_s: float | None, decay_db: Seque
     parts.append(svg.path(shown, "curve s0"))
     rt60 = "not known" if rt60_s is None else f"{number(rt60_s, 2)} s"
     words = f"Falls to {number(decay_db[-1], 0)} dB in {number(times[-1], 2)} s; RT60 {rt60}."
-    return svg.figure(identity, f"Energy decay of {rir_id}", words, (DECAY_WIDTH, DECAY_HEIGHT), "".join(parts))
+    return DECAY.figure(identity, f"Energy decay of {rir_id}", words, "".join(parts))

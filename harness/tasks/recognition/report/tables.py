@@ -145,7 +145,7 @@ def kinds_table(section: Section) -> Table:
         for system, run, own in found
         if own
     ]
-    columns = [(f"{KIND_WORDS[kind]} {UNIT_WORDS[unit]}", kind) for unit, kind in kinds]
+    columns = [(f"{KIND_WORDS[kind]} {UNIT_WORDS[unit]}", "points") for unit, kind in kinds]
     note = "Change against clean in percentage points of the reference length, with its interval; below it the rate."
     return Table(f"Kinds of error, {section.title}", "Condition", columns, by_system(section, rows), note=note)
 
@@ -210,7 +210,6 @@ def heat(value: float | None, most: float) -> str:
 
 
 def change_point_table(section: Section) -> Table:
-    """From which RT60 on each system loses."""
     rows = []
     for system, run in runs_of(section, without="clean"):
         found = details_of(run).change_point
@@ -236,7 +235,6 @@ def change_point_table(section: Section) -> Table:
 
 
 def spread_table(section: Section) -> Table:
-    """How much the loss differs from RIR to RIR."""
     rows = [
         (
             system,
@@ -264,7 +262,6 @@ def _spread(score: Score) -> Cell:
 
 
 def cost_table(section: Section) -> Table:
-    """Size, loss, speed, latency and memory of every system."""
     condition = hardest_condition(section)
     front = pareto(section)
     rows = []
@@ -302,7 +299,6 @@ def cost_table(section: Section) -> Table:
 
 
 def loss_of(system: System, condition: str) -> Score | None:
-    """The loss of the main metric against clean under a condition."""
     run = system.run(condition)
     loss = None if run is None else run.loss("clean")
     return None if loss is None else loss.absolute

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....report.formats import metric_name, plural
 from ....report.rendering import drawing, markup
+from ....report.robustness import facts as robustness_facts
 from ....report.robustness import group_tables, robustness, robustness_table
 from ....report.sections import Section
 from ....report.task_report import Context, TaskReport, View
@@ -93,9 +94,8 @@ def _speed(section: Section, top: float) -> Mapping[str, Any]:
 
 
 def as_json(sections: Sequence[Section]) -> dict[str, Any]:
-    """Robustness of every system, loss attribution of every run."""
     return {
-        "robustness": [one.as_json(sections) for one in robustness(sections)],
+        **robustness_facts(sections),
         "attribution": [one.as_json() for section in sections for one in attributions(section)],
     }
 

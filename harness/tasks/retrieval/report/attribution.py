@@ -115,7 +115,6 @@ def _plain(value: Any) -> Any:
 
 
 def parts_table(section: Section, found: Sequence[RunAttribution]) -> Table:
-    """The parts of the shortfall of every run."""
     columns = [
         ("n", ""),
         ("Shortfall", f"1 − {metric_name(section.metric)}"),
@@ -148,7 +147,6 @@ def _parts(found: Attribution) -> list[Cell]:
 
 
 def classes_table(section: Section, found: Sequence[RunAttribution]) -> Table:
-    """The loss by which tokens are wrong."""
     metric, what = metric_name(section.metric), "numbers" if section.by_character else "names and numbers"
     columns = [
         (f"Errors in {what}", f"mean loss of {metric}, queries"),
@@ -166,14 +164,7 @@ def classes_table(section: Section, found: Sequence[RunAttribution]) -> Table:
 
 
 def _score(estimate: Estimate) -> Score:
-    bounds = estimate.interval
-    known = math.isfinite(bounds.low) and math.isfinite(bounds.high)
-    return Score(
-        value=estimate.value if math.isfinite(estimate.value) else None,
-        low=bounds.low if known else None,
-        high=bounds.high if known else None,
-        n=estimate.n,
-    )
+    return Score.of(estimate.value, estimate.interval.low, estimate.interval.high, estimate.n)
 
 
 def _of(estimate: Estimate, share: float) -> Cell:

@@ -15,8 +15,6 @@ from ....results.files import file_name
 
 @dataclass(slots=True)
 class Clips:
-    """The players of a section, and why others were left out."""
-
     players: list[Player] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 

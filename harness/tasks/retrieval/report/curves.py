@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....report import svg
-from ....report.formats import MINUS, condition_words, in_room, interval, metric_name, number, snr_of
+from ....report.formats import MINUS, condition_words, in_room, interval, metric_name, number, series_of, snr_of
 from ....report.sections import Run, Section, System
 from ....results.envelope import Score
 
@@ -18,6 +18,7 @@ MOST_WRAPPED = 6
 BOLD = 1.08
 """How much wider the names are than plain text."""
 TICK_SIZE, TICK_GAP = 12.0, 5.0
+SERIES_GAP = 8.0
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,9 @@ def _axis(section: Section) -> _Axis:
 
 def _panel(section: Section, reverb: bool, top: float) -> str:
     axis = _axis(section)
-    y = svg.Scale(0, top, HEIGHT - BOTTOM, TOP)
-    marks = [m for m in svg.ticks(top) if m <= top + 1e-9]
-    parts = [svg.vertical_axis(y, marks, LEFT, axis.edge, metric_name(section.metric)), _horizontal(axis)]
+    frame = svg.Frame(WIDTH, HEIGHT, LEFT, WIDTH - axis.edge, TOP, BOTTOM)
+    y, upwards = frame.share_axis(top, metric_name(section.metric))
+    parts = [upwards, _horizontal(axis)]
     over: list[str] = []
     ends: list[tuple[System, float, float]] = []
     for system in section.systems:
@@ -89,9 +90,8 @@ def _panel(section: Section, reverb: bool, top: float) -> str:
     place = f"{section.anchor}-{'reverb' if reverb else 'noise'}"
     kind = "with reverberation" if reverb else "without reverberation"
     title = f"{metric_name(section.metric)} by noise level {kind}, {section.title}"
-    return svg.figure(
-        place, title, _describe(section, reverb), (WIDTH, HEIGHT), "".join((*parts, *over, _labels(ends, axis.edge)))
-    )
+    body = "".join((*parts, *over, _labels(ends, axis.edge)))
+    return frame.figure(place, title, _describe(section, reverb), body)
 
 
 def _horizontal(axis: _Axis) -> str:
@@ -124,20 +124,30 @@ def _series(
     system: System, systems: int, axis: _Axis, y: svg.Scale, reverb: bool
 ) -> tuple[str, str, tuple[float, float] | None]:
     """What lies under the lines, the lines with markers, and the point where the system's label belongs."""
+    shown = [run for run in system.runs if in_room(run.condition) == reverb and run.score() is not None]
+    names = list(dict.fromkeys(series_of(run.condition) for run in shown))
     points: list[tuple[float, Run, Score]] = []
-    for run in system.runs:
-        score = run.score()
-        if in_room(run.condition) == reverb and score is not None and score.value is not None:
-            points.append((axis.of(snr_of(run.condition)), run, score))
     color = svg.series_class(system.index)
-    under, over = [], []
-    drawn = [(x, y(s.value)) for x, _, s in points if s.value is not None]
-    bounded = [(x, s.low, s.high) for x, _, s in points if s.low is not None and s.high is not None]
-    under.append(svg.band([(x, y(low)) for x, low, _ in bounded], [(x, y(high)) for x, _, high in bounded], color))
-    if len(bounded) == 1:
-        under.append(svg.whisker(bounded[0][0], y(bounded[0][1]), y(bounded[0][2]), color))
-    over.append(svg.path(drawn, f"curve {color}{' room' if reverb else ''}"))
-    end = drawn[-1] if drawn else None
+    under, over, drawn = [], [], list[tuple[float, float]]()
+    for place, name in enumerate(names):
+        # Conditions with the same SNR stand side by side, each on the curve of what it has beside noise.
+        shift = SERIES_GAP * (place - (len(names) - 1) / 2)
+        own = [
+            (axis.of(snr_of(run.condition)) + shift, run, score)
+            for run in shown
+            if series_of(run.condition) == name and (score := run.score()) is not None and score.value is not None
+        ]
+        curve = [(x, y(s.value)) for x, _, s in own if s.value is not None]
+        bounded = [(x, s.low, s.high) for x, _, s in own if s.low is not None and s.high is not None]
+        under.append(svg.band([(x, y(low)) for x, low, _ in bounded], [(x, y(high)) for x, _, high in bounded], color))
+        if len(bounded) == 1:
+            under.append(svg.whisker(bounded[0][0], y(bounded[0][1]), y(bounded[0][2]), color))
+        over.append(svg.path(curve, f"curve {color}{' room' if reverb else ''}"))
+        if curve and len(names) > 1:
+            over.append(svg.label(curve[0][0], curve[0][1] - 8, name or "noise", "point halo", "middle"))
+        points += own
+        drawn += curve
+    end = max(drawn, default=None)
     typed = None if system.text is None else system.text.score()
     if typed is not None and typed.value is not None and axis.typed is not None and system.text is not None:
         # Systems that share a retriever share this point: side by side instead of on top of each other.
@@ -189,7 +199,6 @@ def _label_lines(systems: Sequence[System]) -> list[list[str]]:
 
 
 def _describe(section: Section, reverb: bool) -> str:
-    """The curves in words, for those who do not see them."""
     sentences = []
     for system in section.systems:
         values = []

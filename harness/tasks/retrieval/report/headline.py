@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from ....report.formats import interval, metric_name, number, percent, plural, where_words
+from ....report.formats import interval, metric_name, number, percent, where_words
 from ....report.sections import Run, Section, System
-from ....report.task_report import Chain, Prose, Step, Strong
+from ....report.task_report import Chain, Prose, Step, Strong, few
 from ....results.envelope import Loss, Score
-
-FEW_QUERIES = 30
 
 
 def best_system(section: Section) -> System | None:
@@ -56,7 +54,6 @@ def lede(section: Section) -> Prose:
 
 
 def chains(section: Section) -> list[Chain]:
-    """One line per system: typed → clean → hardest."""
     found = []
     for system in section.systems:
         worst = worst_run(system)
@@ -83,12 +80,8 @@ def warnings(section: Section) -> list[str]:
     found = []
     if section.imported:
         found.append("Imported from another tool: aggregates only, no intervals and no single queries.")
-    least = section.sizes[0]
-    if least < FEW_QUERIES and not section.imported:
-        found.append(
-            f"Only {plural(least, 'query')}: the intervals are wide, and differences between systems or conditions "
-            "of less than their width may be chance."
-        )
+    else:
+        found += few(section.sizes[0], "query")
     if not section.same_items:
         sizes = ", ".join(map(str, section.sizes))
         found.append(f"The runs do not cover the same queries (n = {sizes}): compare across rows with care.")
@@ -99,7 +92,6 @@ def warnings(section: Section) -> list[str]:
 
 
 def facts(section: Section) -> list[str]:
-    """Data, size, seed and versions."""
     first = section.first
     data = first.data
     subsets = sorted({subset for run in section.runs for subset in run.result.data.subsets})

@@ -9,8 +9,7 @@ from ....report import svg
 from ....report.formats import condition_mark, condition_words, in_room, metric_name, number, percent
 from ....report.sections import Run, Section, System
 
-WIDTH, HEIGHT = 420.0, 360.0
-LEFT, RIGHT, TOP, BOTTOM = 48.0, 14.0, 12.0, 50.0
+FRAME = svg.Frame(height=360.0)
 LABEL_SIZE = 11.5
 
 
@@ -43,15 +42,9 @@ def scatter(section: Section, top: float) -> Scatter | None:
         return None
     name, metric = section.error_metric.upper(), metric_name(section.metric)
     marks = svg.ticks(100 * max(p.error for p in points))
-    x = svg.Scale(0, marks[-1], LEFT, WIDTH - RIGHT)
-    y = svg.Scale(0, top, HEIGHT - BOTTOM, TOP)
-    base = HEIGHT - BOTTOM
-    parts = [svg.vertical_axis(y, [m for m in svg.ticks(top) if m <= top + 1e-9], LEFT, WIDTH - RIGHT, metric)]
-    for mark in marks:
-        parts.append(svg.line(x(mark), base, x(mark), base + 4, "axis"))
-        parts.append(svg.label(x(mark), base + 17, f"{mark:g}", "tick", "middle"))
-    title = f"corpus {name} (%)"
-    parts.append(svg.label((LEFT + WIDTH - RIGHT) / 2, base + 38, title, "axis-title", "middle"))
+    x = FRAME.x(0, marks[-1])
+    y, axis = FRAME.share_axis(top, metric)
+    parts = [axis, FRAME.horizontal([(x(mark), f"{mark:g}") for mark in marks], f"corpus {name} (%)")]
     drawn = [system for system in section.systems if any(p.system is system for p in points)]
     parts.append(_typed_lines(drawn, y))
     for system in section.systems:
@@ -72,13 +65,8 @@ def scatter(section: Section, top: float) -> Scatter | None:
         f"{p.system.name}, {condition_words(p.run.condition)}: {name} {percent(p.error)}, {metric} {number(p.value)}."
         for p in points
     )
-    drawing = svg.figure(
-        f"{section.anchor}-scatter",
-        f"{metric} against corpus {name}, {section.title}",
-        description,
-        (WIDTH, HEIGHT),
-        "".join(parts),
-    )
+    title = f"{metric} against corpus {name}, {section.title}"
+    drawing = FRAME.figure(f"{section.anchor}-scatter", title, description, "".join(parts))
     left_out = tuple(system.name for system in section.systems if system not in drawn)
     return Scatter(drawing, len(points), unlabeled, left_out)
 
@@ -100,7 +88,7 @@ def _typed_lines(systems: Sequence[System], y: svg.Scale) -> str:
         score = None if system.text is None else system.text.score()
         if score is not None and score.value is not None:
             at = y(score.value)
-            parts.append(svg.line(LEFT, at, WIDTH - RIGHT, at, f"typed-line {svg.series_class(system.index)}"))
+            parts.append(svg.line(FRAME.left, at, FRAME.end, at, f"typed-line {svg.series_class(system.index)}"))
     return "".join(parts)
 
 
@@ -120,7 +108,7 @@ def _candidates(width: float) -> list[tuple[float, float, bool]]:
 
 def _place_labels(points: Sequence[tuple[float, float, _Point]]) -> tuple[str, int]:
     """Labels beside their points where nothing is hit; the number of points that no label fits."""
-    frame = svg.Box(LEFT + 1, TOP - 6, WIDTH - 2, HEIGHT - BOTTOM - 1)
+    frame = svg.Box(FRAME.left + 1, FRAME.top - 6, FRAME.width - 2, FRAME.base - 1)
     taken = [svg.Box(x - 5, y - 5, x + 5, y + 5) for x, y, _ in points]
     parts, unlabeled = [], 0
     for x, y, point in points:

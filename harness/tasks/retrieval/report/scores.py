@@ -26,8 +26,7 @@ from ....report.tables import (
 )
 from ....results.envelope import TEXT_CONDITION
 
-WIDTH, HEIGHT = 420.0, 320.0
-LEFT, RIGHT, TOP, BOTTOM = 48.0, 14.0, 12.0, 50.0
+FRAME = svg.Frame()
 LEAST_SYSTEMS = 2
 """Below this there is nothing to compare."""
 
@@ -116,24 +115,15 @@ def speed(section: Section, top: float) -> Speed | None:
 
 def _drawing(section: Section, points: Sequence[Point], conditions: Sequence[str], top: float) -> str:
     metric = metric_name(section.metric)
-    low, high, marks = svg.decades([p.rtfx for p in points])
-    x = svg.Scale(math.log10(low), math.log10(high), LEFT, WIDTH - RIGHT)
-    y = svg.Scale(0, top, HEIGHT - BOTTOM, TOP)
-    base = HEIGHT - BOTTOM
-    parts = [svg.vertical_axis(y, [m for m in svg.ticks(top) if m <= top + 1e-9], LEFT, WIDTH - RIGHT, metric)]
-    for mark in marks:
-        at = x(math.log10(mark))
-        parts.append(svg.line(at, TOP, at, base, "grid"))
-        parts.append(svg.label(at, base + 17, f"{mark:g}", "tick", "middle"))
-    title = "RTFx: seconds of audio per second, faster to the right"
-    parts.append(svg.label((LEFT + WIDTH - RIGHT) / 2, base + 38, title, "axis-title", "middle"))
+    x, across = FRAME.decades([p.rtfx for p in points], "RTFx: seconds of audio per second, faster to the right")
+    y, upwards = FRAME.share_axis(top, metric)
+    parts = [upwards, across]
     words = [f"{p.system.name}: RTFx {number(p.rtfx, 1)}, {metric} {number(p.value)}" for p in points]
     for point, tip in zip(points, words, strict=True):
-        place = x(math.log10(point.rtfx)), y(point.value)
-        parts.append(svg.marker(point.system.index, *place, title=tip, radius=5.2))
+        parts.append(svg.marker(point.system.index, x(point.rtfx), y(point.value), title=tip, radius=5.2))
     mean = ", ".join(condition_words(c) for c in conditions)
     title = f"{metric} over RTFx, mean over {mean}, {section.title}"
-    return svg.figure(f"{section.anchor}-speed", title, ". ".join(words) + ".", (WIDTH, HEIGHT), "".join(parts))
+    return FRAME.figure(f"{section.anchor}-speed", title, ". ".join(words) + ".", "".join(parts))
 
 
 def _point(system: System, conditions: Sequence[str]) -> Point | None:

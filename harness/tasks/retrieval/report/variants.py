@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -212,7 +211,6 @@ def _goes(what: str, before: float | None, after: float | None, unit: str = "") 
 
 
 def _search_ms(system: System) -> float | None:
-    """Time of search per query in ms, over the spoken runs where it was measured."""
     known = [(run.result.timing.stages.get("search"), run.result.data.n) for run in system.runs]
     timed = [(seconds, n) for seconds, n in known if seconds is not None]
     total = sum(n for _, n in timed)
@@ -248,13 +246,7 @@ def _comparison(row: MetricComparison, *, as_percent: bool) -> list[Cell]:
     test = row.comparison
     # A difference of percentages is in percentage points.
     difference = number(100 * test.difference, 1) if as_percent else number(test.difference)
-    known = math.isfinite(test.interval.low) and math.isfinite(test.interval.high)
-    bounds = Score(
-        value=test.difference,
-        low=test.interval.low if known else None,
-        high=test.interval.high if known else None,
-        n=test.n,
-    )
+    bounds = Score.of(test.difference, test.interval.low, test.interval.high, test.n)
     shown = interval(bounds, 1 if as_percent else 3, as_percent=as_percent)
     sign = "+" if test.difference > 0 and difference.strip("0.") else ""
     css = "main" if row.p_holm < SIGNIFICANT else ""

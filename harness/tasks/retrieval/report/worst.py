@@ -43,7 +43,6 @@ class View:
         return UNDEFINED if self.rank is None else str(self.rank) if self.rank > 0 else "none"
 
     def marked(self, reference: str, by_character: bool) -> Markup:
-        """The transcript with its differences from the typed text."""
         return marked(reference, self.text or "", by_character=by_character)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....report.formats import number, percent, plural
 from ....report.rendering import markup
 from ....report.sections import Section, System
-from ....report.task_report import Chain, Context, Step, TaskReport, View
+from ....report.task_report import Chain, Context, Step, TaskReport, View, few
 from ..terminal import section_table
 from .players import question_players
 from .tables import (
@@ -23,8 +23,6 @@ from .tables import (
     section_title,
     verifier_table,
 )
-
-FEW_QUESTIONS = 30
 
 
 def view(section: Section, context: Context) -> View:
@@ -48,7 +46,8 @@ def view(section: Section, context: Context) -> View:
         errors=_errors(section),
         **tables,
     )
-    return View([_chain(system) for system in section.systems], [], _facts(section), _warnings(section), body)
+    warnings = few(section.sizes[0], "question")
+    return View([_chain(system) for system in section.systems], [], _facts(section), warnings, body)
 
 
 def _chain(system: System) -> Chain:
@@ -59,7 +58,7 @@ def _chain(system: System) -> Chain:
         if score is not None and score.value is not None:
             ends = "" if score.low is None or score.high is None else f"[{percent(score.low)}, {percent(score.high)}]"
             steps.append(Step(percent(score.value), words, ends))
-    return Chain(system.name, system.index, "accuracy", steps)
+    return Chain(system.name, system.index, "accuracy", steps, between="·")
 
 
 def _facts(section: Section) -> list[str]:
@@ -74,13 +73,6 @@ def _facts(section: Section) -> list[str]:
         found.append("missing audio: " + ", ".join(f"{name} {n}" for name, n in data.missing_audio.items()))
     found += [f"prompts {details.prompts_version}", f"seed {first.seed}"]
     return [*found, f"{first.benchmark} benchmark {first.benchmark_version}"]
-
-
-def _warnings(section: Section) -> list[str]:
-    n = section.sizes[0]
-    if n >= FEW_QUESTIONS:
-        return []
-    return [f"Only {plural(n, 'question')}: the intervals are wide, and differences may be chance."]
 
 
 def _errors(section: Section) -> list[tuple[str, Sequence[tuple[str, int]]]]:
