@@ -50,21 +50,16 @@ def open_data(
     api: HfApi | None = None,
     backoff: Backoff | None = None,
 ) -> SpeechData | QuestionData:
-    """Open data by name:
+    """Open data by name: a folder that was built, a source of speech, questions, or `ORG/NAME[@REVISION]` on the Hub.
 
-    - a folder that `squtr build` wrote, or one with a table of questions;
-    - a source of speech: `mini` and others are rendered on the fly under the standard conditions and any other that
-      `configs` name; a set that was published with its own recordings (`release:PATH`) is read;
-    - questions: `questions` (built into `$SQUTR_HOME`), `questions:mini`, or a published set that was fetched;
-    - `ORG/NAME[@REVISION]` on the Hub.
+    Sources such as `mini` are rendered on the fly under the standard conditions and those that `configs` name;
+    `release:PATH` is read. Questions are `questions` (built into `$SQUTR_HOME`), `questions:mini` or a fetched set. Of
+    speech on the Hub, only the shards that `configs` (patterns too; None: all) and `split` need are downloaded. An
+    existing folder goes before a source's bare name and the Hub. `api` and `backoff` replace the Hub's client and
+    waits.
 
-    `configs` are the configs that will be evaluated, patterns such as `zh_*` included (None: all). Of a data set of
-    speech on the Hub, only the shards that `configs` and `split` need are downloaded, into the Hub's own cache. An
-    existing folder goes before a source's bare name and the Hub; `./x` is always a folder. `api` and `backoff` replace
-    the Hub's client and the waits between attempts.
-
-    Raises `DataError` for a folder that is missing, unfinished or damaged, `HubError` that says what was tried,
-    `UnknownNameError` for a config or split that the data does not have, and what a source raises.
+    Raises `DataError`, `HubError`, `UnknownNameError` for a config or split that is not there, and what a source
+    raises.
     """
     from ..loaders.questions.data import names_questions, open_questions
 

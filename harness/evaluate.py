@@ -128,10 +128,9 @@ def evaluate(
 ) -> list[Result]:
     """Evaluate one or several systems and return their results, those of added baselines (`text`) included.
 
-    A system is a `System`, its written form, for example `"whisper-base + bm25"`, or the path of a spec file; `data` is
-    a folder that `squtr build` wrote, `mini`, `ORG/NAME` on the Hub, `release:PATH`, or an opened data set (None: the
-    benchmark's). `benchmark` is a name of the table of benchmarks, or a row of one's own (None: what fits the data).
-    `options` are the fields of `Options`, for example `limit=100`, `metrics=["ndcg_at_10", "recall_at_100"]`.
+    A system is a `System`, its short form (`"whisper-base + bm25"`), or the path of a spec file; `data` as for
+    `open_data`, or opened data; `benchmark` a name, or a row of one's own (None: what fits the data). `options` are the
+    fields of `Options`.
 
     Raises `EvaluationFailed` if some runs failed; it holds the results of the others.
     """

@@ -72,10 +72,10 @@ class Hypothesis:
 class Transcript:
     """What a transcriber wrote for one clip.
 
-    A failed utterance has `error` set and empty `text`: it is counted, never scored as words. `loop`: the text repeats
-    itself; `truncated`: the length cap cut it. `seconds` is the decoding time (a batch's time is shared equally),
-    `front_end_seconds` what a front end took before it. `hypotheses` are the n best, best first, with `text` as the
-    first; () from a transcriber that was not asked for several.
+    A failed utterance has `error` and empty `text`: it is never scored as words. `loop`: the text repeats itself;
+    `truncated`: the length cap cut it. `seconds` is the decoding time (a batch's is shared equally),
+    `front_end_seconds` that of a front end. `hypotheses` are the n best, `text` the first of them; () where they were
+    not asked for.
     """
 
     text: str
@@ -215,13 +215,10 @@ class CompositeRetriever(Retriever, Protocol):
 
 
 class Preparable(Protocol):
-    """A retriever whose work on a corpus can be shared among processes before `index` (a corpus to embed).
+    """A retriever whose work on a corpus processes share before `index`, and which then searches in every process.
 
-    Such a retriever also searches in every process; one without `prepare` searches in the main process alone.
-
-    It may have two methods more: `prepared(documents, *, language) -> int` says to a dry run how many documents are
-    done, and what is timed is searched in the context `encoding_anew()`, in which it uses no vector of a query that it
-    kept.
+    It may also have `prepared(documents, *, language) -> int`, how many documents are done (for a dry run), and the
+    context `encoding_anew()`, in which no kept vector of a query is used (for timing).
     """
 
     def prepare(self, documents: Sequence[Document], *, language: str, rank: int, size: int) -> None: ...

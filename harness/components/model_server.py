@@ -50,14 +50,12 @@ class ChatReply:
 class ModelServer:
     """A server at `url` (its base, `http://host:8000/v1`).
 
-    The key is read from the environment variable `key_variable` with each request ("" for none) and is kept nowhere.
-    A server without a key gets none. A key never travels in the clear to another machine: over plain http it is sent to
-    this machine only, or, if the variable is not the usual one and so was chosen for that server, within a private
-    network. Redirects are not followed, for they would carry the key elsewhere.
+    The key is read from the environment variable `key_variable` ("" for none) with each request. Over plain http it is
+    sent to this machine only, or, if the variable is not the usual one, within a private network; redirects are not
+    followed.
 
-    A request may take `timeout_s` and is tried `attempts` times, with the backoff of `openai`, which honors
-    `Retry-After`. `concurrency` is the largest number of requests at once. Raises `UsageError` for values that make no
-    sense, and for a URL that is none, or holds a password or a query.
+    A request may take `timeout_s` and is tried `attempts` times, with `openai`'s backoff. At most `concurrency` run at
+    once. Raises `UsageError` for a URL that is none, or holds a password or a query, and for other unusable values.
     """
 
     def __init__(
@@ -89,8 +87,7 @@ class ModelServer:
     def post(self, path: str, body: Mapping[str, Any], *, file: Upload | None = None, as_text: bool = False) -> Any:
         """The JSON (with `as_text` the text) that the server answers to `body`, or to a form with a `file`.
 
-        Raises `ContentRefusedError`, `NoAnswerError`, and `ModelError` where every request would fail (401, 403, 404,
-        redirect).
+        Raises `ContentRefusedError`, `NoAnswerError`, and `ModelError` where every request would fail (401, 403, 404).
         """
         content = self._answer("POST", path, body, file)
         return read_text(content, f"{self.url}/{path}") if as_text else read_json(content, f"{self.url}/{path}")
@@ -171,8 +168,7 @@ class ModelServer:
         """As `each`; an item whose request is refused for its content, or not answered, gives the error.
 
         `what` is an item in messages ("clip"), `check` what to look at if the server refuses all. Raises `ModelError`
-        where no request can succeed: a refused key, an unknown model, or `OUTAGE_AFTER` items in a row without an
-        answer.
+        where no request can succeed, and after `OUTAGE_AFTER` items in a row without an answer.
         """
 
         def one(item: Item) -> Answer | ModelError:

@@ -26,8 +26,7 @@ def parameter_count(model: object) -> int | None:
 def count_parameters(place: Path) -> int | None:
     """The number of parameters in a folder, or file, of weights: safetensors, CTranslate2 or openai-whisper's `.pt`.
 
-    Scales of quantised weights do not count. None for another format. Raises `ModelError` naming a file that is
-    damaged.
+    Scales of quantised weights do not count. None for another format. Raises `ModelError` naming a damaged file.
     """
     files = [place] if place.is_file() else sorted(place.glob("*.safetensors"))
     if place.is_dir() and not files and (place / "model.bin").is_file():

@@ -58,13 +58,11 @@ class PackagedLookup:
 def find_weights(name_or_path_or_repo: str | Path, *, revision: str | None = None) -> FoundWeights:
     """Weights on this machine, fetched from the Hub only if neither a path nor a package has them.
 
-    A name that packages carry is always that name, even where the working folder holds a folder of the same name: write
-    `./name` for the folder. Anything else that exists is a path. `revision` is a commit, branch or tag on the Hub; a
-    package is passed over unless its own revision is the one asked for.
+    A packaged name is always that name: write `./name` for a folder. Anything else that exists is a path. `revision` is
+    a commit, branch or tag on the Hub; a package of another revision is passed over.
 
     Raises `ModelError` that says what was tried, `IntegrityError` for a package with other bytes than expected,
-    `StorageError` if the cache cannot be written, `UnknownNameError` for a name that nothing knows, `UsageError` for a
-    `revision` of a path.
+    `StorageError`, `UnknownNameError` for a name that nothing knows, `UsageError` for a `revision` of a path.
     """
     # Relative to the package above `harness`, whatever that is called.
     packages: Any = importlib.import_module(f"...{PACKAGES}", __package__)

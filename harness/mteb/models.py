@@ -45,16 +45,13 @@ def mteb_model(
     """A system of the harness as a model that `mteb.evaluate` takes.
 
     `system` is a cascade, an end-to-end system, a retriever, a `TextEncoder`, an `AudioTextEncoder`, or the short form
-    of one ("whisper-base + bm25", "bm25", "sentence-transformers:all-minilm-l6-v2"). A cascade and a retriever search
-    by themselves. Encoders become encoders of mteb, for any of its tasks; so does the encoder of a dense retriever that
-    stands alone and compares exactly. With `cache`, transcripts are kept in that folder, together with those of
-    `squtr evaluate`. `name` replaces the name; `meta` adds fields of mteb's `ModelMeta` that are not known here
-    (`n_parameters`, `license`, `release_date`, …). `depth` is how many documents a system retrieves whose ranking
-    depends on it (it fuses rankings, or reranks), as `--depth` of `squtr evaluate`; others give as many as mteb asks
-    for.
+    of one. A cascade and a retriever search by themselves; encoders, and the encoder of a dense retriever that compares
+    exactly, become encoders of mteb. With `cache`, transcripts are kept in that folder, together with those of `squtr
+    evaluate`. `name` replaces the name; `meta` adds fields of mteb's `ModelMeta` (`license`, …). `depth` is how many
+    documents are retrieved where the ranking depends on it, as `--depth` of `squtr evaluate`.
 
-    Raises `UsageError` for what is no system, for one with components per language, and for what cannot search without
-    the query's id and condition (precomputed transcripts and runs), and `MissingExtraError` without mteb.
+    Raises `UsageError` for what is no system, for components per language, and for precomputed transcripts and runs;
+    `MissingExtraError` without mteb.
     """
     load_bridge()
     if depth < 1:

@@ -30,10 +30,9 @@ _NORM_TOLERANCE = 1e-3
 class MtebTextEncoder:
     """A text encoder of mteb as a `TextEncoder`.
 
-    `model` is the name of a model that mteb knows or finds on the Hub, loaded when something is first encoded, or a
-    model object. `trust_remote_code` allows a model by name to run code from its repository: those whose code in mteb
-    says so are refused without it. `device` is a torch device, None for mteb's choice; `batch_size` changes speed, and
-    vectors by rounding only. Prompts are the model's own, as mteb knows them.
+    `model` is a model object, or the name of one that mteb knows or finds on the Hub, loaded when something is first
+    encoded; it runs code from its repository only with `trust_remote_code`. `device` is a torch device, None for mteb's
+    choice; `batch_size` changes vectors by rounding only. Prompts are the model's own, as mteb knows them.
 
     Raises `MissingExtraError` without mteb, `ModelError` for a model that is unknown, or that cannot rank by cosine.
     """

@@ -40,8 +40,7 @@ def search_all(
 ) -> Rankings:
     """`search(queries, **rest)` with a ranking for every query: none is left out of the mean.
 
-    A query whose audio cannot be decoded finds nothing and scores 0. Raises `DataError` for a score that is not a
-    number.
+    A query whose audio cannot be decoded finds nothing and scores 0. Raises `DataError` for a score of NaN.
     """
     ids = list(queries["id"])
     decodable = playable(queries)
@@ -93,9 +92,8 @@ def strict_scores(hits: Sequence[Hit]) -> dict[str, float]:
 class CorpusOnce:
     """An mteb encoder that encodes a corpus once, whatever the number of conditions that search it.
 
-    Document vectors are kept in the workspace by the digest of their texts, unless they would fill more than half of
-    the disk's free space, and given back as the model gave them (kind, type, device). `encode` is the model's own if
-    None.
+    Document vectors are kept in the workspace, unless they would fill more than half of the disk's free space, and
+    given back as the model gave them (kind, type, device). `encode` is the model's own if None.
     """
 
     def __init__(self, model: Any, workspace: Workspace, *, encode: Callable[..., Any] | None = None) -> None:

@@ -27,18 +27,15 @@ def mteb_tasks(
     data: SpeechData | Path | str | None = None,
     text: bool = True,
 ) -> list[SqutrTask]:
-    """The benchmark as tasks (`AbsTaskRetrieval`) of mteb: `SQuTRFiQA` and so on, each followed by its typed control,
-    `SQuTRFiQAText`.
+    """The benchmark as tasks of mteb: `SQuTRFiQA` and so on, each followed by its typed control, `SQuTRFiQAText`.
 
     A spoken task has type `Any2AnyRetrieval`, category `a2t` and the conditions as mteb's subsets (`fiqa_clean`); a
     control has category `t2t`. The main score is nDCG@10. Only `id` and `audio` reach a model. Without `text` there are
-    no controls; `languages`, `subsets` and `conditions` choose (all if None).
+    no controls; `languages`, `subsets` and `conditions` choose (all if None). `data` is what `open_data` takes; None is
+    what `squtr build` put into `$SQUTR_HOME`, else the published release.
 
-    `data`: None for what `squtr build` put into `$SQUTR_HOME`, else the published release; a built folder; `ORG/NAME`
-    or `ORG/NAME@REVISION` on the Hub; `mini` or another source, rendered on the fly; any `SpeechData`.
-
-    Raises `MissingExtraError` without mteb or with a version that was not tested, `UnknownNameError` for a wrong name,
-    and what reading the data raises. Nothing but names and the manifest is read before a task is evaluated.
+    Raises `MissingExtraError` without a tested mteb, `UnknownNameError` for a wrong name, and what reading the data
+    raises.
     """
     bridge = load_bridge()
     opened = open_task_data(data, conditions)

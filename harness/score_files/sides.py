@@ -36,11 +36,8 @@ def read_side(path: Path, *, remark: Remark = no_remark) -> dict[str, Side]:
     """What lies at `path`, by config ("" for a per-item file).
 
     A per-item file (.jsonl, .tsv, .parquet), a result (.json), a folder that `squtr evaluate --out` wrote with one
-    system in it, or the folder of one system below its `results`; results of any task. Raises `UsageError` if a folder
-    holds several systems, `DataError` if there is nothing to read, or a result is imported and so has no items.
-
-    Where the main metric is an error rate, conditions also have `delta_<unit>_errors` against `clean`, if that was
-    evaluated.
+    system in it, or the folder of one system below its `results`. Raises `UsageError` for several systems, `DataError`
+    if there is nothing to read, or no items. Error rates also have `delta_<unit>_errors` against `clean`.
     """
     if (
         path.name.endswith(_RECORDS)

@@ -37,12 +37,9 @@ def load_systems(
 ) -> list[System]:
     """The systems of several short forms (see `short_form`) and spec files, in order; equal components are one object.
 
-    Each system with a transcriber and without a front end stands behind each of `front_ends` too, as a system of its
-    own (`none` is skipped). `preset` decodes all transcribers as published. With `cache`, retrievers keep what they
-    make of a corpus below that folder. `options` go before those of a file.
-
-    Raises `UsageError` for another form, `UnknownNameError` for an unknown component or option, and what `read_entries`
-    raises for a file.
+    Each system with a transcriber and without a front end stands behind each of `front_ends` too (`none` is skipped).
+    `preset` decodes all transcribers as published. With `cache`, retrievers keep encoded corpora below that folder.
+    `options` go before those of a file. Raises `UsageError`, `UnknownNameError`, and what `read_entries` raises.
     """
     builder = Builder(cache=cache, overrides=options)
     entries = _entries(written)

@@ -100,8 +100,7 @@ Write = Callable[[list[AnswerRequest]], Sequence[Written]]
 def answer_batches(requests: Sequence[AnswerRequest], *, size: BatchSize, write: Write, engine: str) -> list[Reply]:
     """One reply per request, in order: `write` answers at most `size` requests of like length together (`in_batches`).
 
-    Requests with and without audio never share a batch. One with an unusable clip is not asked; one that fails has
-    `error`.
+    Requests with and without audio never share a batch. One with an unusable clip is not asked.
     """
     replies = [Reply("", error=request_fault(request)) for request in requests]
 

@@ -47,8 +47,7 @@ def text_key(text: str) -> str:
 class DirectoryEmbeddingCache:
     """An `EmbeddingCache` in a folder: `<root>/<space>/<hash of the keys>.npz`, one shard per `put_many`.
 
-    Shards are renamed into place, so a killed run leaves whole shards only, and processes may share the folder. Only
-    keys stay in memory.
+    Shards are renamed into place, so processes may share the folder. Only keys stay in memory.
     """
 
     def __init__(self, root: Path) -> None:

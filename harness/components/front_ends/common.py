@@ -57,9 +57,7 @@ def enhance_each(
 ) -> list[Samples]:
     """`work` on each clip, in order: (T,) float32 to (T,) float32, finite, with a peak of at most `PEAK_LIMIT`.
 
-    A clip of zeros stays as it is. Each clip is worked on alone, so no output depends on the others or on `threads`.
-    Raises `AudioError` that names the number of the clip (from 1) for one that is unusable, or of which
-    `work` makes something that is none.
+    Zeros stay as they are. Clips are worked on alone. Raises `AudioError` that names the number of the clip (from 1).
     """
 
     def one(numbered: tuple[int, Samples]) -> Samples:

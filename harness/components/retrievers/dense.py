@@ -146,8 +146,8 @@ class DenseRetriever:
     def search_vectors(self, vectors: NDArray[np.float32], *, k: int) -> list[list[Hit]]:
         """As `search`, with query vectors ((Q, D) of unit length) that come from elsewhere, for example from audio.
 
-        A row of NaN (a clip that could not be encoded) has no hits; any other row must be of unit length
-        (`ModelError`).
+        A row of NaN (a clip that could not be encoded) has no hits. Raises `ModelError` for other rows not of unit
+        length.
         """
         checked_k(k)
         index = self._ready()

@@ -49,24 +49,17 @@ _ENGLISH_ONLY_END = 50256  # the id of <|endoftext|> in English-only vocabularie
 class FasterWhisperTranscriber:
     """A Whisper model in CTranslate2's format.
 
-    `model` is a name that an installed package carries, a name of `HUB_MODELS`, a folder, or a Hub repository (with
-    `revision`). `compute_type` and `device` ("cpu", "cuda", "auto") are CTranslate2's. `threads` is the number of CPU
-    threads, 0 for every core that is this process's share, `batch_size` how many clips are decoded together (less where
-    memory does not suffice). `max_tokens` caps the text of a window of 30 s; a transcript that reaches it is marked
-    `truncated`.
+    `model` is a packaged name, a name of `HUB_MODELS`, a folder, or a Hub repository (with `revision`). `compute_type`
+    and `device` ("cpu", "cuda", "auto") are CTranslate2's. `threads` are CPU threads (0: this process's share of the
+    cores), `batch_size` clips are decoded together. `max_tokens` caps the text of a window of 30 s (`truncated`).
 
-    `beam_size` 1 is greedy. `patience` (arXiv 2204.05424) makes a beam search wait for `beam_size * patience` finished
-    hypotheses. `n_best` > 1 gives that many hypotheses of the beam, each with its log-probability per token.
-    `temperature` > 0 samples `best_of` transcripts and keeps the likeliest; CTranslate2 cannot be seeded twice in a
-    process, so sampled transcripts are not repeatable. At temperature 0 `best_of` changes nothing and is only recorded.
+    `beam_size` 1 is greedy. `patience` is that of arXiv 2204.05424. `n_best` > 1 gives that many hypotheses of the
+    beam, each with its log-probability per token. `temperature` > 0 samples `best_of` transcripts and keeps the
+    likeliest, which CTranslate2 cannot repeat; at temperature 0 `best_of` changes nothing.
 
-    A clip of up to 30 s is one window, padded with silence as in training, without timestamps, no fallback, no
-    threshold, no voice activity detection. A longer clip goes through the library's own `transcribe`: windows in
-    sequence, cut at predicted timestamps, each transcribed without the text before it unless
-    `condition_on_previous_text`. The library keeps no other hypotheses there: a long clip has one, with the mean score
-    of its windows.
-
-    Weights are looked up at the first use of `spec`, and loaded at the first `transcribe`.
+    A clip of up to 30 s is one window without timestamps, fallback or thresholds. A longer clip goes through the
+    library's own `transcribe`: windows cut at predicted timestamps, each without the text before it unless
+    `condition_on_previous_text`; it has one hypothesis, with the mean score of its windows.
     """
 
     sample_rate = SAMPLE_RATE

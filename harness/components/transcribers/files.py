@@ -25,11 +25,7 @@ class TranscriptsFile:
     """Precomputed transcripts by query id.
 
     `path` is a JSON lines file, or a pattern with `{subset}`, `{condition}`, `{language}` or `{config}`
-    (`<subset>_<condition>`, or `<language>_<condition>` where there is no such file), for example
-    `my-asr/{subset}/{condition}.jsonl`. `languages` tells the language of a subset for the last two; those of the
-    published subsets are known.
-
-    A line is an object with
+    (`<subset>_<condition>` or `<language>_<condition>`), such as `my-asr/{subset}/{condition}.jsonl`. A line has
 
     - `id`: the query's id, and `text`: the transcript, "" if there are no words;
     - `subset`, `condition`: where the id belongs, if the path does not say so. A file whose lines and path name no
@@ -37,7 +33,7 @@ class TranscriptsFile:
     - `error`: why there is no text (then leave `text` out);
     - `hypotheses`: the n best, best first, each `{"text": …, "score": log-probability}`; `text` is the first of them.
 
-    `n_best` is how many hypotheses are used. A query without a line, or whose line has an `error`, is a failed one.
+    `n_best` hypotheses are used. A query without a line, or whose line has an `error`, is a failed one.
     """
 
     def __init__(

@@ -78,21 +78,16 @@ def _family(architecture: str, *, itn: bool, max_length: int) -> _Family:
 class FunASRTranscriber(TorchTranscriber):
     """A model of FunASR.
 
-    `model` is a name of `KNOWN_MODELS`, a folder, or a repository on `hub`: "hf" (Hugging Face, with a commit as
-    revision) or "ms" (ModelScope, identified by the sha256 of its files). `device`, `dtype` and `threads` are those of
-    `TorchOptions`. `batch_size` is how many clips are decoded together; it is halved where memory does not suffice.
+    `model` is a name of `KNOWN_MODELS`, a folder, or a repository on `hub`: "hf" (Hugging Face) or "ms" (ModelScope,
+    identified by the sha256 of its files). `device`, `dtype` and `threads` are those of `TorchOptions`. `batch_size`
     "auto" is 1 for Paraformer, whose last characters depend on the clips beside it (then it is in the spec), else 32.
 
-    `itn` asks models that can for digits and punctuation as written (SenseVoice, Fun-ASR). `max_length` caps the new
-    tokens of Fun-ASR, whose authors' value is 512; FunASR does not tell when the cap cut a text. SenseVoice and Fun-ASR
-    are told the language. Paraformer takes none: `languages` says what an unlisted model knows.
+    `itn` asks SenseVoice and Fun-ASR for digits and punctuation as written. `max_length` caps the new tokens of Fun-ASR
+    (published: 512); FunASR does not tell when it cut a text. `languages` says what an unlisted model knows.
 
-    FunASR adds noise to the audio before its features (dither) unless told otherwise. It is off here, or else a
-    transcript would depend on the clips before it. SenseVoice's tags for language, emotion and event are removed, and
-    blanks between Chinese or Japanese characters. FunASR's own rule for that writes emoji, and drops "The." from
-    English.
-
-    With `trust_remote_code`, a `model.py` beside the weights is run, and FunASR installs the requirements beside it.
+    Dither is off, or else a transcript would depend on the clips before it. SenseVoice's tags are removed, and blanks
+    between Chinese or Japanese characters. With `trust_remote_code`, a `model.py` beside the weights is run, and its
+    requirements are installed.
     """
 
     def __init__(

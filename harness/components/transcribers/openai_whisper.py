@@ -53,18 +53,15 @@ class _Checkpoint:
 class OpenAIWhisperTranscriber:
     """A checkpoint of OpenAI's own implementation, decoded by its `transcribe`.
 
-    `model` is a name of the package (`tiny.en`, `base`, `large-v3`, …, also written `whisper-base`), which it fetches
-    into its own cache, or the path of a checkpoint (`.pt`). `device` is "auto" (this process's GPU, or the CPU) or a
-    torch device, `dtype` "float32" or "float16" (not on a CPU), `threads` the number of CPU threads, 0 for torch's own.
+    `model` is a name of the package (`tiny.en`, `large-v3`, …, also written `whisper-base`), or the path of a
+    checkpoint (`.pt`). `device` is "auto" or a torch device, `dtype` "float32" or "float16" (not on a CPU), `threads`
+    the number of CPU threads, 0 for torch's own.
 
-    All other options are those of `whisper.transcribe` and have its defaults, with two exceptions: `beam_size` 1 is
-    greedy (the package says None), and `temperature` is 0, so that nothing is decoded a second time. With several
-    temperatures a window that fails a threshold is decoded again at the next one; above 0 the package samples `best_of`
-    candidates, here from the same seed for every clip. At temperature 0 `best_of` changes nothing and is only recorded.
-    `max_tokens` is `sample_len`, the cap on a window's tokens, timestamps included.
-
-    Every clip is transcribed in windows of 30 s cut at predicted timestamps, each with the text before it as prompt
-    unless `condition_on_previous_text` is false. The package tells only the best hypothesis.
+    All other options are those of `whisper.transcribe` with its defaults, but `beam_size` 1 is greedy (the package says
+    None) and `temperature` is 0; above 0 it samples `best_of` candidates, from the same seed for every clip.
+    `max_tokens` is `sample_len`. Every clip is transcribed in windows of 30 s cut at predicted timestamps, each with
+    the text before it as prompt unless `condition_on_previous_text` is false. The package tells only the best
+    hypothesis.
     """
 
     sample_rate = SAMPLE_RATE

@@ -36,13 +36,12 @@ class QwenASRTranscriber(TorchTranscriber):
     """Qwen3-ASR.
 
     `model` is a folder or a Hub repository (with `revision`). `engine` "auto" takes the one that reads the form of the
-    weights. `batch_size` and the options of torch are those of `BatchedTorchComponent`. bfloat16 and 256 new tokens are
-    as published. `context` is the system prompt, "" for none. The language is forced. The features of a clip's last
-    frames depend a little on whether longer clips stand beside it, so a transcript may too.
+    weights. bfloat16 and 256 new tokens are as published. `context` is the system prompt, "" for none. `batch_size` and
+    the options of torch are those of `BatchedTorchComponent`; a transcript may depend a little on longer clips beside
+    it.
 
-    Both engines write one character, or one group of up to 20, once where the model wrote it more than 20 times in a
-    row, as published. transformers still tells of such a transcript that it loops; the package does not, nor does it
-    tell that the cap cut one.
+    One character, or a group of up to 20, that is repeated more than 20 times is written once, as published; only
+    transformers still marks such a transcript as a loop, and tells that the cap cut one.
     """
 
     def __init__(

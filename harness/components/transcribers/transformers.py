@@ -39,15 +39,13 @@ class TransformersTranscriber(TorchTranscriber):
     options of torch are those of `BatchedTorchComponent`.
 
     `beam_size` 1 is greedy. `n_best` > 1 gives that many hypotheses of the beam with the scores of transformers:
-    log-probability over length to the power of the model's length penalty (1 unless it says otherwise).
-    `max_new_tokens` caps a transcript, which is then marked `truncated`. `languages` are the codes that the model
-    knows: Whisper tells them itself, other models must be told, and they get no language token, as they have none.
+    log-probability over length to the power of the model's length penalty. `max_new_tokens` caps a transcript
+    (`truncated`). `languages` are the codes that the model knows; Whisper tells them itself.
 
-    Whisper takes a clip of up to 30 s in one window padded with silence, without timestamps; a longer one by the
-    library's sequential algorithm, with timestamps, at temperature 0, without thresholds, each window without the text
-    before it unless `condition_on_previous_text`. The library keeps no other hypotheses there: a long clip has one,
-    with the mean score of its windows. Other models take the whole clip, and only clips of exactly the same length
-    share a batch: padding, masked or not, changes what Moonshine and others write.
+    Whisper takes a clip of up to 30 s in one window without timestamps; a longer one by the library's sequential
+    algorithm at temperature 0, each window without the text before it unless `condition_on_previous_text`, with one
+    hypothesis. Other models take the whole clip, and only clips of the same length share a batch: padding changes what
+    they write.
     """
 
     def __init__(
