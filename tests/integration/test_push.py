@@ -322,10 +322,7 @@ def test_an_incomplete_folder_is_not_pushed(
     (tmp_path / "secret.parquet").write_bytes(b"secret")
     outside = {"path": "qrels/../../secret.parquet", "bytes": 6, "rows": 1}
     outside["sha256"] = hashlib.sha256(b"secret").hexdigest()
-    for change, message in (
-        ({"complete": False}, "not finished"),
-        ({"shards": [outside]}, "no shard of this folder"),
-    ):
+    for change, message in (({"complete": False}, "not finished"), ({"shards": [outside]}, "no shard of this folder")):
         (folder / MANIFEST_NAME).write_text(json.dumps(manifest | change), encoding="utf-8")
         with pytest.raises(IntegrityError, match=message):
             send(folder)
@@ -411,12 +408,12 @@ print(json.dumps(told))
 def test_round_trip(
     hub: LocalHub, built: Path, send: Callable[..., PushReport], apart: Callable[..., str], api: HfApi, tmp_path: Path
 ) -> None:
-    """Built, pushed (private), and loaded by `datasets` in another process: the same sound, judgments and corpus."""
+    """Built, pushed (private), and loaded by `datasets` in another process: the same audio, judgments and corpus."""
     send(private=True, tag="v1")
     told = json.loads(apart(ROUND_TRIP.format(repo=REPO, revision="v1")).splitlines()[-1])
     data = BuiltData(built)
-    sound = [[q.id, hashlib.sha256(q.audio).hexdigest()] for q in data.spoken("tiny-zh", "medium_noise")]
-    assert told["audio False"] == told["audio True"] == sound
+    audio = [[q.id, hashlib.sha256(q.audio).hexdigest()] for q in data.spoken("tiny-zh", "medium_noise")]
+    assert told["audio False"] == told["audio True"] == audio
     judged = [[q, d, score] for q, grades in data.qrels("tiny-zh").items() for d, score in grades.items()]
     assert told["qrels False"] == told["qrels True"] == judged
     assert told["corpus"] == [{"id": d.id, "title": d.title, "text": d.text} for d in data.documents("tiny-zh")]
