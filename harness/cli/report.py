@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print one JSON object: the page, robustness, and how far ASR or retriever cause the loss",
+        help="print one JSON object: the page, robustness, loss by group, and the loss that ASR or retriever causes",
     )
 
 
