@@ -17,6 +17,7 @@ from .order import Ranker, RecordRanker, Records
 from .page import DEFAULT_TITLE, page
 from .pairs import FIRST, paired_tests
 from .rows import as_csv, as_parquet, board_table
+from .steadiness import steadiness
 from .tables import groups, plain, tables
 
 PAGE = "index.html"
@@ -64,7 +65,10 @@ def build_site(
     made = tables(found)
     ranks = ranker or RecordRanker(records)
     tests = paired_tests(made, records, first=first, ranker=ranks, progress=progress) if records and first else {}
-    board = document(found, made, ranker=ranks, pairs=tests, first=first, origin=place, squtr_version=__version__)
+    steady = steadiness(found, made, records)
+    board = document(
+        found, made, ranker=ranks, pairs=tests, steady=steady, first=first, origin=place, squtr_version=__version__
+    )
     content = page(board, title).encode("utf-8")
     rows = board_table(found, made, ranks)
     write_atomically(out / "leaderboard.parquet", as_parquet(rows))

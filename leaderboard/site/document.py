@@ -42,13 +42,14 @@ def document(
     *,
     ranker: Ranker | None = None,
     pairs: Mapping[str, Any] | None = None,
+    steady: Sequence[Mapping[str, Any]] = (),
     first: int = 0,
     origin: Origin | None = None,
     squtr_version: str = "",
 ) -> dict[str, Any]:
     """The object that the page reads. The same entries give the same object: it holds no time of its own.
 
-    `pairs` are the paired tests by table (see `pairs.py`), of the `first` systems of each.
+    `pairs` are the paired tests by table (see `pairs.py`), of the `first` systems of each; `steady` is `steadiness`.
     """
     place, ranker = origin or Origin(), ranker or RecordRanker()
     entries = [(number, entry) for number, group in enumerate(found) for entry in group.entries]
@@ -70,6 +71,16 @@ def document(
         "systems": systems,
         "tables": [_table(table, index, ranker) for table in made],
         "pairs": dict(pairs or {}),
+        "steady": [
+            {
+                **{name: plain(one[name]) for name in ("language", "metric")},
+                "group": one["group"],
+                "systems": [index[one["group"], id_] for id_ in one["systems"]],
+                "sigma": [[_whole(number) for number in own] for own in one["sigma"]],
+                "snr": list(one["snr"]),
+            }
+            for one in steady
+        ],
         "tested": first,
     }
 

@@ -190,6 +190,22 @@ _ROWS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ),
     ("robustness.x", "{metric}, {condition}", "{metric}，{condition}", "{metric}, {condition}"),
     (
+        "steady.title",
+        "Stability over conditions: {metric}, {place}",
+        "各条件间的稳定性：{metric}，{place}",
+        "Estabilidad entre condiciones: {metric}, {place}",
+    ),
+    ("steady.snr", "SNR at 10 % loss, dB", "损失 10 % 时的信噪比（dB）", "SNR con un 10 % de pérdida, dB"),
+    ("steady.snr_points", "SNR at +10 points, dB", "升高 10 个百分点时的信噪比（dB）", "SNR con +10 puntos, dB"),
+    (
+        "steady.note",
+        "σ: sample standard deviation of the condition means; a small σ is a steady score, not a good one. "
+        "The SNR is the highest at which that much of the clean score is lost.",
+        "σ：各条件均值的样本标准差；σ 小表示得分稳定，不代表得分高。信噪比为损失达到该值时的最高信噪比。",
+        "σ: desviación típica muestral de las medias por condición; una σ pequeña es una puntuación estable, no buena. "
+        "La SNR es la más alta con la que se pierde esa parte de la puntuación limpia.",
+    ),
+    (
         "robustness.choose",
         "Choose a condition other than {condition}.",
         "请选择 {condition} 以外的条件。",

@@ -175,11 +175,21 @@ function heatView(c) {
 }
 
 const median = (values) => { const sorted = [...values].sort((a, b) => a - b), half = sorted.length / 2; return sorted.length % 2 ? sorted[Math.floor(half)] : (sorted[half - 1] + sorted[half]) / 2; };
+function steadyTable(c) {
+  const found = data.steady.find((one) => one.group === c.group && one.language === c.language && one.metric === c.metric);
+  if (!found || c.subset) return null;
+  const shown = new Set(c.rows.map((row) => row.system));
+  const rows = found.systems.map((at, i) => ({ system: data.systems[at], sigma: found.sigma[i].map(scaled), snr: found.snr[i] }))
+    .filter((one) => shown.has(one.system)).sort((a, b) => a.sigma[0] - b.sigma[0]).slice(0, pageSize);
+  const snr = t(c.lower ? "steady.snr_points" : "steady.snr");
+  return rows.length > 0 && [numbersTable(t("steady.title", { metric: metricName(c.metric), place: placeName(c) }), [t("system"), "σ", snr],
+    rows.map((one) => [systemLink(one.system), [number(one.sigma[0]), within({ low: one.sigma[1], high: one.sigma[2] })], one.snr || blank])), el("p", { class: "note" }, t("steady.note"))];
+}
 function robustnessView(c) {
   const title = t("robustness.title");
   const head = [el("h2", {}, title), el("p", { class: "sub" }, wordsOf(c))];
   const baseline = (c.by && c.baselines.includes(c.by) ? c.by : "") || (c.baselines.find(isClean) || c.baselines[0]);
-  if (!baseline) return [head, el("p", {}, t("robustness.choose", { condition: conditionName(c.condition) }))];
+  if (!baseline) return [head, el("p", {}, t("robustness.choose", { condition: conditionName(c.condition) })), steadyTable(c)];
   const before = new Map(c.rowsAt(baseline).map((row) => [row.system.id, row]));
   const rows = c.rows.filter((row) => row.losses[baseline] && before.get(row.system.id)?.score && inOrder(row))
     .map((row) => ({ row, lost: row.losses[baseline], start: before.get(row.system.id).score }));
@@ -203,5 +213,5 @@ function robustnessView(c) {
   const drawn = frame(width, height, title, axisY(ys, y, left, right), axis, middle, dots, labels(shown.slice(0, 40), left, right, [[left, top, left + 8 + widthOf(lossText, 12), top + 14], ...shown.map((p) => [p.x - 5, p.y - 5, p.x + 5, p.y + 5])]), svg("text", { class: "tick", x: right, y: bottom + 38, "text-anchor": "end" }, axisText), svg("text", { class: "tick halo", x: left + 4, y: top + 10 }, lossText));
   drawn.removeAttribute("role");
   const listed = sorted.slice(0, pageSize).map((one) => [systemLink(one.row.system), rankText(one.lost), [number(one.lost.value), within(one.lost)], percent(one.lost.relative), number(one.start.value)]);
-  return [head, el("figure", {}, drawn, el("figcaption", { class: "note" }, t("robustness.note"))), numbersTable(lossText + ", " + conditionName(c.condition), [t("system"), t("rank"), lossText, "%", axisText], listed)];
+  return [head, el("figure", {}, drawn, el("figcaption", { class: "note" }, t("robustness.note"))), numbersTable(lossText + ", " + conditionName(c.condition), [t("system"), t("rank"), lossText, "%", axisText], listed), steadyTable(c)];
 }
