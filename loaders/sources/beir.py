@@ -8,30 +8,16 @@ Layout: https://github.com/beir-cellar/beir/wiki/Load-your-custom-dataset
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 
-from ...errors import DataError, nearest, unknown_name
-from ..records import CleanSpeech, Document, Qrel, Query
+from ...errors import DataError, nearest
 from .digests import files_version
 from .names import SourceName, check_language
 from .recorded import delimited_table
-from .spoken import no_speech
-from .tables import (
-    DOCUMENT_ID_KEYS,
-    QUERY_ID_KEYS,
-    SCORE_KEYS,
-    Row,
-    Table,
-    check_judged,
-    jsonl_table,
-    read_qrels,
-    read_queries,
-    stream_documents,
-    subset_name,
-)
+from .tables import DOCUMENT_ID_KEYS, QUERY_ID_KEYS, SCORE_KEYS, Row, Table, jsonl_table, subset_name
+from .texts import Part, TextSource
 
 
 def qrels_table(path: Path) -> Table:
@@ -50,17 +36,17 @@ def qrels_table(path: Path) -> Table:
     return Table(table.name, rows)
 
 
-class BeirSource:
-    """A BEIR folder as a source with one subset. Documents are streamed, never held together."""
+class BeirSource(TextSource):
+    """A BEIR folder as a source with one subset."""
 
     def __init__(
         self, root: Path, *, language: str, split: str = "test", subset: str = "", license: str = "unknown"
     ) -> None:
-        self.root = root
-        self._language = check_language(language)
+        name = subset_name(subset or root.resolve().name)
+        super().__init__(f"beir:{name}", {name: check_language(language)})
+        self.root, self.license = root, license
+        self._choices = (name, language)
         self._split = split
-        self._subset = subset_name(subset or root.resolve().name)
-        self._license = license
         missing = [name for name in ("corpus.jsonl", "queries.jsonl", "qrels") if not (root / name).exists()]
         if missing:
             raise DataError(
@@ -76,57 +62,13 @@ class BeirSource:
                 hint=f"{f'Did you mean {guess!r}? ' if guess else ''}It has: {', '.join(splits) or 'none'}.",
             )
 
-    @property
-    def name(self) -> str:
-        return f"beir:{self._subset}"
-
     @cached_property
     def version(self) -> str:
         names = ("corpus.jsonl", "queries.jsonl", f"qrels/{self._split}.tsv")
-        return files_version(self.root, names, choices=f"{self._subset} {self._language}")
+        return files_version(self.root, names, choices=" ".join(self._choices))
 
-    @property
-    def license(self) -> str:
-        return self._license
-
-    @property
-    def subsets(self) -> Mapping[str, str]:
-        return MappingProxyType({self._subset: self._language})
-
-    def _check(self, subset: str) -> None:
-        if subset != self._subset:
-            raise unknown_name(f"subset of {self.name}:", subset, self.subsets)
-
-    @cached_property
-    def _judgements(self) -> dict[Qrel, int]:
-        return read_qrels(qrels_table(self._qrels_path))
-
-    @cached_property
-    def _queries(self) -> list[Query]:
-        judged = {qrel.query_id for qrel in self._judgements}
-        return read_queries(jsonl_table(self.root / "queries.jsonl"), self._subset, self._language, only=judged)
-
-    def queries(self, subset: str) -> Sequence[Query]:
-        self._check(subset)
-        return self._queries
-
-    def documents(self, subset: str) -> Iterator[Document]:
-        self._check(subset)
-        return stream_documents(jsonl_table(self.root / "corpus.jsonl"))
-
-    @cached_property
-    def _checked(self) -> list[Qrel]:
-        table = qrels_table(self._qrels_path)
-        documents = stream_documents(jsonl_table(self.root / "corpus.jsonl"))
-        check_judged(table, self._judgements, self._queries, documents)
-        return list(self._judgements)
-
-    def qrels(self, subset: str) -> Sequence[Qrel]:
-        self._check(subset)
-        return self._checked
-
-    def speech(self, query: Query) -> CleanSpeech:
-        raise no_speech(self.name, query)
+    def table(self, part: Part, subset: str) -> Table:
+        return qrels_table(self._qrels_path) if part == "qrels" else jsonl_table(self.root / f"{part}.jsonl")
 
 
 def open_beir(name: SourceName) -> BeirSource:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import AudioError
+from ...errors import AudioError, unknown_name
 from ..audio import check_samples, decode_audio, resample
 from ..jsonl import text_field
-from ..records import NAN, SAMPLE_RATE, CleanSpeech, Query
+from ..records import NAN, SAMPLE_RATE, CleanSpeech, Document, Qrel, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,36 @@ class Clip:
     voice: str = ""
     speaker: str = ""
     tts_error_rate: float = NAN
+
+
+class RecordingsAlone(ABC):
+    """The part of a source of speech with transcripts: there is no corpus, and nothing is judged."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def subsets(self) -> Mapping[str, str]: ...
+
+    @abstractmethod
+    def speech_at(self, query: Query, rate: int) -> CleanSpeech: ...
+
+    def check(self, subset: str) -> None:
+        if subset not in self.subsets:
+            raise unknown_name(f"subset of {self.name}:", subset, self.subsets)
+
+    def documents(self, subset: str) -> Sequence[Document]:
+        self.check(subset)
+        return []
+
+    def qrels(self, subset: str) -> Sequence[Qrel]:
+        self.check(subset)
+        return []
+
+    def speech(self, query: Query) -> CleanSpeech:
+        return self.speech_at(query, SAMPLE_RATE)
 
 
 def clip_of(row: Mapping[str, Any], place: str, *, file_key: str = "file", speaker_key: str = "speaker") -> Clip:

@@ -40,8 +40,8 @@ class CollectionSource:
         self._documents: dict[str, list[Document]] = {}
         self._clips: dict[str, dict[str, Clip]] = {}
         about = self._about
-        self._name = text_field(about, "name", str(root / "about.json"))
-        self._license = text_field(about, "license", str(root / "about.json"))
+        self.name = text_field(about, "name", str(root / "about.json"))
+        self.license = text_field(about, "license", str(root / "about.json"))
 
     @cached_property
     def _about(self) -> dict[str, Any]:
@@ -60,14 +60,6 @@ class CollectionSource:
             if "_" in subset or "/" in subset:
                 raise DataError(f"{path}: the subset name {subset!r} holds '_' or '/'.", hint="Use '-' instead.")
         return about
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def license(self) -> str:
-        return self._license
 
     @cached_property
     def version(self) -> str:

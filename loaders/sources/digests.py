@@ -16,6 +16,7 @@ from typing import IO
 
 from ...errors import DataError
 from ..home import squtr_home
+from ..manifest import file_sha256
 
 _PIECE = 1 << 20
 _SETTLED_NS = 2_000_000_000
@@ -23,10 +24,7 @@ _SETTLED_NS = 2_000_000_000
 
 
 def stream_sha256(stream: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    while piece := stream.read(_PIECE):
-        digest.update(piece)
-    return digest.hexdigest()
+    return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def stream_crc32(stream: IO[bytes]) -> str:
@@ -50,6 +48,9 @@ class KeptDigests:
             return
         if isinstance(kept, dict):
             self._kept = kept
+
+    def sha256(self, name: str, path: Path) -> str:
+        return self.get(name, path, "sha256", lambda: file_sha256(path))
 
     def get(self, name: str, path: Path, kind: str, make: Callable[[], str]) -> str:
         """The digest of `name`, a part of the file `path`, or what `make()` returns, which is kept then."""
@@ -93,12 +94,13 @@ def files_version(root: Path, names: Iterable[str], *, choices: str = "") -> str
     kept = KeptDigests(root)
     digest = hashlib.sha256(f"{choices}\n".encode())
     for name in sorted(set(names)):
-        path = root / name
-
-        def make(path: Path = path) -> str:
-            with path.open("rb") as stream:
-                return stream_sha256(stream)
-
-        digest.update(f"{len(name)}:{name}={kept.get(name, path, 'sha256', make)}\n".encode())
+        digest.update(f"{len(name)}:{name}={kept.sha256(name, root / name)}\n".encode())
     kept.save()
     return digest.hexdigest()[:12]
+
+
+def folder_version(root: Path, *, choices: str = "") -> str:
+    """`files_version` of all files below `root` that are not hidden."""
+    paths = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    visible = (path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
+    return files_version(root, visible, choices=choices)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import AudioError, DataError, HubError, UsageError, unknown_name
 from ..audio import check_samples, decode_audio, resample
-from ..records import SAMPLE_RATE, CleanSpeech, Document, Qrel, Query
+from ..records import CleanSpeech, Query
+from .clips import RecordingsAlone
 from .digests import files_version
 from .names import COMMIT, SourceName
 
@@ -62,7 +63,7 @@ class _Store(Protocol):
     def recording(self, id_: str) -> bytes | Path: ...
 
 
-class LibriSpeechSource:
+class LibriSpeechSource(RecordingsAlone):
     """One part of LibriSpeech as a source. A query is an utterance, its group the speaker; the subset is the part."""
 
     license = LICENSE
@@ -98,24 +99,9 @@ class LibriSpeechSource:
             raise DataError(f"{self.name} has no utterances.", hint="Get the part again.")
         return found
 
-    def _check(self, subset: str) -> None:
-        if subset != self._part:
-            raise unknown_name(f"subset of {self.name}:", subset, self.subsets)
-
     def queries(self, subset: str) -> Sequence[Query]:
-        self._check(subset)
+        self.check(subset)
         return [query for query, _ in self._queries.values()]
-
-    def documents(self, subset: str) -> Sequence[Document]:
-        self._check(subset)
-        return []
-
-    def qrels(self, subset: str) -> Sequence[Qrel]:
-        self._check(subset)
-        return []
-
-    def speech(self, query: Query) -> CleanSpeech:
-        return self.speech_at(query, SAMPLE_RATE)
 
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
         """Unchanged at 16 kHz, the rate that it was published at."""
@@ -226,10 +212,7 @@ class _Hub:
 
 
 def open_librispeech(name: SourceName) -> LibriSpeechSource:
-    """The source `librispeech:PART[@COMMIT]`, or `librispeech:FOLDER` with the option `part`.
-
-    Raises `UsageError` for a folder of several parts of which none is chosen, `UnknownNameError` for an unknown part.
-    """
+    """`librispeech:PART[@COMMIT]`, or `librispeech:FOLDER?part=PART`. Raises `UsageError`, `UnknownNameError`."""
     part, _, revision = name.place.partition("@")
     if part in PARTS and not name.options:
         if revision and not COMMIT.fullmatch(revision):

@@ -12,22 +12,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ...errors import DataError, UsageError, unknown_name
-from ..records import CleanSpeech, Document, Qrel, Query
-from .digests import files_version
+from ...errors import DataError, UsageError
+from .digests import folder_version
 from .names import COMMIT, SourceName, check_language, hub_place
-from .spoken import no_speech
-from .tables import Row, Table, check_judged, read_qrels, read_queries, stream_documents, subset_name
+from .tables import Row, Table, subset_name
+from .texts import Part, TextSource
 
 if TYPE_CHECKING:
     import datasets
 
-CORPUS_CONFIGS = ("corpus",)
-QUERY_CONFIGS = ("queries", "query")
-QRELS_CONFIGS = ("default", "qrels")
+CONFIGS: Mapping[Part, tuple[str, ...]] = {
+    "corpus": ("corpus",),
+    "queries": ("queries", "query"),
+    "qrels": ("default", "qrels"),
+}
 _ROWS_AT_ONCE = 1000
 
 
@@ -58,7 +58,7 @@ PUBLISHED = (
 """The six subsets of SQuTR (arXiv 2602.12783). Commit, split and license as in mteb 2.26.24's task metadata."""
 
 
-class MtebSource:
+class MtebSource(TextSource):
     def __init__(self, collections: Sequence[MtebCollection], *, name: str = "") -> None:
         self._collections = {collection.subset: collection for collection in collections}
         if len(self._collections) != len(collections) or not collections:
@@ -70,16 +70,10 @@ class MtebSource:
                     f"{collection.repository} has the revision {collection.revision!r}.",
                     hint="Give the 40 digits of a commit: a branch may move and does not identify the content.",
                 )
-        self._name = (
-            name or f"mteb:{collections[0].subset if not collections[0].revision else collections[0].repository}"
-        )
-        self._queries: dict[str, list[Query]] = {}
-        self._judgements: dict[str, dict[Qrel, int]] = {}
-        self._checked: dict[str, list[Qrel]] = {}
-
-    @property
-    def name(self) -> str:
-        return self._name
+        first = collections[0]
+        name = name or f"mteb:{first.repository if first.revision else first.subset}"
+        super().__init__(name, {collection.subset: collection.language for collection in collections})
+        self.license = " AND ".join(sorted({collection.license for collection in collections}))
 
     @cached_property
     def version(self) -> str:
@@ -89,53 +83,14 @@ class MtebSource:
             return versions[0]
         return hashlib.sha256("\n".join(versions).encode()).hexdigest()[:12]
 
-    @property
-    def license(self) -> str:
-        return " AND ".join(sorted({collection.license for collection in self._collections.values()}))
-
-    @property
-    def subsets(self) -> Mapping[str, str]:
-        return MappingProxyType({c.subset: c.language for c in self._collections.values()})
-
-    def _of(self, subset: str) -> MtebCollection:
-        if subset not in self._collections:
-            raise unknown_name(f"subset of {self.name}:", subset, self._collections)
-        return self._collections[subset]
-
-    def _judged(self, subset: str) -> dict[Qrel, int]:
-        if subset not in self._judgements:
-            self._judgements[subset] = read_qrels(_table(self._of(subset), QRELS_CONFIGS))
-        return self._judgements[subset]
-
-    def queries(self, subset: str) -> Sequence[Query]:
-        if subset not in self._queries:
-            collection = self._of(subset)
-            judged = {qrel.query_id for qrel in self._judged(subset)}
-            table = _table(collection, QUERY_CONFIGS)
-            self._queries[subset] = read_queries(table, subset, collection.language, only=judged)
-        return self._queries[subset]
-
-    def documents(self, subset: str) -> Iterator[Document]:
-        return stream_documents(_table(self._of(subset), CORPUS_CONFIGS))
-
-    def qrels(self, subset: str) -> Sequence[Qrel]:
-        if subset not in self._checked:
-            judged = self._judged(subset)
-            table = _table(self._of(subset), QRELS_CONFIGS)
-            check_judged(table, judged, self.queries(subset), self.documents(subset))
-            self._checked[subset] = list(judged)
-        return self._checked[subset]
-
-    def speech(self, query: Query) -> CleanSpeech:
-        raise no_speech(self.name, query)
+    def table(self, part: Part, subset: str) -> Table:
+        return _table(self._collections[subset], CONFIGS[part])
 
 
 def _version(collection: MtebCollection) -> str:
     choices = f"{collection.subset} {collection.language} {collection.split}"
     if not collection.revision:
-        root = Path(collection.repository)
-        files = (p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file())
-        return files_version(root, (f for f in files if not f.startswith(".")), choices=choices)
+        return folder_version(Path(collection.repository), choices=choices)
     published = next((p for p in PUBLISHED if p.repository == collection.repository), None)
     defaults = None if published is None else f"{published.subset} {published.language} {published.split}"
     # Choices that the commit does not tell are added to it.

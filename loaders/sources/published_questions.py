@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PublishedQuestions:
-    """A published set. `tables` are the paths of its table of questions in the repository, the preferred one first;
-    `address` is where they lie; `home` is its page, for messages; `license` what it states.
+    """A published set: `tables` are paths in the repository, the preferred first; `address` is where they lie.
+
+    `home` is its page, for messages; `license` what it states.
     """
 
     name: str

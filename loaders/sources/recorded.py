@@ -116,14 +116,11 @@ class Recordings:
     def __init__(self, path: Path, *, license: str = "") -> None:
         self.manifest = _find_manifest(path)
         self.folder = self.manifest.parent
+        self.name = self.folder.resolve().name
         self._license = license
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_reopen, (self.manifest, self._license))
-
-    @property
-    def name(self) -> str:
-        return self.folder.resolve().name
 
     @cached_property
     def version(self) -> str:

@@ -100,6 +100,8 @@ class PublishedClip:
 class ReleaseSource:
     """The release in a tree of files. Tables are read when first needed, documents streamed, audio read singly."""
 
+    name = "release"
+    license = LICENSE
     benchmark = "squtr"
     published_when_named = False
 
@@ -110,14 +112,6 @@ class ReleaseSource:
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.tree,))
-
-    @property
-    def name(self) -> str:
-        return "release"
-
-    @property
-    def license(self) -> str:
-        return LICENSE
 
     @cached_property
     def version(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 EXAMPLES = 5
@@ -44,16 +45,12 @@ class SourceReport:
         return "\n".join(lines)
 
 
-@dataclass(slots=True)
 class DefectCounter:
-    _counts: dict[str, int] = field(default_factory=dict)
-    _examples: dict[str, list[str]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._examples: defaultdict[str, list[str]] = defaultdict(list)
 
     def add(self, kind: str, example: str) -> None:
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-        examples = self._examples.setdefault(kind, [])
-        if len(examples) < EXAMPLES:
-            examples.append(example)
+        self._examples[kind].append(example)
 
     def found(self) -> dict[str, Defect]:
-        return {kind: Defect(count, tuple(self._examples[kind])) for kind, count in sorted(self._counts.items())}
+        return {kind: Defect(len(all_), tuple(all_[:EXAMPLES])) for kind, all_ in sorted(self._examples.items())}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
-from ...errors import AudioError, DataError, unknown_name
+from ...errors import DataError, unknown_name
 from ..records import CleanSpeech, Document, Qrel, Query, Source
 from .recorded import Recordings
 
@@ -23,6 +23,9 @@ class SpokenSource:
         self.recordings = recordings
         self._missing = missing
         self._queries: dict[str, list[Query]] = {}
+        self.name = f"{texts.name}+{recordings.name}"
+        self.license = " AND ".join(dict.fromkeys((texts.license, recordings.license)))
+        self.subsets: Mapping[str, str] = texts.subsets
         known = set(texts.subsets)
         for row in recordings.rows:
             if row.subset and row.subset not in known:
@@ -36,23 +39,11 @@ class SpokenSource:
                     hint=f"Add a column subset ({', '.join(texts.subsets)}).",
                 )
 
-    @property
-    def name(self) -> str:
-        return f"{self.texts.name}+{self.recordings.name}"
-
     @cached_property
     def version(self) -> str:
         """The first 12 hex digits of the sha256 over both versions and the rule for missing recordings."""
         parts = f"{self.texts.version}\n{self.recordings.version}\n{self._missing}"
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
-
-    @property
-    def license(self) -> str:
-        return " AND ".join(dict.fromkeys((self.texts.license, self.recordings.license)))
-
-    @property
-    def subsets(self) -> Mapping[str, str]:
-        return self.texts.subsets
 
     def queries(self, subset: str) -> Sequence[Query]:
         """With `missing="skip"`, raises `DataError` if no query is left."""
@@ -92,12 +83,3 @@ def with_recordings(texts: Source, recordings: Recordings, *, missing: str = "re
     if missing not in MISSING:
         raise unknown_name("value of missing", missing, MISSING)
     return SpokenSource(texts, recordings, missing)
-
-
-def no_speech(source: str, query: Query) -> AudioError:
-    """The error of a source that has texts only."""
-    return AudioError(
-        f"{source} has texts only, so query {query.id!r} of {query.subset} has no recording.",
-        hint="Record or synthesize the queries into a folder with a manifest.jsonl, and add it to the source's name: "
-        "?speech=DIR (or &speech=DIR behind another option).",
-    )

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ...errors import AudioError, DataError, HubError, UsageError, unknown_name
@@ -25,12 +26,12 @@ from ..conditions import CLEAN
 from ..corpus import Corpus
 from ..data import TEST
 from ..hub.calls import with_retries
-from ..records import NAN, SAMPLE_RATE, CleanSpeech, Document, Qrel, Query, SpokenQuery
+from ..records import NAN, CleanSpeech, Query, SpokenQuery
 from ..rirs.measured import MeasuredRir
 from ..rirs.plan import VALIDATION
 from ..rirs.strata import Strata
-from .clips import clip_path
-from .digests import files_version
+from .clips import RecordingsAlone, clip_path
+from .digests import folder_version
 from .names import COMMIT, SourceName
 from .published_tables import SPLIT_NAMES, PublishedTable, open_tables
 
@@ -67,13 +68,11 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 REQUIRED = ("text", "clean_audio", "reverb_audio")
 
 
-class WhisperRirMega:
-    """The published set, read from `folder`. `revision` is its commit, "" for a folder whose content counts.
-
-    Raises `DataError` if it is not there or lacks what a pair needs.
-    """
+class WhisperRirMega(RecordingsAlone):
+    """The published set, read from `folder`. `revision` is its commit, "" for a folder whose content counts."""
 
     name = NAME
+    subsets: Mapping[str, str] = MappingProxyType({SUBSET: LANGUAGE})
     license = "CC-BY-4.0"
     benchmark = BENCHMARK
     published_when_named = True
@@ -84,7 +83,6 @@ class WhisperRirMega:
         self.folder = folder
         self.origin = origin or folder.resolve().name
         self._commit = revision
-        self.subsets: Mapping[str, str] = {SUBSET: LANGUAGE}
 
     @cached_property
     def samples(self) -> dict[str, list[_Row]]:
@@ -112,11 +110,7 @@ class WhisperRirMega:
     @cached_property
     def version(self) -> str:
         """The commit, or of a folder the first 12 hex digits of the sha256 over its files."""
-        if self._commit:
-            return self._commit
-        paths = (path.relative_to(self.folder) for path in self.folder.rglob("*") if path.is_file())
-        visible = (path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
-        return files_version(self.folder, visible)
+        return self._commit or folder_version(self.folder)
 
     @cached_property
     def strata(self) -> Strata:
@@ -142,21 +136,6 @@ class WhisperRirMega:
     def queries(self, subset: str) -> Sequence[Query]:
         self.check(subset)
         return [self.query(row) for row in self._utterances.values()]
-
-    def documents(self, subset: str) -> Sequence[Document]:
-        self.check(subset)
-        return []
-
-    def qrels(self, subset: str) -> Sequence[Qrel]:
-        self.check(subset)
-        return []
-
-    def check(self, subset: str) -> None:
-        if subset not in self.subsets:
-            raise unknown_name("subset", subset, self.subsets)
-
-    def speech(self, query: Query) -> CleanSpeech:
-        return self.speech_at(query, SAMPLE_RATE)
 
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
         row = self._utterances[query.id]
