@@ -16,6 +16,7 @@ from ..manifest import MANIFEST_NAME, Manifest, read_any_manifest
 from ..retries import Backoff
 from ..shard_checks import CARD_NAME, Progress, check_shards, is_shard_path
 from .calls import Result, Trouble, with_retries
+from .repository import MAIN, holds, is_repository
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
@@ -23,11 +24,7 @@ if TYPE_CHECKING:
 
 FILES_PER_COMMIT = 2000
 """More files than this go in several commits, the manifest in the last. Full SQuTR has about 100."""
-MAIN = "main"
 
-_REPOSITORY = re.compile(
-    r"(?!.*(?:--|\.\.|\.git$))[A-Za-z0-9_]+(?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?/\w(?:[\w.\-]*\w)?", re.ASCII
-)
 _REVISION = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$|[/.]$))[A-Za-z0-9_][A-Za-z0-9_./\-]*")
 
 
@@ -60,16 +57,8 @@ class _File:
     size: int
     sha256: str
 
-    def git_blob(self) -> str:
-        """The id that git gives this content."""
-        from huggingface_hub.utils.sha import git_hash
-
-        return git_hash(self.content if isinstance(self.content, bytes) else self.content.read_bytes())
-
     def is_at(self, remote: RepoFile | None) -> bool:
-        if remote is None or remote.size != self.size:
-            return False
-        return remote.lfs.sha256 == self.sha256 if remote.lfs else remote.blob_id == self.git_blob()
+        return remote is not None and remote.size == self.size and holds(remote, self.content, self.sha256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +119,12 @@ def push(
     ).run(revision or MAIN, private=private, create_pr=create_pr, tag=tag)
 
 
-def check_repository(repo_id: str) -> None:
-    if len(repo_id) > 96 or not _REPOSITORY.fullmatch(repo_id):
+def _check_names(repo_id: str, tag: str | None, revision: str | None, *, create_pr: bool) -> None:
+    if not is_repository(repo_id):
         raise UsageError(
             f"{repo_id!r} is not the name of a repository.",
             hint="Write ORG/NAME: letters, digits, '-', '_' and '.', at most 96.",
         )
-
-
-def _check_names(repo_id: str, tag: str | None, revision: str | None, *, create_pr: bool) -> None:
-    check_repository(repo_id)
     for name, value in (("tag", tag), ("revision", revision)):
         if value is not None and not _REVISION.fullmatch(value):
             raise UsageError(f"{value!r} is not a {name} that git accepts.", hint="Use a name like v1.0.")

@@ -28,7 +28,7 @@ T = TypeVar("T")
 MAIN = "main"
 HUB_ADDRESS = "https://huggingface.co"
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+_NAME = re.compile(r"(?!.*(?:--|\.\.|\.git$))\w(?:[\w.-]*\w)?/\w(?:[\w.-]*\w)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def is_repository(name: str) -> bool:
     >>> is_repository("org/squtr-results"), is_repository("../results"), is_repository("a/b/c")
     (True, False, False)
     """
-    return bool(_NAME.fullmatch(name)) and len(name) <= 96 and ".." not in name and "--" not in name
+    return len(name) <= 96 and _NAME.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,9 @@ class Repository:
             lambda: self._propose(files, title, description, replacing=replacing),
         )
 
-    def commit(self, files: Mapping[str, bytes], *, title: str) -> Sent:
-        """Add `files` to `main` in one commit, on top of whatever was committed meanwhile."""
-        return self._call(f"committing to {self.name}", lambda: self._commit(files, title))
+    def commit(self, files: Mapping[str, bytes], *, title: str, replacing: bool = False) -> Sent:
+        """Add `files` to `main` in one commit, on top of whatever was committed meanwhile; `replacing` others."""
+        return self._call(f"committing to {self.name}", lambda: self._commit(files, title, replacing=replacing))
 
     def create_page(self, *, private: bool = False) -> None:
         """Create this Space of static files, unless it is there."""
@@ -107,10 +107,6 @@ class Repository:
                 self.name, repo_type=self.type, space_sdk="static", private=private, exist_ok=True
             ),
         )
-
-    def publish(self, files: Mapping[str, bytes], *, title: str) -> Sent:
-        """Add or replace `files` on `main` in one commit, on top of whatever was committed meanwhile."""
-        return self._call(f"committing to {self.name}", lambda: self._commit(files, title, replacing=True))
 
     def read(self, path: str, revision: str = MAIN) -> bytes | None:
         """A file's content, None if it is not there."""
@@ -216,11 +212,11 @@ class Repository:
         found = api.get_paths_info(self.name, list(files), repo_type=self.type, revision=revision)
         there = {entry.path: entry for entry in found if isinstance(entry, RepoFile)}
         for path, entry in there.items():
-            if not replacing and not _same(files[path], entry):
+            if not replacing and not holds(entry, files[path]):
                 raise HubError(
                     f"{self.name} has another file at {path}.", hint="Results are never overwritten: submit it again."
                 )
-        return tuple(path for path in files if path not in there or not _same(files[path], there[path]))
+        return tuple(path for path in files if path not in there or not holds(there[path], files[path]))
 
     def _propose(self, files: Mapping[str, bytes], title: str, description: str, *, replacing: bool) -> Sent:
         from huggingface_hub import CommitOperationAdd
@@ -249,7 +245,7 @@ class Repository:
         )
         return Sent(self.name, info.pr_url or "", info.pr_revision or "", lacking, opened=True)
 
-    def _commit(self, files: Mapping[str, bytes], title: str, *, replacing: bool = False) -> Sent:
+    def _commit(self, files: Mapping[str, bytes], title: str, *, replacing: bool) -> Sent:
         from huggingface_hub import CommitOperationAdd
 
         api = self._api()
@@ -296,9 +292,11 @@ class Repository:
         return None
 
 
-def _same(content: bytes, remote: RepoFile) -> bool:
+def holds(remote: RepoFile, content: bytes | Path, sha256: str = "") -> bool:
+    """Whether a file on the Hub has this content, whose `sha256` may be known."""
     from huggingface_hub.utils.sha import git_hash
 
-    if remote.lfs:
-        return remote.lfs.sha256 == hashlib.sha256(content).hexdigest()
-    return remote.blob_id == git_hash(content)
+    if remote.lfs and sha256:
+        return remote.lfs.sha256 == sha256
+    given = content.read_bytes() if isinstance(content, Path) else content
+    return remote.lfs.sha256 == hashlib.sha256(given).hexdigest() if remote.lfs else remote.blob_id == git_hash(given)
