@@ -8,18 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, SqutrError
+from ...loaders.questions.labels import PERCEPTION_SPELLINGS, REASONING_SPELLINGS, canonical
+from ...loaders.questions.spellings import AETIOLOGIES, INTELLIGIBILITY_OF, SEXES_OF
 from ..tasks.understanding.answers.accuracy import McqaItem, answer_index
 from ..tasks.understanding.answers.following import AifItem
 from ..tasks.understanding.answers.items import Item, Reply
-from ..tasks.understanding.answers.labels import (
-    AETIOLOGY,
-    INTELLIGIBILITY,
-    PERCEPTION,
-    REASONING,
-    SEX,
-    ItemLabels,
-    canonical,
-)
+from ..tasks.understanding.answers.labels import ItemLabels
 from ..tasks.understanding.answers.option_text import LETTERS
 from ..tasks.understanding.answers.verifiers.registry import load_verifier
 from .lines import Remark, finite, id_field, no_remark, read_rows
@@ -193,12 +187,12 @@ def _labels(row: Mapping[str, Any], by: Sequence[str], where: str) -> ItemLabels
     }
     one = {
         field: canonical(" ".join(_label(row, named[field], where)), known)
-        for field, known in (("aetiology", AETIOLOGY), ("intelligibility", INTELLIGIBILITY), ("sex", SEX))
+        for field, known in (("aetiology", AETIOLOGIES), ("intelligibility", INTELLIGIBILITY_OF), ("sex", SEXES_OF))
     }
     duration = row.get(named["duration_s"])
     return ItemLabels(
-        perception=tuple(canonical(each, PERCEPTION) for each in _label(row, named["perception"], where)),
-        reasoning=tuple(canonical(each, REASONING) for each in _label(row, named["reasoning"], where)),
+        perception=tuple(canonical(each, PERCEPTION_SPELLINGS) for each in _label(row, named["perception"], where)),
+        reasoning=tuple(canonical(each, REASONING_SPELLINGS) for each in _label(row, named["reasoning"], where)),
         comparative=_truth(row, named["comparative"], where),
         duration_s=math.nan if duration is None or duration == "" else finite(duration, "duration", where),
         more={field: tuple(_label(row, field, where)) for field in by},

@@ -38,39 +38,38 @@ REASONING: Mapping[str, str] = {
 _PERCEPTION_SPELLINGS = {
     "lexical": ("lexico", "lexical_content", "contenido_lexico", "lexical_semantic"),
     "speaker": ("hablante", "speaker_identity", "speakers", "locutor"),
-    "paralinguistic": ("paralinguistica", "paralinguistics", "paralinguistic_cues", "emotion"),
+    "paralinguistic": ("paralinguistica", "paralinguistico", "paralinguistics", "paralinguistic_cues", "emotion"),
     "speech_activity": (
-        "actividad_de_voz",
-        "speech_activity_turns_overlap",
-        "turns",
-        "overlap",
-        "turn_taking",
+        "actividad_de_voz", "actividad", "speech_activity_turns_overlap", "turns", "turnos", "overlap", "turn_taking",
         "voice_activity",
     ),
     "language": ("idioma", "lengua", "language_identification", "language_id"),
-    "quality": ("calidad", "audio_quality", "quality_artefacts_channel", "quality_artifacts_channel", "channel"),
+    "quality": (
+        "calidad", "audio_quality", "quality_artefacts_channel", "quality_artifacts_channel", "artefacts", "artifacts",
+        "channel", "canal",
+    ),
     "prosody": ("prosodia", "prosodic"),
     "demographics": ("demografia", "demographic", "speaker_demographics"),
     "syntax": ("sintaxis", "syntactic"),
-}
+}  # fmt: skip
 _REASONING_SPELLINGS = {
-    "intent": ("intencion", "intent_pragmatic_causal", "pragmatic", "causal", "pragmatics", "intention"),
+    "intent": ("intencion", "intent_pragmatic_causal", "pragmatic", "causal", "pragmatics", "pragmatica", "intention"),
     "abstraction": ("abstraccion", "summary", "abstraction_summary", "summarization", "resumen"),
-    "logic": ("logica", "consistency", "logic_consistency", "logical", "logical_consistency"),
-    "factual": ("conocimiento", "common_sense", "commonsense", "factual_common_sense", "factual_commonsense"),
-    "quantitative": ("cantidad", "cuantitativo", "numeric", "numerical", "counting"),
-    "temporal": ("orden_temporal", "order", "temporal_order", "temporal_ordering"),
-    "social_role": ("papel_social", "rol_social", "social", "social_roles"),
-    "comparison": ("comparacion", "preference", "comparison_preference", "comparative"),
-    "cross_boundary_entity": (
-        "entidad_entre_fragmentos",
-        "cross_boundary",
-        "cross_boundary_entities",
-        "entity_tracking",
-        "cross_segment_entity",
+    "logic": ("logica", "consistency", "logic_consistency", "logical", "logical_consistency", "consistencia"),
+    "factual": (
+        "conocimiento", "common_sense", "commonsense", "factual_common_sense", "factual_commonsense", "sentido_comun",
+        "factico",
     ),
-    "discourse_coherence": ("coherencia_del_discurso", "coherence", "coherencia", "discourse"),
-}
+    "quantitative": ("cantidad", "cuantitativo", "quantity", "numeric", "numerical", "counting"),
+    "temporal": ("orden_temporal", "orden", "order", "temporal_order", "temporal_ordering"),
+    "social_role": ("papel_social", "rol_social", "social", "social_roles"),
+    "comparison": ("comparacion", "preferencia", "preference", "comparison_preference", "comparative"),
+    "cross_boundary_entity": (
+        "entidad_entre_fragmentos", "cross_boundary", "cross_boundary_entities", "entity_tracking",
+        "cross_segment_entity", "entity", "entidad",
+    ),
+    "discourse_coherence": ("coherencia_del_discurso", "coherencia_discursiva", "coherence", "coherencia", "discourse"),
+}  # fmt: skip
 
 
 def plain_name(text: str) -> str:
@@ -91,3 +90,12 @@ def _table(names: Mapping[str, str], spellings: Mapping[str, tuple[str, ...]]) -
 PERCEPTION_SPELLINGS: Mapping[str, str] = _table(PERCEPTION, _PERCEPTION_SPELLINGS)
 """Every accepted spelling (as `plain_name` writes it) of a label of perception to its identifier."""
 REASONING_SPELLINGS: Mapping[str, str] = _table(REASONING, _REASONING_SPELLINGS)
+
+
+def canonical(label: str, known: Mapping[str, str]) -> str:
+    """The identifier of a label by one of these tables of spellings; a label of one's own stays as it is.
+
+    >>> canonical("Léxico", PERCEPTION_SPELLINGS), canonical("humor", REASONING_SPELLINGS)
+    ('lexical', 'humor')
+    """
+    return known.get(plain_name(label), label.strip())

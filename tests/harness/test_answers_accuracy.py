@@ -22,16 +22,11 @@ from squtr.harness.tasks.understanding.answers.accuracy import (
     wilson_interval,
 )
 from squtr.harness.tasks.understanding.answers.items import Reply
-from squtr.harness.tasks.understanding.answers.labels import (
-    INTELLIGIBILITY,
-    PERCEPTION,
-    REASONING,
-    ItemLabels,
-    breakdowns_of,
-    canonical,
-)
+from squtr.harness.tasks.understanding.answers.labels import PERCEPTION, REASONING, ItemLabels, breakdowns_of
 from squtr.harness.tasks.understanding.answers.option_text import LETTERS
 from squtr.harness.tasks.understanding.answers.position import Shown, position_bias
+from squtr.loaders.questions.labels import PERCEPTION_SPELLINGS, REASONING_SPELLINGS, canonical
+from squtr.loaders.questions.spellings import INTELLIGIBILITY_OF
 
 WORDS = ("rojo", "verde", "azul", "negro", "blanco")
 
@@ -324,13 +319,14 @@ def test_spoken_and_written_are_paired_and_counted_once() -> None:
 
 
 def test_spellings_of_labels() -> None:
-    assert [canonical(each, PERCEPTION) for each in ("Sintaxis", "PROSODY", "speech activity", "Actividad de voz")] == [
-        *("syntax", "prosody", "speech_activity", "speech_activity")
-    ]
     assert [
-        canonical(each, REASONING) for each in ("Cross-boundary entity", "sentido común", "intent/pragmatic/causal")
+        canonical(each, PERCEPTION_SPELLINGS) for each in ("Sintaxis", "PROSODY", "speech activity", "Actividad de voz")
+    ] == [*("syntax", "prosody", "speech_activity", "speech_activity")]
+    assert [
+        canonical(each, REASONING_SPELLINGS)
+        for each in ("Cross-boundary entity", "sentido común", "intent/pragmatic/causal")
     ] == [*("cross_boundary_entity", "factual", "intent")]
-    assert [canonical(each, INTELLIGIBILITY) for each in ("Media-baja", "medium_low", "high")] == [
+    assert [canonical(each, INTELLIGIBILITY_OF) for each in ("Media-baja", "medium_low", "high")] == [
         *("medium-low", "medium-low", "high")
     ]
     assert (len(PERCEPTION), len(REASONING)) == (9, 10)

@@ -1,92 +1,37 @@
 """What is known about a question beside its options: ESCUCHA's labels, their order, and the slices that they make.
 
-The nine labels of perception, ten of reasoning and five of intelligibility are those of ESCUCHA (arXiv 2607.17812),
-under short English names; Spanish and longer spellings are understood. The paper's five duration bins have unpublished
-edges: `DURATION_EDGES_S` is our choice.
+The labels are those of ESCUCHA (arXiv 2607.17812) under short English names (see `loaders.questions.labels`). The
+paper's five duration bins have unpublished edges: `DURATION_EDGES_S` is our choice.
 """
 
 from __future__ import annotations
 
 import bisect
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-
-from .reply_text import plain_characters, skeleton
 
 DURATION_EDGES_S = (30.0, 60.0, 300.0, 1200.0)
 """Edges of the five duration bins, in seconds: short, up to a minute, up to 5, up to 20, longer."""
 
-PERCEPTION: Mapping[str, tuple[str, ...]] = {
-    "lexical": ("lexico", "lexical content"),
-    "speaker": ("hablante", "speaker identity", "locutor"),
-    "paralinguistic": ("paralinguistica", "paralinguistico", "paralinguistics"),
-    "speech_activity": ("actividad de voz", "actividad", "turns", "overlap", "turnos", "speech activity turns overlap"),
-    "language": ("idioma", "lengua"),
-    "quality": ("calidad", "artefacts", "artifacts", "channel", "quality artefacts channel", "canal"),
-    "prosody": ("prosodia", "prosodic"),
-    "demographics": ("demografia", "demographic"),
-    "syntax": ("sintaxis", "syntactic"),
-}
-"""ESCUCHA's labels of perception, the most frequent first, with other spellings (without case and accents)."""
-REASONING: Mapping[str, tuple[str, ...]] = {
-    "intent": ("intent pragmatic causal", "intencion", "pragmatic", "pragmatica", "causal"),
-    "abstraction": ("abstraction summary", "summary", "resumen", "abstraccion"),
-    "logic": ("logic consistency", "consistency", "logica", "consistencia"),
-    "factual": ("factual common sense", "common sense", "sentido comun", "factico"),
-    "quantitative": ("cuantitativo", "quantity"),
-    "temporal": ("temporal order", "order", "orden"),
-    "social_role": ("social role", "rol social"),
-    "comparison": ("comparison preference", "preference", "comparacion", "preferencia"),
-    "cross_boundary_entity": ("cross boundary entity", "entity", "entidad"),
-    "discourse_coherence": ("discourse coherence", "coherence", "coherencia", "coherencia discursiva"),
-}
-"""ESCUCHA's labels of reasoning, the most frequent first, with other spellings."""
-INTELLIGIBILITY: Mapping[str, tuple[str, ...]] = {
-    "low": ("baja",),
-    "medium-low": ("low-medium", "media-baja", "medium low"),
-    "medium": ("media",),
-    "high-medium": ("medium-high", "media-alta", "high medium"),
-    "high": ("alta",),
-}
-AETIOLOGY: Mapping[str, tuple[str, ...]] = {"als": ("ela", "amyotrophic lateral sclerosis"), "stroke": ("ictus", "acv")}
-SEX: Mapping[str, tuple[str, ...]] = {
-    "female": ("f", "mujer", "femenino", "woman"),
-    "male": ("m", "h", "hombre", "masculino", "man"),
-}
+PERCEPTION = (
+    "lexical", "speaker", "paralinguistic", "speech_activity", "language", "quality", "prosody", "demographics",
+    "syntax",
+)  # fmt: skip
+REASONING = (
+    "intent", "abstraction", "logic", "factual", "quantitative", "temporal", "social_role", "comparison",
+    "cross_boundary_entity", "discourse_coherence",
+)  # fmt: skip
+"""ESCUCHA's labels, the most frequent first."""
+INTELLIGIBILITY = ("low", "medium-low", "medium", "high-medium", "high")
+AETIOLOGY = ("als", "stroke")
+SEX = ("female", "male")
 MISSING = "missing"
-
-
-def _normal(text: str) -> str:
-    return " ".join(re.split(r"[\W_]+", skeleton(plain_characters(text)).strip()))
-
-
-def _index(known: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    return {_normal(spelling): name for name, others in known.items() for spelling in (name, *others)}
-
-
-_NAMES = {id(known): _index(known) for known in (PERCEPTION, REASONING, INTELLIGIBILITY, AETIOLOGY, SEX)}
-
-
-def canonical(label: str, known: Mapping[str, tuple[str, ...]]) -> str:
-    """The name of a label in one of the tables above, whatever its spelling; a label of one's own stays as it is.
-
-    >>> canonical("Léxico", PERCEPTION), canonical("Social role", REASONING), canonical("ELA", AETIOLOGY)
-    ('lexical', 'social_role', 'als')
-    >>> canonical("humor", REASONING)
-    'humor'
-    """
-    return _NAMES[id(known)].get(_normal(label), label.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class ItemLabels:
-    """Labels of one question; what does not apply or is not known is empty (NaN, None).
-
-    `comparative`: it has two audios. `aetiology`, `intelligibility` and `sex` are of the speaker in items about
-    pathological speech. `duration_s`: seconds of audio. `more`: labels by name, of one's own.
-    """
+    """Labels of one question; what does not apply or is not known is empty. `more` are labels of one's own."""
 
     perception: tuple[str, ...] = ()
     reasoning: tuple[str, ...] = ()
