@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .conditions import RIRS, TEXT
-from .licenses import OTHER, merge_licenses
+from .licenses import license_lines
 from .manifest import Manifest, Stratum
 
 REPOSITORY_PLACEHOLDER = "PATH OR ORG/NAME"
@@ -138,7 +139,6 @@ def _configs(manifest: Manifest) -> list[str]:
 
 
 def _examples(manifest: Manifest, retrieval: Sequence[str]) -> list[str]:
-    """The lines that load configs, only of such that there are."""
     language = next(iter(manifest.subsets.values()))
     configs = {"speech": f"{language}_{manifest.conditions[0]}"}
     if retrieval:
@@ -159,10 +159,7 @@ def _citation(benchmark: str) -> str:
 def _license(recipe: dict[str, Any]) -> list[str]:
     """The `license:` of the metadata: the strictest of what the clips were made from."""
     parts = [recipe["license"], *(recipe[f"{part}_license"] for part in ("noise", "rirs") if recipe[part])]
-    merged = merge_licenses(parts)
-    if merged != OTHER:
-        return [f"license: {merged}"]
-    return [f"license: {OTHER}", "license_name: see-the-table-of-licenses"]
+    return license_lines(parts, "see-the-table-of-licenses")
 
 
 def size_category(clips: int) -> str:
@@ -208,12 +205,8 @@ def _statistics(tables: Tables) -> list[str]:
 
 
 def _noises(tables: Tables) -> list[str]:
-    counts: dict[str, int] = {}
-    for table in tables.values():
-        for family in table.column("noise_family").to_pylist():
-            if family:
-                counts[family] = counts.get(family, 0) + 1
-    return [f"| {family} | {count:,} |" for family, count in sorted(counts.items())] or ["| none | 0 |"]
+    counts = Counter(family for table in tables.values() for family in table.column("noise_family").to_pylist())
+    return [f"| {family} | {count:,} |" for family, count in sorted(counts.items()) if family] or ["| none | 0 |"]
 
 
 def _voices(tables: Tables, manifest: Manifest) -> list[str]:
@@ -221,10 +214,7 @@ def _voices(tables: Tables, manifest: Manifest) -> list[str]:
     for subset, language in manifest.subsets.items():
         parts = [tables[place] for place in tables if place[:2] == (subset, manifest.conditions[0])]
         table = pa.concat_tables(parts)
-        counts: dict[str, int] = {}
-        for voice in table.column("voice").to_pylist():
-            if voice:
-                counts[voice] = counts.get(voice, 0) + 1
+        counts = Counter(voice for voice in table.column("voice").to_pylist() if voice)
         voices = ", ".join(f"{voice} ({count})" for voice, count in sorted(counts.items())) or "–"
         lines.append(f"| {subset} | {language} | {voices} | {_mean(table, 'tts_error_rate')} |")
     return lines

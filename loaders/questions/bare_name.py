@@ -12,7 +12,8 @@ from ...errors import unknown_name
 from .data import QuestionData, open_questions
 from .manifest import QUESTIONS
 from .question import CONFIGS, Question
-from .rows import AudioBytes, audio_bytes, cells_of, plain_row, question_features, row_groups, weight_of
+from .rows import full_row, question_features, row_groups
+from .windows import AudioFile
 
 if TYPE_CHECKING:
     import datasets
@@ -64,17 +65,12 @@ class QuestionLoading:
     def tables(self, blocks: list[Block]) -> Iterator[tuple[tuple[int, int], pa.Table]]:
         """The tables of some blocks, each with the number of its block and its number in there."""
         data, questions, schema = self.opened(), self._questions(), self.features().arrow_schema
+
+        def audio(id_: str) -> AudioFile | None:
+            return data.audio(id_) if data.status(id_) == "ok" else None
+
         place = {question.id: position for position, question in enumerate(data.questions())}
         for number, (_, start, stop) in enumerate(blocks):
-            rows = ((row, weight_of(row)) for row in (_row(data, q, place[q.id]) for q in questions[start:stop]))
+            rows = (full_row(q, place[q.id], data.question_status(q), audio) for q in questions[start:stop])
             for index, table in enumerate(row_groups(rows, schema)):
                 yield (number, index), table
-
-
-def _row(data: QuestionData, question: Question, position: int) -> dict[str, Any]:
-    absent = next((audio for audio in question.audios if data.status(audio) != "ok"), None)
-    wanted = question.all_audios if absent is None else (question.question_audio,)
-    clips: dict[str, AudioBytes] = {
-        audio: audio_bytes(data.audio(audio), audio) for audio in wanted if data.status(audio) == "ok"
-    }
-    return plain_row(question, position, "ok" if absent is None else data.status(absent)) | cells_of(question, clips)

@@ -3,8 +3,7 @@
     README.md  manifest.json
     questions/<kind>/<one|two>/<written|spoken>/<normative|non_normative>/test-*.parquet
 
-The folders are what the configs are patterns of, so that nothing is stored twice. Every file is written to a temporary
-name and renamed; a build that was stopped continues with the first missing file and ends with the same bytes.
+Configs are patterns of these folders. A build that was stopped continues and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -20,13 +19,12 @@ from ... import __version__
 from ..manifest import MANIFEST_NAME, Shard, file_sha256
 from ..output_folder import claim_folder, clear_storage_errors
 from ..shards import ShardPlan, is_finished, replace_file, shard_name, write_shards
-from ..sources.digests import stream_sha256
 from .balance import balance_of
 from .card import question_card
 from .fields import row_of
 from .manifest import QUESTIONS, QuestionManifest
 from .question import Question
-from .rows import AUDIO, AudioBytes, audio_bytes, cells_of, plain_row, question_features, row_groups, weight_of
+from .rows import AUDIO, Row, full_row, question_features, row_groups
 from .statuses import Status, coverage_of
 
 SHARD_BYTES = 400 * 2**20
@@ -58,8 +56,7 @@ class QuestionRecipe:
             digest.update(json.dumps(row_of(question), ensure_ascii=False, sort_keys=True).encode("utf-8") + b"\n")
         audio = hashlib.sha256()
         for id_, path in sorted(self.clips.items()):
-            with path.open("rb") as stream:
-                audio.update(f"{len(id_)}:{id_}={stream_sha256(stream)}\n".encode())
+            audio.update(f"{len(id_)}:{id_}={file_sha256(path)}\n".encode())
         return {
             "name": self.name,
             "license": self.license,
@@ -136,17 +133,11 @@ def _pieces(recipe: QuestionRecipe) -> Iterator[tuple[ShardPlan, list[tuple[int,
             yield ShardPlan(path, len(piece), schema, QUESTIONS, audio=AUDIO), piece
 
 
-def _rows(recipe: QuestionRecipe, numbered: Sequence[tuple[int, Question]]) -> Iterator[tuple[dict[str, Any], int]]:
+def _rows(recipe: QuestionRecipe, numbered: Sequence[tuple[int, Question]]) -> Iterator[Row]:
     for position, question in numbered:
-        absent = [audio for audio in question.audios if audio not in recipe.clips]
-        status: Status = recipe.statuses.get(absent[0], "missing") if absent else "ok"
-        # All or nothing: an item with one of two clips cannot be answered.
-        wanted = question.all_audios if not absent else (question.question_audio,)
-        clips: dict[str, AudioBytes] = {
-            audio: audio_bytes(recipe.clips[audio], audio) for audio in wanted if audio in recipe.clips
-        }
-        row = plain_row(question, position, status) | cells_of(question, clips)
-        yield row, weight_of(row)
+        absent = next((audio for audio in question.audios if audio not in recipe.clips), None)
+        status: Status = "ok" if absent is None else recipe.statuses.get(absent, "missing")
+        yield full_row(question, position, status, recipe.clips.get)
 
 
 def _manifest(

@@ -16,7 +16,7 @@ from ..lru import LruCache
 from ..manifest import MANIFEST_NAME
 from .manifest import read_question_manifest
 from .question import Question
-from .rows import AUDIO, COLUMNS, question_of_row
+from .rows import AUDIO, PLAIN, question_of_row
 from .statuses import AudioStatus
 
 _KEPT_BYTES = 128 * 2**20
@@ -42,7 +42,6 @@ class BuiltStore:
 
     @cached_property
     def _read(self) -> tuple[list[Question], dict[str, Place], dict[str, AudioStatus]]:
-        plain = [name for name in COLUMNS if name not in AUDIO]
         found: list[tuple[int, Question]] = []
         places: dict[str, Place] = {}
         absent: dict[str, AudioStatus] = {}
@@ -51,7 +50,7 @@ class BuiltStore:
             try:
                 with pq.ParquetFile(path) as file:
                     for group in range(file.num_row_groups):
-                        rows = file.read_row_group(group, columns=plain).to_pylist()
+                        rows = file.read_row_group(group, columns=list(PLAIN)).to_pylist()
                         for at, row in enumerate(rows):
                             question = question_of_row(row, str(path))
                             found.append((row["position"], question))

@@ -8,7 +8,7 @@ from importlib.resources import files
 from string import Template
 
 from ..card import size_category
-from ..licenses import OTHER, merge_licenses
+from ..licenses import license_lines
 from .labels import PERCEPTION, REASONING
 from .manifest import QUESTIONS, QuestionManifest
 from .question import CONFIGS
@@ -31,7 +31,7 @@ def question_card(manifest: QuestionManifest, coverage: Coverage) -> str:
     return template.substitute(
         language=manifest.language,
         configs="\n".join(_configs(manifest)),
-        license="\n".join(_license(manifest.license)),
+        license="\n".join(license_lines([manifest.license], "see-the-card")),
         pretty_name=json.dumps(manifest.recipe["name"], ensure_ascii=False),
         size=size_category(manifest.items),
         name=manifest.recipe["name"],
@@ -64,11 +64,6 @@ def _configs(manifest: QuestionManifest) -> list[str]:
         if config == "all":
             lines.append("  default: true")
     return lines
-
-
-def _license(statement: str) -> list[str]:
-    merged = merge_licenses([statement])
-    return [f"license: {merged}"] if merged != OTHER else [f"license: {OTHER}", "license_name: see-the-card"]
 
 
 def _coverage(coverage: Coverage) -> str:

@@ -14,8 +14,8 @@ from ..shard_checks import Finding, Progress, check_shards
 from .build import part_of
 from .built import BuiltStore
 from .manifest import QUESTIONS, QuestionManifest, read_question_manifest
-from .question import Question, check_question
-from .rows import COLUMNS, plain_row, question_of_row
+from .question import check_question
+from .rows import COLUMNS, PLAIN, question_of_row
 from .validate import check_audio
 
 SAMPLE = 8
@@ -67,7 +67,6 @@ def examine_set(folder: Path, *, sample: int = SAMPLE, progress: Progress | None
 
 def _check_questions(folder: Path, manifest: QuestionManifest) -> list[Finding]:
     findings: list[Finding] = []
-    plain = list(plain_row(Question("q", "aif", ("a",), "q"), 0, "ok"))
     positions: list[int] = []
     ids: list[str] = []
     for shard in manifest.shards:
@@ -76,7 +75,7 @@ def _check_questions(folder: Path, manifest: QuestionManifest) -> list[Finding]:
                 if tuple(file.schema_arrow.names) != COLUMNS:
                     findings.append(Finding("columns", shard.path, f"{shard.path} has other columns"))
                     continue
-                rows = file.read(columns=plain).to_pylist()
+                rows = file.read(columns=list(PLAIN)).to_pylist()
         except (OSError, pa.ArrowException) as error:
             findings.append(Finding("unreadable", shard.path, f"{shard.path} cannot be read: {error}"))
             continue

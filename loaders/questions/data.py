@@ -25,7 +25,7 @@ from ...errors import DataError, unknown_name
 from ..home import data_folder
 from ..jsonl import read_object
 from ..shards import replace_file
-from ..sources.digests import KeptDigests, stream_sha256
+from ..sources.digests import KeptDigests
 from ..sources.published_questions import PUBLISHED_QUESTIONS
 from .audio_folder import AudioFolder, find_audio_folder
 from .fields import row_of
@@ -129,6 +129,10 @@ class QuestionData:
         """Whether a clip is there, and if not, why."""
         return self._status.get(audio, "missing")
 
+    def question_status(self, question: Question) -> Status:
+        """ "ok", or the status of the first of its clips that is missing."""
+        return next((status for status in map(self.status, question.audios) if status != "ok"), "ok")
+
     def has(self, question: Question, *, spoken: bool = False) -> bool:
         """Whether every clip of a question is there; with `spoken` also the spoken question."""
         wanted = question.all_audios if spoken else question.audios
@@ -202,13 +206,7 @@ class FileStore:
             digest.update(json.dumps(row_of(question), ensure_ascii=False, sort_keys=True).encode("utf-8") + b"\n")
         present = self.present()
         for id_ in sorted({audio for question in questions for audio in question.all_audios} & present):
-            path = self.audio(id_)
-
-            def make(path: Path = path) -> str:
-                with path.open("rb") as stream:
-                    return stream_sha256(stream)
-
-            digest.update(f"{len(id_)}:{id_}={kept.get(id_, path, 'sha256', make)}\n".encode())
+            digest.update(f"{len(id_)}:{id_}={kept.sha256(id_, self.audio(id_))}\n".encode())
         kept.save()
         return digest.hexdigest()
 

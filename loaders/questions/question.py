@@ -65,7 +65,6 @@ class Question:
 
     @property
     def non_normative(self) -> bool:
-        """Whether its speech is that of a person with a speech disorder, real or simulated."""
         return bool(self.aetiology)
 
     @property
@@ -132,10 +131,7 @@ def check_question(question: Question) -> Question:
     ):
         if value and value not in known:
             raise DataError(f"{item}: {field} is {value!r}.", hint=f"Known: {', '.join(known)}; empty if not known.")
-    for field, values in (
-        ("source_urls", question.source_urls),
-        ("audio_durations_s", question.audio_durations_s),
-    ):
+    for field, values in (("source_urls", question.source_urls), ("audio_durations_s", question.audio_durations_s)):
         if values and len(values) != len(question.audios):
             raise DataError(
                 f"{item}: {field} has {len(values)} values for {len(question.audios)} audios.",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,12 @@ COLUMNS = (
     "source_urls", "audio_durations_s", "open_ended", "question_voice", "audio_ids", "question_audio_id",
     "audio_status", *AUDIO,
 )  # fmt: skip
+PLAIN = tuple(name for name in COLUMNS if name not in AUDIO)
+_FIELDS = {field.name for field in fields(Question)}
+_FIELD_OF = {"audio_ids": "audios", "question_audio_id": "question_audio"}
+
+Row = tuple[dict[str, Any], int]
+"""A row, and the bytes of its audio."""
 
 
 def question_features() -> datasets.Features:
@@ -78,61 +84,32 @@ def audio_bytes(audio: AudioFile, id_: str, ending: str = ".flac") -> AudioBytes
 
 def plain_row(question: Question, position: int, status: Status) -> dict[str, Any]:
     """The columns of a question without audio; `status` is "ok" or that of its first missing clip."""
-    return {
-        "id": question.id,
-        "position": position,
-        "kind": question.kind,
-        "question": question.question,
-        "options": list(question.options),
-        "answer": question.answer,
-        "answer_index": question.answer_index,
-        "verifiers": json.dumps([dict(v) for v in question.verifiers], ensure_ascii=False, sort_keys=True),
-        "perception": list(question.perception),
-        "reasoning": list(question.reasoning),
-        "comparative": question.comparative,
-        "spoken": question.spoken,
-        "non_normative": question.non_normative,
-        "aetiology": question.aetiology,
-        "intelligibility": question.intelligibility,
-        "sex": question.sex,
-        "duration_s": question.duration_s,
-        "duration_bin": question.duration_bin,
-        "source_urls": list(question.source_urls),
-        "audio_durations_s": list(question.audio_durations_s),
-        "open_ended": question.open_ended,
-        "question_voice": question.question_voice,
-        "audio_ids": list(question.audios),
-        "question_audio_id": question.question_audio,
-        "audio_status": status,
-    }
+    verifiers = json.dumps([dict(v) for v in question.verifiers], ensure_ascii=False, sort_keys=True)
+    own = {"position": position, "verifiers": verifiers, "audio_status": status}
+    row = {name: getattr(question, _FIELD_OF.get(name, name)) for name in PLAIN if name not in own}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()} | own
 
 
 def question_of_row(row: Mapping[str, Any], place: str) -> Question:
     """The question that a row holds. Raises `DataError` naming `place` for a row that is none."""
     try:
-        return Question(
-            id=row["id"],
-            kind=row["kind"],
-            audios=tuple(row["audio_ids"]),
-            question=row["question"],
-            options=tuple(row["options"]),
-            answer=row["answer"],
-            verifiers=tuple(json.loads(row["verifiers"])),
-            perception=tuple(row["perception"]),
-            reasoning=tuple(row["reasoning"]),
-            question_audio=row["question_audio_id"],
-            question_voice=row["question_voice"],
-            aetiology=row["aetiology"],
-            intelligibility=row["intelligibility"],
-            sex=row["sex"],
-            duration_s=row["duration_s"],
-            duration_bin=row["duration_bin"],
-            source_urls=tuple(row["source_urls"]),
-            audio_durations_s=tuple(row["audio_durations_s"]),
-            open_ended=row["open_ended"],
-        )
+        stored = {field: row[column] for column in PLAIN if (field := _FIELD_OF.get(column, column)) in _FIELDS}
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
+        return Question(**(values | {"verifiers": tuple(json.loads(row["verifiers"]))}))
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{place} holds no question: {error}.", hint="Build the folder again.") from error
+
+
+def full_row(question: Question, position: int, status: Status, audio: Callable[[str], AudioFile | None]) -> Row:
+    """A row with the bytes of its audio; `audio` gives a clip by id, None where it is not there.
+
+    Where one of two clips is missing, the other is left out too: the question cannot be answered.
+    """
+    wanted = question.all_audios if status == "ok" else (question.question_audio,)
+    found = ((id_, audio(id_)) for id_ in wanted if id_)
+    clips = {id_: audio_bytes(clip, id_) for id_, clip in found if clip is not None}
+    row = plain_row(question, position, status) | cells_of(question, clips)
+    return row, sum(len(clip.content) for clip in clips.values())
 
 
 def cells_of(question: Question, clips: Mapping[str, AudioBytes]) -> dict[str, Any]:
@@ -143,8 +120,8 @@ def cells_of(question: Question, clips: Mapping[str, AudioBytes]) -> dict[str, A
     return {name: clips.get(id_, empty).cell() for name, id_ in zip(AUDIO, wanted, strict=True)}
 
 
-def row_groups(rows: Iterable[tuple[dict[str, Any], int]], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Rows (each with the bytes of its audio) as tables of at most `GROUP_ROWS` rows and `GROUP_BYTES` of audio."""
+def row_groups(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Rows as tables of at most `GROUP_ROWS` rows and `GROUP_BYTES` of audio."""
     group: list[dict[str, Any]] = []
     size = 0
     for row, weight in rows:
@@ -155,7 +132,3 @@ def row_groups(rows: Iterable[tuple[dict[str, Any], int]], schema: pa.Schema) ->
         size += weight
     if group:
         yield pa.Table.from_pylist(group, schema=schema)
-
-
-def weight_of(row: Mapping[str, Any], columns: Sequence[str] = AUDIO) -> int:
-    return sum(len(row[name]["bytes"]) for name in columns)

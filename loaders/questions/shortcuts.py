@@ -59,10 +59,9 @@ RULES: Mapping[str, Rule] = {
 
 @dataclass(frozen=True, slots=True)
 class RuleScore:
-    """What a rule gets: `accuracy` (ties count in part), the `chance` of drawing an option, how many items.
+    """What a rule gets over `n` items: `accuracy` (ties count in part), and the `chance` of drawing an option.
 
-    `p_value` is the probability that drawing an option would get as much or more (normal approximation); NaN without
-    items.
+    `p_value`: that drawing gets as much or more (normal approximation); NaN without items.
     """
 
     accuracy: float

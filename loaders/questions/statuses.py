@@ -67,10 +67,9 @@ def read_statuses(folder: Path) -> dict[str, AudioStatus]:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many items of a set have their audio.
+    """How many items of a set have all their audio; seconds are of the covered ones, where known.
 
-    `items`: all; `covered`: those whose every clip is there; `missing`: item id to the first of its clips that is
-    not, and that clip's status. Seconds are of the audio of covered items where it is known.
+    `missing`: item id to the first of its clips that is not there, and that clip's status.
     """
 
     items: int
