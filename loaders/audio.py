@@ -44,8 +44,8 @@ def check_samples(samples: Samples, name: str) -> Samples:
 def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None) -> tuple[Samples, int]:
     """Samples (T,) float32 and the sample rate in Hz of audio in any format that libsndfile reads.
 
-    `content` is a whole file or its path. Audio with several channels needs `channel` (from 0): channels are never
-    averaged, because they may cancel. Raises `AudioError` naming `name`; the signal itself is not checked.
+    `content` is a whole file or its path. Of audio with several channels, `channel` (from 0) has to name one: they are
+    never averaged, because they may cancel. Raises `AudioError` naming `name`; the signal itself is not checked.
     """
     if isinstance(content, Path) and not content.is_file():
         raise AudioError(f"{name} does not exist.", hint=f"Looked for {content}: check the path.")
@@ -56,23 +56,17 @@ def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None
         reason = str(error).rstrip(".")
         raise AudioError(f"{name} cannot be read as audio: {reason}.", hint="Replace or remove it.") from error
     channels = data.shape[1]
-    if channel is None:
-        if channels != 1:
-            raise AudioError(
-                f"{name} has {channels} channels.", hint=f"Choose one explicitly, from 0 to {channels - 1}."
-            )
+    if channels == 1:
         channel = 0
+    if channel is None:
+        raise AudioError(f"{name} has {channels} channels.", hint=f"Choose one explicitly, from 0 to {channels - 1}.")
     if not 0 <= channel < channels:
         raise AudioError(f"{name} has {channels} channels, none numbered {channel}.", hint="Count from 0.")
     return np.ascontiguousarray(data[:, channel]), int(rate)
 
 
 def decode_hashed(content: bytes, name: str) -> tuple[Samples, int, str]:
-    """Samples (T,) float32, the rate in Hz, and the digest of `pcm_sha256`, of a mono file.
-
-    A file of 16-bit samples, which is what squtr stores, is decoded once for both. Raises as `decode_audio`, and for a
-    file of other samples that do not fit into 16 bits.
-    """
+    """Samples (T,) float32, rate in Hz and digest (see `pcm_sha256`) of a mono file whose samples fit 16 bits."""
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as file:
             plain = file.subtype == "PCM_16" and file.channels == 1
@@ -96,10 +90,7 @@ def _digest(pcm: NDArray[np.int16], rate: int) -> str:
 
 
 def resample(samples: Samples, rate: int, target: int = SAMPLE_RATE) -> Samples:
-    """(T,) float32 at `rate` Hz to (ceil(T·target/rate),) at `target` Hz, by soxr at its highest quality.
-
-    The length depends on T alone, so clean and noisy partners stay equally long. Unchanged if the rates are equal.
-    """
+    """(T,) float32 at `rate` Hz to (ceil(T·target/rate),) at `target` Hz, by soxr at its highest quality."""
     if rate <= 0 or target <= 0:
         raise UsageError(f"cannot resample from {rate} Hz to {target} Hz.")
     if rate == target or samples.size == 0:
@@ -109,18 +100,6 @@ def resample(samples: Samples, rate: int, target: int = SAMPLE_RATE) -> Samples:
     if out.size < length:
         out = np.pad(out, (0, length - out.size))
     return np.ascontiguousarray(out[:length], dtype=np.float32)
-
-
-def rms(samples: NDArray[np.floating]) -> float:
-    """Root mean square of (T,) samples, summed in float64; 0.0 for an empty signal.
-
-    >>> rms(np.array([3.0, -3.0], dtype=np.float32))
-    3.0
-    """
-    if samples.size == 0:
-        return 0.0
-    # Not a dot product: BLAS's depends in its last digits on the number of threads.
-    return math.sqrt(float(np.square(samples, dtype=np.float64).sum()) / samples.size)
 
 
 def to_pcm16(samples: Samples, name: str) -> NDArray[np.int16]:

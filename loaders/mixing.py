@@ -58,10 +58,7 @@ class LeveledSpeech:
 
 @dataclass(frozen=True, slots=True)
 class LeveledNoise:
-    """The noise samples that go with one piece of speech, (T,) float32, and their mean squares over it.
-
-    `power` is the one over the whole clip, `active_power` the one over the active part of the speech.
-    """
+    """Noise for one piece of speech, (T,) float32, and its mean squares over the clip and over its active part."""
 
     samples: Samples
     power: float
@@ -91,10 +88,7 @@ def check_level(level: str) -> Level:
 
 
 def mean_square(samples: NDArray[np.floating]) -> float:
-    """Mean of the squares of (T,) samples in float64; 0.0 for an empty signal.
-
-    The sum is numpy's pairwise one: BLAS's depends in its last digits on the number of threads.
-    """
+    """Mean of the squares in float64 (pairwise sum: the same with any number of threads); 0.0 if empty."""
     if samples.size == 0:
         return 0.0
     return float(_squares(samples).sum()) / samples.size
@@ -107,22 +101,14 @@ def _squares(samples: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def power_ratio_db(numerator: float, denominator: float) -> float:
-    """A ratio of two powers in dB; NaN unless both are positive.
-
-    >>> power_ratio_db(1.0, 0.1)
-    10.0
-    """
+    """A ratio of two powers in dB; NaN unless both are positive."""
     if numerator <= 0.0 or denominator <= 0.0:
         return NAN
     return 10.0 * math.log10(numerator / denominator)
 
 
 def remove_dc(samples: Samples) -> Samples:
-    """(T,) float32 without its mean, if that is an offset (above `DC_SHARE` of the RMS); else unchanged.
-
-    An offset is not audible, but it would count as level: speech with one would get too much noise, noise with one
-    too little.
-    """
+    """(T,) float32 without its mean if that is an offset (above `DC_SHARE` of the RMS): it would count as level."""
     return samples if samples.size == 0 else _without_dc(samples, mean_square(samples))
 
 

@@ -1,8 +1,4 @@
-"""One clip at a time: the arithmetic of a data set's build for a single file, and what was done in numbers.
-
-Files are read, checked and resampled as the banks do it, mixed and reverberated as `render` does it. The noise begins
-where the keyed rule of `render` puts it for this seed; names of files decide nothing.
-"""
+"""One clip at a time: the arithmetic of a data set's build for a single file, and what was done in numbers."""
 
 from __future__ import annotations
 
@@ -41,10 +37,8 @@ class Recording:
 class Mixed:
     """Speech in noise, (T,) float32 at `rate` Hz with a peak of at most 0.9, and what was done.
 
-    `snr_db` and `snr_active_db` are measured, over the whole clip and over the active part of the speech, which runs
-    from `active_start_s` to `active_stop_s`. `noise_gain` is the factor on the noise before the joint gain.
-    `noise_offset_s` is where in the noise the clip begins; `noise_wraps` says whether the noise was too short and
-    starts again.
+    Levels are measured over the clip and its active part (`active_start_s` to `active_stop_s`). `noise_gain` is before
+    the joint gain; `noise_wraps`: the noise, from `noise_offset_s` on, was too short and starts again.
     """
 
     samples: Samples
@@ -70,19 +64,15 @@ class Reverberated:
 
 
 def read_recording(path: Path, kind: str, *, rate: int = SAMPLE_RATE, channel: int | None = None) -> Recording:
-    """The audio file at `path`, resampled to `rate` Hz (0: its own).
+    """The audio file at `path`, resampled to `rate` Hz (0: its own); `channel` as in `decode_audio`.
 
-    `channel` (from 0) is taken from a file with several channels; a file with one needs none. Raises `AudioError`
-    naming `kind` and path if it is unreadable, silent, constant, not finite or empty, or has several channels and none
-    was chosen; `UsageError` for a rate that no audio has.
+    Raises `AudioError` naming `kind` and path, `UsageError` for a rate that no audio has.
     """
     if rate and not LOWEST_RATE <= rate <= HIGHEST_RATE:
         raise UsageError(
             f"the rate {rate} Hz is out of range.", hint=f"Give {LOWEST_RATE} to {HIGHEST_RATE} Hz, or keep."
         )
     name = f"the {kind} {path}"
-    if channel is not None and _channels(path) == 1:
-        channel = None
     samples, own_rate = decode_audio(path, name, channel=channel)
     target = rate or own_rate
     samples = check_samples(resample(check_samples(samples, name), own_rate, target), name)
@@ -98,11 +88,9 @@ def mix_recordings(
     seed: int = 0,
     offset_s: float | None = None,
 ) -> Mixed:
-    """Add `noise` to `speech` at `snr_db`; both have the same rate.
+    """Add `noise`, from `offset_s` or where the keyed rule puts it for `seed`, to `speech` of the same rate.
 
-    The noise begins at `offset_s`, or where the keyed rule puts it for `seed`. It is cropped, or wraps round if it is
-    too short, before its level is measured. Raises `AudioError` naming the file that is silent where the level is
-    measured, or too weak for 16 bits; `UsageError` for an offset outside of the noise.
+    Raises `AudioError` naming a file that is silent or too weak for 16 bits, `UsageError` for an offset outside.
     """
     if speech.rate != noise.rate:
         raise UsageError(f"the speech has {speech.rate} Hz, the noise {noise.rate} Hz.", hint="Read both at one rate.")
@@ -178,11 +166,3 @@ def write_recording(path: Path, samples: Samples, rate: int) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise StorageError(f"{path} cannot be written: {error}.", hint="Check space and permissions.") from error
-
-
-def _channels(path: Path) -> int:
-    """The number of channels; 0 if the file cannot be read, which decoding then says better."""
-    try:
-        return int(soundfile.info(path).channels)
-    except (soundfile.LibsndfileError, OSError, RuntimeError):
-        return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...errors import AudioError, DataError, unknown_name
@@ -13,7 +13,7 @@ from ..home import squtr_home
 from ..lru import LruCache
 from ..mixing import remove_dc
 from ..records import SAMPLE_RATE, Samples
-from ..sources.digests import KeptDigests, stream_sha256
+from ..sources.digests import KeptDigests
 from .decoded import DecodedAudio, memory_cost
 from .protocols import NoiseInfo
 
@@ -60,7 +60,7 @@ class RecordingFolder:
             kept = KeptDigests(self._folder)
             for id_, path in self.files().items():
                 try:
-                    content = kept.get(path.relative_to(self._folder).as_posix(), path, "sha256", _reader(path))
+                    content = kept.sha256(path.relative_to(self._folder).as_posix(), path)
                 except OSError as error:
                     raise AudioError(f"{self._kind} {path} cannot be read: {error}.") from error
                 digest.update(f"{len(id_)}:{id_}={content}\n".encode())
@@ -121,28 +121,16 @@ class RecordingFolder:
         return DecodedAudio(squtr_home() / "decoded").get(key, make)
 
     def _decode(self, path: Path, name: str) -> tuple[Samples, int]:
-        return decode_audio(path, name, channel=self._chosen(path, name))
-
-    def _chosen(self, path: Path, name: str) -> int | None:
-        if self._channel is None:
-            return None
-        import soundfile
-
-        try:
-            channels = soundfile.info(path).channels
-        except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
-            raise AudioError(f"{name} cannot be read as audio: {error}.", hint="Replace or remove it.") from error
-        return None if channels == 1 else self._channel
+        return decode_audio(path, name, channel=self._channel)
 
     def _prepare(self, samples: Samples) -> Samples:
         return samples
 
 
 class FolderNoises(RecordingFolder):
-    """A folder of noise recordings.
+    """A folder of noise recordings, without their DC offset.
 
-    The family of a noise is the sub-folder that it lies in (the first one below the folder), or its own name if it lies
-    at the top. A DC offset is subtracted: it is inaudible, but it would count as noise.
+    The family of a noise is the first sub-folder that it lies in, or its own name if it lies at the top.
     """
 
     def __init__(self, folder: Path, channel: int | None = None, license: str = "unknown") -> None:
@@ -166,10 +154,7 @@ ROOM_VALUES = ("rt60_s", "drr_db", "c50_db", "c80_db", "edt_s")
 
 
 class FolderRirs(RecordingFolder):
-    """A folder of impulse responses.
-
-    Without one of `ROOM_TABLES`, nothing is known about them: every response counts as a room of its own.
-    """
+    """A folder of impulse responses. Without one of `ROOM_TABLES`, every response is a room of its own."""
 
     def __init__(self, folder: Path, channel: int | None = None, license: str = "unknown") -> None:
         super().__init__(folder, "impulse response", channel)
@@ -224,14 +209,6 @@ class FolderRirs(RecordingFolder):
                 raise DataError(f"{table.place(number)}: {file!r} occurs twice.", hint="Remove one line.")
             found[rir_id] = row
         return found
-
-
-def _reader(path: Path) -> Callable[[], str]:
-    def read() -> str:
-        with path.open("rb") as stream:
-            return stream_sha256(stream)
-
-    return read
 
 
 def _decoding_key(path: Path, kind: str, channel: int | None, rate: int) -> str:

@@ -6,7 +6,6 @@ when they are asked for; nothing needs an audio decoder but libsndfile.
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from ..audio import check_samples, decode_audio, resample
 from ..lru import LruCache
 from ..mixing import remove_dc
 from ..records import SAMPLE_RATE, Samples
-from ..sources.digests import files_version
+from ..sources.digests import folder_version
 from ..sources.names import SourceName, hub_place, parse_source_name
 from .decoded import memory_cost
 from .folder import CACHE_BYTES
@@ -45,6 +44,7 @@ class HubRecordings:
         place, revision = hub_place(name, {})
         self._place: Path | str = place
         self._revision: str | None = revision
+        self.name = f"hub:{place.resolve().name if isinstance(place, Path) else place}"
         self._spelled = name
         self._channel = channel
         self._columns: datasets.Dataset | None = None
@@ -56,21 +56,13 @@ class HubRecordings:
         return (_reopen, (type(self), self._spelled.text, self._channel))
 
     @property
-    def name(self) -> str:
-        place = self._place.resolve().name if isinstance(self._place, Path) else self._place
-        return f"hub:{place}"
-
-    @property
     def version(self) -> str:
         """The commit (of a folder: digits of its files' sha256), with the choices that it does not tell."""
         choices = "&".join(f"{key}={value}" for key, value in sorted(self._spelled.options.items()) if key != "license")
         if self._channel is not None:
             choices = "&".join(filter(None, (choices, f"channel={self._channel}")))
         if isinstance(self._place, Path):
-            root = self._place
-            paths = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
-            visible = (path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
-            return files_version(root, visible, choices=choices)
+            return folder_version(self._place, choices=choices)
         return f"{self._revision}?{choices}" if choices else str(self._revision)
 
     @property
@@ -108,21 +100,10 @@ class HubRecordings:
         content: bytes | Path | None = stored.get("bytes") or (Path(stored["path"]) if stored.get("path") else None)
         if content is None:
             raise AudioError(f"{name} has no audio.", hint="Remove the row.")
-        samples, rate = decode_audio(content, name, channel=self._chosen(content, name))
+        samples, rate = decode_audio(content, name, channel=self._channel)
         samples = self._prepare(check_samples(resample(check_samples(samples, name), rate, target), name))
         samples.flags.writeable = False
         return samples
-
-    def _chosen(self, content: bytes | Path, name: str) -> int | None:
-        if self._channel is None:
-            return None
-        import soundfile
-
-        try:
-            info = soundfile.info(content if isinstance(content, Path) else io.BytesIO(content))
-        except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
-            raise AudioError(f"{name} cannot be read as audio: {error}.", hint="Remove the row.") from error
-        return None if info.channels == 1 else self._channel
 
     def _prepare(self, samples: Samples) -> Samples:
         return samples

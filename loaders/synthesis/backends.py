@@ -12,10 +12,9 @@ from .protocol import Synthesizer
 
 @dataclass(frozen=True, slots=True)
 class SynthesizerBackend:
-    """One engine: `path` is `module:class` within this package, `languages` what it speaks.
+    """One engine: `path` is `module:class` within this package, `install` says how to get it.
 
-    `install` says how to get it. `candidates` is how many takes of a query are compared by default, `vary` what makes
-    takes differ: the seed where the engine draws from it, else the voice.
+    `candidates` takes of a query are compared by default; `vary` is what makes them differ.
     """
 
     name: str

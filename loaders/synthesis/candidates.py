@@ -123,9 +123,7 @@ def rate_takes(
 ) -> list[list[RatedTake]]:
     """All takes of several queries rated in one call of the transcriber.
 
-    `references` holds, per query, the texts that count as right (as written, and in words); the lowest of their
-    rates is the take's, because a transcriber may write either. Raises `ModelError` if the transcriber returns
-    another number of transcripts than it was given clips.
+    A take's rate is the lowest against its query's `references` (as written, and in words). Raises `ModelError`.
     """
     flat = [take for of_query in takes for take in of_query]
     clips = [resample(take.samples, SAMPLE_RATE, rating.transcriber.sample_rate) for take in flat]

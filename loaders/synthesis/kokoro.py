@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError, SynthesisError, UsageError, missing_extra, unknown_name
 from ..home import squtr_home
+from ..manifest import file_sha256
 from ..records import Samples
 from .backends import check_language
 from .kokoro_phonemes import phonemes, split_phonemes, tokens
 from .kokoro_vocabulary import VOICES
 from .protocol import SynthesizerSpec
 from .speaking import has_speech
-from .weights import file_sha256, hub_file, join_parts, package_file
+from .weights import hub_file, join_parts, package_file
 
 HUB_REPOSITORY = "onnx-community/Kokoro-82M-v1.0-ONNX"
 HUB_REVISION = "1939ad2a8e416c0acfeecc08a694d14ef25f2231"

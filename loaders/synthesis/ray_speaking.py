@@ -7,6 +7,8 @@ must be on the nodes: those of a path must lie under the same path there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
 
 from ...errors import UsageError, unknown_name
 from ..ray_map import RayMap
@@ -18,28 +20,12 @@ SPEECH_ENGINES = ("here", "ray")
 class RaySpeaking:
     """A `SpeechEngine` of at most `actors` actors (0: as many as there is room for); see `RayMap`."""
 
-    def __init__(
-        self,
-        address: str | None = None,
-        *,
-        num_cpus: int | None = None,
-        actors: int = 0,
-        gpus_per_actor: float = 0.0,
-    ) -> None:
-        self._map = RayMap(address, num_cpus=num_cpus, actors=actors, gpus_per_actor=gpus_per_actor)
+    def __init__(self, address: str | None = None, **options: Any) -> None:
+        self._map = RayMap(address, **options)
 
     def __call__(self, speaking: Speaking, batches: Sequence[Batch]) -> Iterator[list[Spoken]]:
-        return self._map(_BatchSpeaker, (speaking,), batches)
-
-
-class _BatchSpeaker:
-    """Speaks batches; synthesizer and transcriber load at the first."""
-
-    def __init__(self, speaking: Speaking) -> None:
-        self._speaking = speaking
-
-    def __call__(self, batch: Batch) -> list[Spoken]:
-        return speak_batch(self._speaking, batch)
+        # Synthesizer and transcriber load at an actor's first batch.
+        return self._map(partial, (speak_batch, speaking), batches)
 
 
 def load_speech_engine(

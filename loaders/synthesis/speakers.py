@@ -11,7 +11,7 @@ A folder with `speakers.jsonl`, `speakers.csv` or `speakers.tsv`:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,11 +19,9 @@ from typing import Any
 
 from ...errors import DataError, UsageError, unknown_name
 from ..jsonl import text_field
-from ..records import Query
 from ..sources.clips import clip_path, optional_text
 from ..sources.recorded import delimited_table
 from ..sources.tables import jsonl_table
-from .speaking import choose_voice
 
 TABLES = ("speakers.jsonl", "speakers.csv", "speakers.tsv")
 GENDERS = ("female", "male", "other", "")
@@ -108,19 +106,6 @@ class SpeakerTable:
         return " AND ".join(sorted(named)) or "unknown"
 
 
-def choose_speaker(query: Query, speakers: Iterable[Speaker], seed: int = 0) -> Speaker:
-    """The speaker of `query`: uniform over the speakers of its language, by the keyed rule of `choose_voice`.
-
-    Raises `UsageError` if there is no speaker of that language.
-
-    >>> people = [Speaker("a", "en"), Speaker("b", "zh")]
-    >>> choose_speaker(Query("q1", "mini-zh", "zh", "什么时候？"), people).id
-    'b'
-    """
-    mine = {speaker.id: speaker for speaker in speakers if speaker.language == query.language}
-    return mine[choose_voice(query, sorted(mine), seed)]
-
-
 def _find_table(path: Path) -> Path:
     if path.is_file():
         return path
@@ -147,12 +132,3 @@ def _speaker(row: Mapping[str, Any], place: str) -> Speaker:
     if not id_ or not language:
         raise DataError(f"{place}: id or language is empty.", hint="Give both.")
     return Speaker(id_, language, **values)
-
-
-def voice_counts(voices: Sequence[str]) -> dict[str, int]:
-    """How often each voice occurs, sorted by name; shows whether sampling was uniform.
-
-    >>> voice_counts(["b", "a", "b"])
-    {'a': 1, 'b': 2}
-    """
-    return {voice: voices.count(voice) for voice in sorted(set(voices))}

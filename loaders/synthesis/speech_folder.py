@@ -1,14 +1,10 @@
 """A folder of synthesized queries: clips, a journal of what was spoken, and the index that sources read.
 
-    speech.jsonl     the index: what is good, in the order of the queries; read with `?speech=DIR` (see `sources`)
-    rejected.jsonl   the rest, each row with its reasons
-    clips/<subset>/  24 kHz mono FLAC files
-    journal.jsonl    one line per finished query, appended as it is done; a stopped run continues from it
-    synthesis.json   the settings that decide the speech
-
-A row has `_id, subset, language, text, spoken_text, file, voice, speaker, license, duration_s, tts_error_rate,
-transcript, transcript_error, transcriber, candidates, rates, seed, sha256, failure`. `sha256` is that of the decoded
-16-bit samples.
+speech.jsonl     the index: what is good, in the order of the queries; read with `?speech=DIR` (see `sources`)
+rejected.jsonl   the rest, each row with its reasons
+clips/<subset>/  24 kHz mono FLAC files
+journal.jsonl    one `SpeechRow` per finished query, appended as it is done; a stopped run continues from it
+synthesis.json   the settings that decide the speech
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ INDEX, REJECTED, JOURNAL, SETTINGS = "speech.jsonl", "rejected.jsonl", "journal.
 
 
 class SpeechRow(BaseModel):
-    """One query of the journal. `tts_error_rate` is None if not measured; `failure` says why there is no clip."""
+    """One query. `tts_error_rate` is None if not measured, `failure` why there is no clip, `sha256` of the samples."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 

@@ -1,8 +1,4 @@
-"""Speaking all queries of a source into a folder: takes, ratings, journal. A stopped run continues.
-
-What speaks is a `SpeechEngine`: this process (`speak_here`) or actors of a Ray cluster (`ray_speaking`). It changes the
-speed only; what is made is stored here, in order.
-"""
+"""Speaking all queries of a source into a folder: takes, ratings, journal. A stopped run continues."""
 
 from __future__ import annotations
 

@@ -9,11 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...errors import IntegrityError, ModelError, StorageError
-
-
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+from ..manifest import file_sha256
 
 
 def package_file(package: str, relative: str) -> Path | None:

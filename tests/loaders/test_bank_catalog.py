@@ -101,7 +101,7 @@ def test_large_banks_are_hashed_once(monkeypatch):
     monkeypatch.setattr("squtr.loaders.sources.digests._SETTLED_NS", 0)
     version = load_noise_bank("demand").version
     with monkeypatch.context() as patched:
-        patched.setattr("squtr.loaders.banks.folder.stream_sha256", lambda stream: pytest.fail("read again"))
+        patched.setattr("squtr.loaders.sources.digests.file_sha256", lambda path: pytest.fail("read again"))
         assert load_noise_bank("demand").version == version
     write(folder / "SCAFE" / "ch07.wav", seed=12345)
     assert load_noise_bank("demand").version != version

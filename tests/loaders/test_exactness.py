@@ -76,7 +76,7 @@ def heard_level(clip, bank, condition, level="whole", query=QUERY):
     context = StepContext(bank, None, seed=1, level=level)
     clean = render(query, CleanSpeech(clip), parse_condition("clean"), context)
     noisy = render(query, CleanSpeech(clip), parse_condition(condition), context)
-    part = slice(*active_span(clip)) if level == "active" else slice(None)
+    part = slice(*active_span(np.square(clip, dtype=np.float64))) if level == "active" else slice(None)
     dry = decode(clean) * 10.0 ** ((noisy.gain_db - clean.gain_db) / 20.0)
     noise = decode(noisy) - dry
     return level_db(dry[part], noise[part]), noise, noisy

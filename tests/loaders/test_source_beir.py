@@ -151,7 +151,7 @@ def test_an_unchanged_file_is_read_once(root: Path, monkeypatch: pytest.MonkeyPa
         read.append(1)
         return "0" * 64
 
-    monkeypatch.setattr(digests, "stream_sha256", counted)
+    monkeypatch.setattr(digests, "file_sha256", counted)
     versions = {BeirSource(root, language="en").version for _ in range(2)}
     assert len(read) == 6, "files that changed just now are not trusted"
     monkeypatch.setattr(digests, "_SETTLED_NS", -1)

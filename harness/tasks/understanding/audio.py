@@ -9,7 +9,7 @@ from pathlib import Path
 from ....loaders.questions.data import QuestionData
 from ....loaders.questions.windows import excerpt
 from ....loaders.records import Samples
-from ....loaders.sources.digests import KeptDigests, stream_sha256
+from ....loaders.sources.digests import KeptDigests
 
 SHARD_ITEMS = 16
 """Items that are worked on and kept together: what is lost at most when a run is killed."""
@@ -33,7 +33,7 @@ class QuestionAudio:
                 self._known[audio] = hashlib.sha256(file).hexdigest()
             else:
                 kept = self._kept.setdefault(file.parent, KeptDigests(file.parent))
-                self._known[audio] = kept.get(audio, file, "sha256", lambda: _file_sha256(file))
+                self._known[audio] = kept.sha256(audio, file)
         return self._known[audio]
 
     def clip(self, audio: str, rate: int) -> Samples:
@@ -45,16 +45,8 @@ class QuestionAudio:
             kept.save()
 
 
-def _file_sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return stream_sha256(stream)
-
-
 def shards_of(ids: Sequence[str], durations: Mapping[str, float]) -> list[list[int]]:
-    """The positions of items that are worked on together, longest audio first; a length that is not known is 0.
-
-    They follow from the items alone, not from what is kept or how many processes there are; so do batches.
-    """
+    """Positions of items to work on together, longest audio first; they follow from the items alone."""
     lengths = [max(0.0, durations[id_]) if durations[id_] >= 0 else 0.0 for id_ in ids]
     order = sorted(range(len(ids)), key=lambda i: (-lengths[i], ids[i], i))
     found: list[list[int]] = []
