@@ -54,10 +54,7 @@ class Aif(FileModel):
 
 
 class Judge(FileModel):
-    """One judge of open-ended replies: the mean of its marks (1 to 5) over the `n` that it gave.
-
-    `failed`: replies that it did not mark as it should; they are in no score.
-    """
+    """One judge of open-ended replies: the mean of its `n` marks (1 to 5), without the `failed` ones."""
 
     name: str
     spec: dict[str, Any]
@@ -88,11 +85,9 @@ class OpenEnded(FileModel):
 
 
 class UnderstandingDetails(FileModel):
-    """The details of a result.
+    """The details of a result. `baselines` has `text-only` and `shuffled` where they were asked.
 
-    `option_orders` is the largest number of orders in which a question was asked, `baselines` has `text-only` and
-    `shuffled` where they were asked, `coverage` is the share of items whose audio is there, `errors` are the most
-    frequent messages of failed requests.
+    `option_orders` is the most orders of a question, `coverage` the share of items with audio.
     """
 
     prompts_version: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
@@ -60,13 +61,7 @@ SCHEMA = item_schema(
 
 def labels_of(question: Question) -> ItemLabels:
     return ItemLabels(
-        perception=question.perception,
-        reasoning=question.reasoning,
-        comparative=question.comparative,
-        aetiology=question.aetiology,
-        intelligibility=question.intelligibility,
-        sex=question.sex,
-        duration_s=question.duration_s,
+        **{field.name: getattr(question, field.name) for field in fields(ItemLabels) if field.name != "more"}
     )
 
 
@@ -128,29 +123,25 @@ def item_rows(
 
     `missing` maps the ids of items without audio to why, `digests` and `transcripts` are by the id of an audio.
     """
-    return [
-        _row(one, missing.get(one.id, ""), replies, digests=digests, transcripts=transcripts) | {"subset": subset}
-        for one in prompts
-    ]
+    rows = []
+    for prompt in prompts:
+        gone = missing.get(prompt.id, "")
+        reply = Reply("") if gone else replies.get(prompt.key) or Reply("", error="no reply")
+        texts = [transcripts[audio] for audio in prompt.audios if audio in transcripts]
+        shas = [digests.get(audio, "") for audio in prompt.audios]
+        row = _row(prompt, gone, reply, shas, texts) | _marks(prompt, gone, replies)
+        rows.append(row | {"subset": subset})
+    return rows
 
 
-def _row(
-    prompt: Prompt,
-    gone: str,
-    replies: Replies,
-    *,
-    digests: Mapping[str, str],
-    transcripts: Mapping[str, str],
-) -> dict[str, Any]:
+def _row(prompt: Prompt, gone: str, reply: Reply, shas: list[str], transcripts: list[str]) -> dict[str, Any]:
     question = prompt.question
-    reply = Reply("") if gone else replies.get(prompt.key) or Reply("", error="no reply")
-    shas = [digests.get(audio, "") for audio in prompt.audios]
     flags = {
         "truncated": reply.truncated,
         "audio_truncated": reply.audio_truncated,
         "empty": not gone and not reply.error and not reply.text.strip(),
     }
-    row: dict[str, Any] = {
+    return {
         "id": question.id,
         "cluster": question.id,
         "language": prompt.language,
@@ -164,7 +155,7 @@ def _row(
         "question": question.question,
         "options": list(question.options),
         "answer": "",
-        "transcripts": [transcripts[audio] for audio in prompt.audios if audio in transcripts],
+        "transcripts": transcripts,
         "reply": reply.text,
         "parsed": None,
         "status": "missing_audio" if gone else "",
@@ -183,27 +174,33 @@ def _row(
         "intelligibility": question.intelligibility,
         "sex": question.sex,
     }
+
+
+def _marks(prompt: Prompt, gone: str, replies: Replies) -> dict[str, Any]:
+    """What the reply chose, or which instructions it followed."""
     replied = scored_reply(prompt, {}, replies)
-    if question.kind == "mcqa":
-        row["answer"] = LETTERS[question.answer_index]
-        if not gone:
-            marked = mark(mcqa_item(prompt, {}), replied)
-            row |= {
-                "parsed": None if marked.chosen is None else LETTERS[marked.chosen],
-                "status": "missing_reply" if marked.parsed is None else marked.parsed.status,
-                "how": "" if marked.parsed is None else marked.parsed.how,
-                "correct": float(marked.right),
-            }
-        return row
-    verifiers = verifiers_of(question)
-    row["verifiers"] = [verifier.id for verifier in verifiers]
-    if not gone:
-        strict, loose = follow(verifiers, replied.text)
-        status = "followed" if all(strict) else "not_followed"
-        row |= {
-            "followed": strict,
-            "followed_loose": loose,
-            "status": "missing_reply" if replied.text is None else status,
-            "correct": float(all(strict)),
+    if prompt.question.kind == "mcqa":
+        answer = LETTERS[prompt.question.answer_index]
+        if gone:
+            return {"answer": answer}
+        marked = mark(mcqa_item(prompt, {}), replied)
+        return {
+            "answer": answer,
+            "parsed": None if marked.chosen is None else LETTERS[marked.chosen],
+            "status": "missing_reply" if marked.parsed is None else marked.parsed.status,
+            "how": "" if marked.parsed is None else marked.parsed.how,
+            "correct": float(marked.right),
         }
-    return row
+    verifiers = verifiers_of(prompt.question)
+    names = [verifier.id for verifier in verifiers]
+    if gone:
+        return {"verifiers": names}
+    strict, loose = follow(verifiers, replied.text)
+    status = "followed" if all(strict) else "not_followed"
+    return {
+        "verifiers": names,
+        "followed": strict,
+        "followed_loose": loose,
+        "status": "missing_reply" if replied.text is None else status,
+        "correct": float(all(strict)),
+    }

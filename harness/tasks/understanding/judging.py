@@ -17,16 +17,14 @@ import numpy as np
 
 from ....errors import DataError, SqutrError, StorageError
 from ...evaluation.tools import Tools
-from ...metrics.statistics import mean_interval
 from ...protocols import Answerer, AnswerRequest, Reply
-from ...results.envelope import Score
 from ...systems.system import System
 from .answers.reply_text import strip_reasoning
 from .details import Agreement, Judge, OpenEnded
 from .items import Replies
 from .prompting import Prompt
 from .replies import answered, request_key
-from .scoring import Statistics
+from .scoring import Statistics, mean_score
 
 RUBRIC_VERSION = "es-1"
 RUBRIC = """Evalúa la respuesta de un sistema a una pregunta sobre un audio en español.
@@ -185,15 +183,10 @@ def _mark_of(reply: Reply | None) -> int | None:
 def _judge(judge: System, marks: Mapping[str, int | None], statistics: Statistics) -> Judge:
     given = [mark for mark in marks.values() if mark is not None]
     counts = Counter(given)
-    value = low = high = None
-    if given:
-        interval = mean_interval(np.array(given, float), seed=statistics.seed, resamples=statistics.resamples)
-        value = float(np.mean(given))
-        low, high = (float(end) if np.isfinite(end) else None for end in (interval.low, interval.high))
     return Judge(
         name=judge.name,
         spec=cast(Answerer, judge.answerer).spec.as_dict(),
-        mark=Score(value=value, low=low, high=high, n=len(given)),
+        mark=mean_score(given, statistics),
         n=len(given),
         failed=len(marks) - len(given),
         marks={str(mark): counts[mark] for mark in MARKS},

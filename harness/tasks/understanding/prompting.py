@@ -51,18 +51,13 @@ class Prompt:
     def audios(self) -> tuple[str, ...]:
         return self.question.all_audios if self.spoken else self.question.audios
 
-    @property
-    def text(self) -> str:
-        question = self.question
-        return prompt_of(
-            question.kind, question.question, self.shown, comparative=question.comparative, spoken=self.spoken
-        )
-
     def request(self, clips: Sequence[Samples]) -> AnswerRequest:
         question = self.question
         names = audio_names(question.kind, len(question.audios), spoken=self.spoken) if clips else ()
         return AnswerRequest(
-            self.text,
+            prompt_of(
+                question.kind, question.question, self.shown, comparative=question.comparative, spoken=self.spoken
+            ),
             tuple(clips),
             names,
             # The text of a spoken question must not be in the prompt.

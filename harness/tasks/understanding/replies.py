@@ -56,10 +56,7 @@ def uses_audio(system: System) -> bool:
 def transcribe(
     model: AudioModel, audios: Mapping[str, float], audio: QuestionAudio, language: str, tools: Tools
 ) -> dict[str, Transcript]:
-    """The transcripts of `audios` (id to seconds), in every process; all processes must call it.
-
-    What is known is not transcribed again, whichever LLM it is for. An audio that cannot be read has `error`.
-    """
+    """The transcripts of `audios` (id to seconds); all processes must call it. Unreadable audio has `error`."""
     ids = list(audios)
 
     def known(own: Sequence[str]) -> dict[str, Transcript]:
@@ -104,11 +101,7 @@ def answer(
     transcripts: Mapping[str, Transcript],
     tools: Tools,
 ) -> dict[tuple[str, Order | None], Reply]:
-    """The reply to every prompt, in every process. All processes must call it.
-
-    Raises `ModelError` and what answerers raise where the answerer fails as a whole, in every process; `StorageError`
-    if the disk refuses.
-    """
+    """The reply to every prompt, in every process; all must call it. Raises what the answerer raised, everywhere."""
     answerer: object = system.answerer
     if isinstance(answerer, RepliesFile):
         given = {one.key: answerer.reply_of(one.question.id, spoken=one.spoken, order=one.order) for one in prompts}
@@ -185,10 +178,7 @@ def _shared(
     stage: str,
     seconds: Mapping[str, float],
 ) -> dict[str, Item]:
-    """What `work` gives for all ids, the shards shared among processes and loaded ahead in a thread.
-
-    Raises what failed in any process, in all of them.
-    """
+    """What `work` gives for all ids, the shards shared among processes. Raises what failed in any, in all."""
     processes = tools.processes
     places = {id_: place for place, id_ in enumerate(ids)}
     own = [shard for i, shard in enumerate(shards) if i % processes.size == processes.rank]

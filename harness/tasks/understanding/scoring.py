@@ -11,6 +11,7 @@ import numpy as np
 
 from ...metrics.comparison import compare
 from ...metrics.statistics import mean_interval
+from ...metrics.summaries import plain
 from ...results.envelope import Group, Loss, Score
 from .answers.accuracy import summarize_mcqa
 from .answers.following import summarize_aif
@@ -50,26 +51,23 @@ class Scored:
 
 
 def score(prompts: Sequence[Prompt], missing: Mapping[str, str], replies: Replies, statistics: Statistics) -> Scored:
-    """All scores of `prompts`, those of items in `missing` without audio, the others with their replies.
-
-    A reply that failed, or that is not there, scores 0. Spoken versions count in the paired comparison alone.
-    `accuracy` is the mean over all items of both kinds.
-    """
+    """All scores of `prompts`; items in `missing` have no audio. A reply that failed or is not there scores 0."""
     found = Scored({}, {})
     choices = [one for one in prompts if one.question.kind == "mcqa"]
     instructions = [one for one in prompts if one.question.kind == "aif"]
     mcqa = _mcqa(choices, missing, replies, statistics, found) if choices else None
     aif = _aif(instructions, missing, replies, statistics, found) if instructions else None
-    scores = {"accuracy": _overall(list(found.own.values()), statistics), **found.scores}
+    scores = {"accuracy": mean_score(list(found.own.values()), statistics), **found.scores}
     return Scored(scores, found.groups, mcqa, aif, found.own)
 
 
-def _overall(values: Sequence[float], statistics: Statistics) -> Score:
+def mean_score(values: Sequence[float], statistics: Statistics) -> Score:
+    """The mean with its interval; undefined without values."""
     if not values:
         return Score(value=None, n=0)
-    interval = mean_interval(np.array(values), **statistics.options)
+    interval = mean_interval(np.array(values, float), **statistics.options)
     return Score(
-        value=math.fsum(values) / len(values), low=_plain(interval.low), high=_plain(interval.high), n=len(values)
+        value=math.fsum(values) / len(values), low=plain(interval.low), high=plain(interval.high), n=len(values)
     )
 
 
@@ -88,12 +86,8 @@ def _mcqa(
     return Mcqa(
         n=scores["n"],
         n_orders=scores["n_orders"],
-        counts={
-            "ambiguous": scores["ambiguous"],
-            "absent": scores["absent"],
-            "empty": scores["empty"],
-            "missing": scores["missing_replies"],
-        },
+        counts={name: scores[name] for name in ("ambiguous", "absent", "empty")}
+        | {"missing": scores["missing_replies"]},
         missing_audio=scores["missing_audio"],
         coverage=scores["coverage"],
         position_bias=scores["position_bias"],
@@ -186,10 +180,10 @@ def paired(first: Mapping[str, float], second: Mapping[str, float], statistics: 
         first=math.fsum(first[id_] for id_ in common) / len(common),
         second=math.fsum(second[id_] for id_ in common) / len(common),
         difference=Score(
-            value=found.difference, low=_plain(found.interval.low), high=_plain(found.interval.high), n=len(common)
+            value=found.difference, low=plain(found.interval.low), high=plain(found.interval.high), n=len(common)
         ),
-        p_value=_plain(found.p_value),
-        minimum_detectable=_plain(found.minimum_detectable),
+        p_value=plain(found.p_value),
+        minimum_detectable=plain(found.minimum_detectable),
         n=len(common),
     )
 
@@ -210,7 +204,3 @@ def loss_of(found: Paired) -> Loss:
 
     relative = Score(value=share(absolute.value), low=share(absolute.low), high=share(absolute.high), n=found.n)
     return Loss(absolute=absolute, relative=relative, p_value=found.p_value)
-
-
-def _plain(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

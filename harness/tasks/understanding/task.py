@@ -134,7 +134,9 @@ class UnderstandingTask:
         questions = {name: data.questions(name) for name in _expanded(request.configs)}
         empty = next((name for name, found in questions.items() if not found), None)
         if empty is not None:
-            raise DataError(f"{data.name} has no questions in the config {empty!r}.", hint=f"Known: {_known()}.")
+            raise DataError(
+                f"{data.name} has no questions in the config {empty!r}.", hint=f"Known: {', '.join(CONFIGS)}."
+            )
         totals = {name: len(found) for name, found in questions.items()}
         if options.partial:
             questions = {name: _part(found, options) for name, found in questions.items()}
@@ -144,20 +146,18 @@ class UnderstandingTask:
                 verifiers_of(question)
         orders = max(options.option_orders, SHUFFLED_ORDERS if "shuffled" in options.baselines else 1)
         prompts = prompts_of(every, data.language, orders=orders, spoken=options.spoken, seed=options.seed)
-        missing = {
-            one.id: next(data.status(audio) for audio in one.audios if data.status(audio) != "ok")
-            for one in prompts
-            if any(data.status(audio) != "ok" for audio in one.audios)
+        statuses = {one.id: [data.status(audio) for audio in one.audios] for one in prompts}
+        missing: dict[str, str] = {
+            id_: next(status for status in own if status != "ok") for id_, own in statuses.items() if set(own) - {"ok"}
         }
-        statistics = Statistics(options.seed, options.resamples)
         return UnderstandingPlan(
             request,
             tuple(systems),
             questions,
             totals,
             tuple(prompts),
-            {k: str(v) for k, v in missing.items()},
-            statistics,
+            missing,
+            Statistics(options.seed, options.resamples),
         )
 
     def infer(self, plan: UnderstandingPlan, tools: Tools) -> Inferred:
@@ -309,13 +309,14 @@ class UnderstandingTask:
         scored: RunScores,
         baselines: Mapping[str, RunScores],
     ) -> dict[str, Comparison]:
-        found: dict[str, Comparison] = {}
-        for name, baseline in baselines.items():
-            found[name] = Comparison(
+        found = {
+            name: Comparison(
                 name=plan.baselines(run)[name].system,
                 mcqa=paired(scored.right["mcqa"], baseline.right["mcqa"], plan.statistics),
                 aif=paired(scored.right["aif"], baseline.right["aif"], plan.statistics),
             )
+            for name, baseline in baselines.items()
+        }
         if "shuffled" in plan.options.baselines and not plan.system(run.system).is_precomputed:
             others = [o for o in plan.prompts_for(run) if o.order is not None and o.id not in plan.missing]
             second = {one.id: is_right(one, own.replies) for one in reversed(others)}
@@ -449,10 +450,6 @@ def _expanded(configs: Sequence[str] | None) -> list[str]:
             raise unknown_name("config", name, CONFIGS)
         found |= dict.fromkeys(matched)
     return list(found)
-
-
-def _known() -> str:
-    return ", ".join(CONFIGS)
 
 
 def _part(questions: Sequence[Question], options: Options) -> tuple[Question, ...]:

@@ -36,10 +36,7 @@ from .position import PositionBias, Shown, position_bias
 
 @dataclass(frozen=True, slots=True)
 class McqaItem:
-    """A question with `options`; `answer` is the place of the right one, from 0.
-
-    `spoken_of` is the id of the written question that this one speaks, if it does.
-    """
+    """A question with `options`; `answer` is the place of the right one, `spoken_of` the written question's id."""
 
     id: str
     options: tuple[str, ...]

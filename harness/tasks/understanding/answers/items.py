@@ -38,8 +38,7 @@ class Item(Protocol):
 def join_replies(items: Sequence[Item], replies: Sequence[Reply]) -> tuple[dict[str, list[Reply]], set[str]]:
     """The replies of each item, and the ids of the items whose audio is missing.
 
-    Raises `DataError` for an item twice, a reply to an unknown item, two replies to one question in one order, a reply
-    to an item whose audio is missing.
+    Raises `DataError` for an item twice, an unknown item, two replies in one order, or a reply without audio.
     """
     joined: dict[str, list[Reply]] = {}
     for item in items:

@@ -18,10 +18,7 @@ class Nothing(BaseModel):
 
 
 class Count(Nothing):
-    """How many: `relation` to `count`.
-
-    "between" needs `upper` and includes both ends; "around" allows ±`tolerance`·count, and ±1 at least.
-    """
+    """`relation` to `count`; "between" takes `upper`, "around" allows ±`tolerance`·count, and ±1 at least."""
 
     count: int = Field(ge=0)
     relation: Relation
