@@ -1,8 +1,4 @@
-"""Building a data set into a folder that `datasets.load_dataset` reads.
-
-Every file is written to a temporary name and renamed, so a build that was stopped at any point continues with the first
-missing file and ends with the same bytes.
-"""
+"""Building a data set into a folder that `datasets.load_dataset` reads. A stopped build continues."""
 
 from __future__ import annotations
 
@@ -37,7 +33,6 @@ Progress = Callable[[int], None]
 
 
 def count_clips(opened: OpenedRecipe) -> int:
-    """How many clips a build makes, for a progress bar."""
     recipe = opened.recipe
     return sum(
         len(opened.rows(subset, condition, split))
@@ -55,12 +50,10 @@ def build(
     progress: Progress | None = None,
     engine: BlockEngine | None = None,
 ) -> Manifest:
-    """Write the data set of `opened.recipe` to the folder `out` and return its manifest.
+    """Write the data set of `opened.recipe` to `out`, keeping what a stopped build of the same recipe finished.
 
-    `workers` is the number of threads (0: one per core), `engine` what renders blocks of queries (None: these threads);
-    both change the speed only, never a byte. What an earlier, stopped build of the same recipe finished is kept. Raises
-    `RecipeMismatchError` if the folder holds anything else, `StorageError` if the disk refuses, `AudioError` or
-    `DataError` for unusable input.
+    `workers` threads (0: one per core) or `engine` render; both change the speed only. Raises `RecipeMismatchError` if
+    the folder holds anything else, `StorageError`, and `AudioError` or `DataError` for unusable input.
     """
     report = progress or (lambda _: None)
     render_blocks = engine or ThreadEngine(workers)
@@ -101,8 +94,6 @@ def _manifest(opened: OpenedRecipe, *, complete: bool, shards: list[Shard]) -> M
 
 
 class _Group(Protocol):
-    """Shards that are written side by side."""
-
     @property
     def plans(self) -> list[ShardPlan]: ...
 
@@ -152,8 +143,6 @@ class _CorpusGroup:
 
 
 class _QrelsGroup:
-    """The judgments of the queries that the recipe takes."""
-
     def __init__(self, opened: OpenedRecipe, subset: str) -> None:
         kept = {query.id for split in opened.recipe.splits for query in opened.queries(subset, split)}
         self._qrels = [qrel for qrel in opened.source.qrels(subset) if qrel.query_id in kept]
@@ -165,8 +154,6 @@ class _QrelsGroup:
 
 
 class _RirGroup:
-    """The RIRs of a split."""
-
     def __init__(self, plan: Plan, split: str) -> None:
         self._plan, self._split = plan, split
         path = f"rirs/{shard_name(0, 1, split)}"

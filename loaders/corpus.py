@@ -1,8 +1,4 @@
-"""A corpus as the harness reads it: documents by position, by slice and by id, with bounded memory.
-
-SQuTR's largest corpus has 5.2 million passages. As Python objects they take several GB; here a built data set is read a
-row group at a time, and what comes from elsewhere is held once, as Arrow arrays.
-"""
+"""A corpus as the harness reads it: documents by position, slice and id, millions of them in bounded memory."""
 
 from __future__ import annotations
 
@@ -36,9 +32,7 @@ class Rows(Protocol):
 
 
 class Corpus(Sequence[Document]):
-    """The documents of a subset in publication order, and a `DocumentLookup`.
-
-    A slice is a list. Two corpora, or a corpus and a list, are equal if their documents are.
+    """The documents of a subset in publication order, and a `DocumentLookup`. Equal documents make equal corpora.
 
     >>> corpus = as_corpus([Document("d1", "", "a"), Document("d2", "t", "b")])
     >>> len(corpus), corpus[1].contents, corpus.by_id(["d2", "d1"])[1].text, list(corpus.ids)

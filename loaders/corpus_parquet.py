@@ -35,11 +35,7 @@ _COLUMNS = ["id", "title", "text"]
 
 
 class ParquetRows:
-    """The rows of parquet shards (`Rows`).
-
-    `folder` holds the shards. Raises `DataError`, when it reads, for a shard that is missing, damaged or of another
-    length than the manifest says.
-    """
+    """The rows of the parquet shards in `folder`. Raises `DataError` for a missing, damaged or shorter one."""
 
     def __init__(self, folder: Path, shards: Sequence[Shard]) -> None:
         self._folder = folder

@@ -86,10 +86,7 @@ class SpeechData(Protocol):
 
 
 class LiveData:
-    """A recipe rendered when it is read.
-
-    `rows_at_once` is how many rows a reader should ask for together: what it does not need is not rendered.
-    """
+    """A recipe rendered when it is read; `rows_at_once` is how many rows a reader should ask for together."""
 
     rows_at_once = 64
     manifest_sha256 = ""
@@ -137,10 +134,7 @@ class LiveData:
 
 
 class BuiltData:
-    """A split of a folder that `squtr build` wrote.
-
-    Raises `DataError` if the folder is missing, unfinished or damaged, `UnknownNameError` for a split it does not have.
-    """
+    """A split of a folder that `squtr build` wrote. Raises `DataError`, `UnknownNameError` for another split."""
 
     def __init__(self, folder: Path, split: str = TEST) -> None:
         if not folder.is_dir():

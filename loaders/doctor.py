@@ -51,8 +51,7 @@ class Diagnosis:
 
 
 def examine(folder: Path, *, sample: int = SAMPLE, progress: Progress | None = None) -> Diagnosis:
-    """Check `folder` against its manifest and itself. `sample` is the number of utterances per subset and split whose
-    clips are decoded under every condition (0: none), drawn by a fixed key.
+    """Check `folder` against its manifest and itself; `sample` utterances per subset and split get their clips decoded.
 
     Raises `DataError` if there is no manifest to check against, `UsageError` for a negative sample.
     """
@@ -176,10 +175,7 @@ class _Tables:
         return findings
 
     def queries(self, subset: str, language: str, split: str) -> tuple[list[Finding], dict[StoredCondition, pa.Table]]:
-        """Check the rows of a subset under each condition, and their pairing across conditions.
-
-        Also returns the conditions whose tables can be read, with these.
-        """
+        """Check the rows of a subset and their pairing; also returns the readable conditions with their tables."""
         findings: list[Finding] = []
         readable: dict[StoredCondition, pa.Table] = {}
         first: dict[str, tuple[str, pa.Table]] = {}

@@ -1,7 +1,4 @@
-"""What renders blocks of utterances: threads of this machine, or Ray.
-
-An engine changes the speed only. Blocks come back in order, with the same tables whatever made them.
-"""
+"""What renders blocks of utterances, threads or Ray: the same tables in the same order, at another speed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 """Teaches `datasets` the bare name "squtr", in this one module.
 
-`datasets` has neither scripts nor plug-ins. `load_dataset("squtr", …)` works because the function that turns a name
-into a builder, `datasets.load.dataset_module_factory`, is wrapped: for the name "squtr" it returns our builder, for
-every other name it does what it always did. `install()` wraps it when `datasets` is imported, and does not import it.
-
-A folder of that name is read with `load_dataset("./squtr", …)`.
+`datasets.load.dataset_module_factory`, which turns a name into a builder, is wrapped when `datasets` is imported; for
+every other name it does what it always did. A folder of that name is read with `load_dataset("./squtr", …)`.
 """
 
 from __future__ import annotations

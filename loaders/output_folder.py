@@ -13,10 +13,7 @@ from .shards import replace_file
 
 
 def claim_folder(out: Path, begun: Manifest) -> None:
-    """Make `out` ours: refuse a folder that holds something else, mark a new one as begun.
-
-    `begun` is the manifest of the build, not complete. Raises `RecipeMismatchError` that names what differs.
-    """
+    """Make `out` ours, marked by the manifest `begun`. Raises `RecipeMismatchError` that names what differs."""
     if out.exists() and not out.is_dir():
         raise RecipeMismatchError(f"{out} is a file.", hint="Choose another folder with --out.")
     if (out / MANIFEST_NAME).exists():

@@ -53,10 +53,9 @@ class RayMap:
         self._actors, self._gpus = actors, gpus_per_actor
 
     def __call__(self, make: Callable[..., Worker], arguments: Sequence[Any], items: Sequence[Any]) -> Iterator[Any]:
-        """`worker(item)` for every item, in order; each actor makes its `worker = make(*arguments)` once.
+        """`worker(item)` for every item, in order; each actor makes its `worker = make(*arguments)` once (all pickled).
 
-        All of them are pickled. Raises what a worker raised if that is a `SqutrError`, `UsageError` if no cluster
-        answers or if it has no GPU for an actor.
+        Raises the `SqutrError` that a worker raised, `UsageError` if no cluster answers or it has no GPU for an actor.
         """
         import ray.data
 

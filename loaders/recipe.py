@@ -160,10 +160,7 @@ def strata_of(recipe: Recipe, measured: Sequence[MeasuredRir]) -> Strata:
 
 
 def choose_subsets(source: Source, languages: Sequence[str] | None, subsets: Sequence[str] | None) -> dict[str, str]:
-    """The subsets of `source` (name to language) in these languages or with these names; all if both are None.
-
-    Raises `UnknownNameError` that suggests the nearest, and `UsageError` where none is left.
-    """
+    """The subsets in these languages or with these names (None: all), name to language. Raises `UnknownNameError`."""
     known = dict(source.subsets)
     for language in languages or ():
         if language not in known.values():

@@ -80,10 +80,9 @@ class Qrel:
 
 @dataclass(frozen=True, slots=True)
 class CleanSpeech:
-    """A query spoken without noise or reverberation.
+    """A query spoken without noise or reverberation: (T,) float32 at `SAMPLE_RATE` or the rate asked for.
 
-    `samples` is (T,) float32 at `SAMPLE_RATE` (or at the rate that was asked for). `tts_error_rate` is the WER (CER for
-    zh) of a named ASR model on this clip, NaN if not measured or not synthetic.
+    `tts_error_rate` is the WER (CER for zh) of an ASR model on it, NaN if not measured or not synthetic.
     """
 
     samples: Samples

@@ -20,10 +20,9 @@ _DECIMALS = 6
 
 
 def render(query: Query, speech: CleanSpeech, condition: Condition, context: StepContext) -> SpokenQuery:
-    """The row of `query` under `condition`, with its FLAC bytes. The same arguments always give the same bytes.
+    """The row of `query` under `condition`, with its FLAC bytes: the same arguments always give the same bytes.
 
-    Raises `UsageError` if the condition needs a bank that `context` lacks, and `AudioError` naming query, noise or RIR
-    if one of them cannot be used, or if 16 bits could not hold both speech and noise.
+    Raises `UsageError` for a bank that `context` lacks, `AudioError` naming the query, noise or RIR that is unusable.
     """
     return _Rendering(query, speech, context, [condition]).row(condition, query, "")
 

@@ -58,11 +58,7 @@ def find_onset(rir: NDArray[np.floating]) -> int:
 
 
 def prepare_rir(rir: Samples, rir_id: str) -> PreparedRir:
-    """Scale a (L,) float32 impulse response to unit energy, find its direct path and transform it.
-
-    Raises `AudioError` naming `rir_id` if it is empty, silent, constant, not finite or not one-dimensional (a response
-    with several channels needs one chosen).
-    """
+    """Scale a (L,) float32 response to unit energy, find its direct path, transform it. Raises `AudioError`."""
     from scipy import fft
 
     check_samples(rir, f"the impulse response {rir_id!r}")

@@ -29,11 +29,7 @@ _UNSAFE = re.compile(r"[^\w.@-]+")
 
 
 def query_features(rate: int = SAMPLE_RATE, extra: Mapping[str, ColumnType] | None = None) -> datasets.Features:
-    """The features of spoken rows at `rate` Hz, with the columns that steps add. Audio is not decoded by default, which
-    needs no FFmpeg.
-
-    `dataset.cast_column("audio", datasets.Audio())` turns decoding on where torchcodec is installed.
-    """
+    """The features of spoken rows at `rate` Hz, with the columns that steps add; audio is not decoded."""
     import datasets
 
     columns: dict[str, Any] = {}

@@ -15,10 +15,7 @@ import pyarrow.parquet as pq
 
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """One parquet file to be: its path below the folder, its rows, its schema. `condition` is "" for plain tables.
-
-    `audio` are the columns that hold audio.
-    """
+    """One parquet file to be; `condition` is "" for plain tables, `audio` are the columns that hold audio."""
 
     path: str
     rows: int

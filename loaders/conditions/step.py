@@ -117,10 +117,7 @@ class StepKind:
 
 
 class RenderCache:
-    """What is kept between utterances: prepared RIRs, noises at another rate, and the level of each noise.
-
-    It changes no result. Threads may share it; pickled, it is empty.
-    """
+    """What is kept between utterances, by threads too: prepared RIRs, resampled noises and their levels."""
 
     def __init__(self, rir_bytes: int = RIR_BYTES) -> None:
         self._rir_bytes = rir_bytes

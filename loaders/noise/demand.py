@@ -18,10 +18,9 @@ _CHANNEL = re.compile(r"ch(\d\d)", re.IGNORECASE)
 
 
 class DemandNoises(FolderNoises):
-    """The bank `demand`: ids such as `demand_SCAFE_ch07`, family `SCAFE`.
+    """The bank `demand`: ids such as `demand_SCAFE_ch07`, family `SCAFE`; all 256 files have to be there.
 
-    A file is known by its name and the folder that holds it, however deep (`SCAFE_48k/SCAFE/ch07.wav`). All 256 have
-    to be there: a bank with fewer noises is another bank.
+    A file is known by its name and the folder that holds it, however deep (`SCAFE_48k/SCAFE/ch07.wav`).
     """
 
     name = "demand"

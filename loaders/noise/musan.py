@@ -10,10 +10,7 @@ from ..banks.protocols import NoiseInfo
 
 
 class MusanNoises(FolderNoises):
-    """The bank `musan`: ids such as `musan_noise-free-sound-0000`.
-
-    They are one family, `MUSAN`: its folders say where a recording was collected and not what it is.
-    """
+    """The bank `musan`: ids such as `musan_noise-free-sound-0000`, one family, as its folders tell no kinds."""
 
     name = "musan"
 

@@ -34,10 +34,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRir:
-    """A RIR: its room, its measures (see `RirMeasures`), its publisher's values, and its decay in dB every 10 ms.
-
-    Numbers are NaN where there are none; `reasons` says why a measure is missing.
-    """
+    """A RIR: room, measures, publisher's values (NaN where there are none, see `reasons`), decay in dB per 10 ms."""
 
     rir_id: str
     room_id: str
@@ -56,10 +53,7 @@ class MeasuredRir:
 
 
 def measured_rir(bank: RirBank, rir_id: str, rir: Samples, rate: int, *, decay: bool = False) -> MeasuredRir:
-    """Measure (L,) `rir`, a RIR of `bank` at `rate` Hz, with its decay curve if asked.
-
-    Raises `AudioError` naming it if it is unusable.
-    """
+    """Measure (L,) `rir`, a RIR of `bank` at `rate` Hz, with its decay curve if asked. Raises `AudioError`."""
     measures = measure_rir(rir, rir_id, rate)
     published = own_values(bank, rir_id)
     curve = decay_curve(rir, rir_id, rate, DECAY_STEP_S) if decay else ()

@@ -76,10 +76,7 @@ def make_plan(
     splits: Sequence[str],
     seed: int,
 ) -> Plan:
-    """Deal `rirs_per_utterance` RIRs to each of `utterances` (0: all) of `queries`. `splits` are both, or test alone.
-
-    Raises `UsageError` for numbers that do not go together, `DataError` for too few rooms.
-    """
+    """Deal `rirs_per_utterance` RIRs to each of `utterances` (0: all). Raises `UsageError`, or `DataError`."""
     each, several = rirs_per_utterance, len(splits) > 1
     count = _count(len(queries), utterances, several=several)
     chosen = sorted(queries, key=lambda query: _key(seed, "utterance", query.subset, query.id))[:count]
