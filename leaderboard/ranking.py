@@ -91,13 +91,7 @@ def _differ(a: Entry, b: Entry) -> bool:
 
 
 def rank(
-    entries: Sequence[Entry],
-    items: Items,
-    *,
-    config: str,
-    metric: str,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    entries: Sequence[Entry], items: Items, *, config: str, metric: str, resamples: int = RESAMPLES, seed: int = 0
 ) -> Table:
     """The table of one config and metric.
 

@@ -59,11 +59,7 @@ def is_folder(place: str) -> bool:
 
 
 def read_store(
-    place: str | Path,
-    *,
-    revision: str = "main",
-    rescore: bool = True,
-    repository: Repository | None = None,
+    place: str | Path, *, revision: str = "main", rescore: bool = True, repository: Repository | None = None
 ) -> Store:
     """Read all results of a folder, or of a data set ORG/NAME on the Hub.
 

@@ -16,8 +16,7 @@ def check_part(limit: int, fraction: float) -> None:
     """Raise `UsageError` for a limit below 0, or a fraction that is not above 0 and up to 1."""
     if limit < 0 or not 0 < fraction <= 1:
         raise UsageError(
-            f"limit {limit}, fraction {fraction}.",
-            hint="Give a limit of at least 0 and a fraction above 0, up to 1.",
+            f"limit {limit}, fraction {fraction}.", hint="Give a limit of at least 0 and a fraction above 0, up to 1."
         )
 
 

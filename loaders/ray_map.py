@@ -31,12 +31,7 @@ class RayMap:
     """
 
     def __init__(
-        self,
-        address: str | None = None,
-        *,
-        num_cpus: int | None = None,
-        actors: int = 0,
-        gpus_per_actor: float = 0.0,
+        self, address: str | None = None, *, num_cpus: int | None = None, actors: int = 0, gpus_per_actor: float = 0.0
     ) -> None:
         try:
             import ray

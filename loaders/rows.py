@@ -54,11 +54,7 @@ def qrels_features() -> datasets.Features:
     import datasets
 
     return datasets.Features(
-        {
-            "query-id": datasets.Value("string"),
-            "corpus-id": datasets.Value("string"),
-            "score": datasets.Value("int64"),
-        }
+        {"query-id": datasets.Value("string"), "corpus-id": datasets.Value("string"), "score": datasets.Value("int64")}
     )
 
 

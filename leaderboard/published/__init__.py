@@ -150,9 +150,7 @@ def _model(role: str, name: str) -> Model:
     return Model(role, name, link=hub_link(full))
 
 
-def _scores(
-    values: list[Value],
-) -> tuple[dict[str, dict[str, Score]], dict[str, Coverage], dict[str, str]]:
+def _scores(values: list[Value]) -> tuple[dict[str, dict[str, Score]], dict[str, Coverage], dict[str, str]]:
     """Scores by config of a subset; a number that two tables print differently is the first's, with an erratum."""
     sizes = {subset: n for subset, _, n in SUBSETS.values()}
     scores: dict[str, dict[str, Score]] = {}

@@ -197,13 +197,7 @@ def tables(found: Sequence[Group]) -> list[Table]:
                 if metric in order:
                     rows.setdefault((place, metric), {}).setdefault(entry.id, row)
         for place, metric in sorted(
-            rows,
-            key=lambda key: (
-                key[0].language,
-                key[0].subset,
-                condition_order(key[0].condition),
-                order[key[1]],
-            ),
+            rows, key=lambda key: (key[0].language, key[0].subset, condition_order(key[0].condition), order[key[1]])
         ):
             own = rows[place, metric]
             made.append(Table(number, place, metric, tuple(own[id_] for id_ in sorted(own))))

@@ -88,13 +88,7 @@ def fetch_bank(
 
 
 def _fetch_file(
-    spec: BankSpec,
-    file: RemoteFile,
-    folder: Path,
-    *,
-    url: str,
-    progress: Progress | None,
-    options: Mapping[str, Any],
+    spec: BankSpec, file: RemoteFile, folder: Path, *, url: str, progress: Progress | None, options: Mapping[str, Any]
 ) -> FetchedFile:
     given = folder / file.name
     aside = folder / ".downloads" / file.name

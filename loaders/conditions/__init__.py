@@ -22,12 +22,7 @@ from .step import ColumnType, Step, StepKind
 STEPS: tuple[StepKind, ...] = (rir.WHOLE, rir.EARLY, noise.KIND)
 """The kinds of steps. A new one is a file beside these and a row here."""
 
-STANDARD_CONDITIONS = (
-    "clean",
-    *NAMED_LEVELS_DB,
-    "reverb",
-    *(f"reverb_{name}" for name in NAMED_LEVELS_DB),
-)
+STANDARD_CONDITIONS = ("clean", *NAMED_LEVELS_DB, "reverb", *(f"reverb_{name}" for name in NAMED_LEVELS_DB))
 CLEAN = "clean"
 TEXT = "text"
 """Not audio: the typed query, the upper bound."""

@@ -62,8 +62,7 @@ class NoiseStep:
         offset_s = drawn.offset / context.sample_rate
         speech = signal.leveled
         noise = signal.kept(
-            "noise",
-            lambda: level_noise(noise_segment(drawn.samples, drawn.offset, signal.samples.size), speech),
+            "noise", lambda: level_noise(noise_segment(drawn.samples, drawn.offset, signal.samples.size), speech)
         )
         mixture = mix(
             speech,

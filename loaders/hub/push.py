@@ -214,12 +214,7 @@ class _Push:
 
     def _patiently(self, action: Callable[[], Result], doing: str) -> Result:
         return with_retries(
-            action,
-            doing=doing,
-            token=self.token,
-            backoff=self.backoff,
-            explain=self._explain,
-            waiting=self.waiting,
+            action, doing=doing, token=self.token, backoff=self.backoff, explain=self._explain, waiting=self.waiting
         )
 
     def _explain(self, trouble: Trouble) -> HubError | None:

@@ -140,8 +140,7 @@ def _load(collection: MtebCollection, configs: tuple[str, ...]) -> datasets.Data
     except (DatasetsError, OSError, ValueError) as error:
         revision = f" at {collection.revision}" if collection.revision else ""
         raise DataError(
-            f"{place}{revision} cannot be loaded: {error}".rstrip(".") + ".",
-            hint="Check name, commit and network.",
+            f"{place}{revision} cannot be loaded: {error}".rstrip(".") + ".", hint="Check name, commit and network."
         ) from error
     return columns
 

@@ -56,8 +56,7 @@ def write_collection(folder: Path, queries: int) -> None:
     write_lines("corpus.en.jsonl", [{"_id": "d", "title": "", "text": "the answer"}])
     write_lines("qrels.en.jsonl", [{"query-id": id_, "corpus-id": "d", "score": 1} for id_ in ids])
     write_lines(
-        "speech.en.jsonl",
-        [{"_id": id_, "file": f"{number % RECORDINGS}.flac"} for number, id_ in enumerate(ids)],
+        "speech.en.jsonl", [{"_id": id_, "file": f"{number % RECORDINGS}.flac"} for number, id_ in enumerate(ids)]
     )
 
 

@@ -135,12 +135,7 @@ class Backwards(Composite):
         return self._depth
 
     def combine(
-        self,
-        queries: Sequence[str],
-        rankings: Sequence[Sequence[Sequence[Hit]]],
-        documents: DocumentLookup,
-        *,
-        k: int,
+        self, queries: Sequence[str], rankings: Sequence[Sequence[Sequence[Hit]]], documents: DocumentLookup, *, k: int
     ) -> list[list[Hit]]:
         self.asked += len(queries)
         for ranking in rankings[0]:

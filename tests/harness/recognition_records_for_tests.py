@@ -29,13 +29,7 @@ from squtr.harness.results.envelope import (
     items_table,
     write_run,
 )
-from squtr.harness.tasks.recognition.details import (
-    ChangePoint,
-    KindRate,
-    OtherRate,
-    RecognitionDetails,
-    Spread,
-)
+from squtr.harness.tasks.recognition.details import ChangePoint, KindRate, OtherRate, RecognitionDetails, Spread
 
 from .report_runs_for_tests import tiny_clip
 

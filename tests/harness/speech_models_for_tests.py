@@ -53,12 +53,7 @@ def _only_printable(model: Any, tokenizer: Any) -> None:
 def save_tiny_glm(folder: Path, *, seed: int = 0) -> Path:
     """Model, processor and generation settings in `folder`, as transformers saves them."""
     import torch
-    from transformers import (
-        GlmAsrConfig,
-        GlmAsrForConditionalGeneration,
-        GlmAsrProcessor,
-        WhisperFeatureExtractor,
-    )
+    from transformers import GlmAsrConfig, GlmAsrForConditionalGeneration, GlmAsrProcessor, WhisperFeatureExtractor
 
     special = ["<|endoftext|>", "<|user|>", "<|assistant|>", "<|begin_of_audio|>", "<|end_of_audio|>", "<|pad|>"]
     tokenizer = _tokenizer(special)

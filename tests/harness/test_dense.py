@@ -210,8 +210,7 @@ def test_only_what_differs_from_the_default_is_in_the_spec() -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"storage": "int8"}, {"search": "fast"}, {"faiss_effort": 3}, {"search": "faiss", "faiss_effort": 0}],
+    "options", [{"storage": "int8"}, {"search": "fast"}, {"faiss_effort": 3}, {"search": "faiss", "faiss_effort": 0}]
 )
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):

@@ -153,11 +153,7 @@ def test_vectors_without_an_index_keep_their_order(server: ModelServer) -> None:
 
 
 def test_a_transient_fault_is_survived_and_a_lasting_one_is_named(server: ModelServer) -> None:
-    for fault in (
-        Fault(status=429, headers={"Retry-After": "1"}),
-        Fault(status=500),
-        Fault(hang_up=True),
-    ):
+    for fault in (Fault(status=429, headers={"Retry-After": "1"}), Fault(status=500), Fault(hang_up=True)):
         fault.times = 1
         server.fault = fault
         np.testing.assert_array_equal(encoder(server).encode(["a"], role="query"), expected(["a"]))

@@ -145,10 +145,7 @@ def test_only_a_peak_above_one_is_scaled(gain: float) -> None:
     assert np.abs(out).max() <= 1.0
 
 
-@given(
-    st.integers(1, 3000),
-    st.sampled_from([(512, 128), (512, 256), (400, 160), (64, 1), (33, 11)]),
-)
+@given(st.integers(1, 3000), st.sampled_from([(512, 128), (512, 256), (400, 160), (64, 1), (33, 11)]))
 def test_spectrum_gives_every_clip_back(length: int, sizes: tuple[int, int]) -> None:
     clip = np.random.default_rng(length).normal(size=length).astype(np.float32)
     spectrum = ShortTimeSpectrum(*sizes)

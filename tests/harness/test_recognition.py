@@ -355,11 +355,7 @@ def test_samples_go_from_dry_to_reverberant(data: BuiltData, lossy: Words, tmp_p
 
 def test_precomputed_transcripts(data: BuiltData, tmp_path: Path) -> None:
     lines = [
-        {
-            "id": row.id,
-            "condition": row.condition,
-            "text": "no" if row.rir_id and row.rt60_s >= 0.4 else row.text,
-        }
+        {"id": row.id, "condition": row.condition, "text": "no" if row.rir_id and row.rt60_s >= 0.4 else row.text}
         for row, _ in rows_of(data)
     ]
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

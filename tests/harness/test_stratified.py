@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from squtr.errors import DataError
 from squtr.harness.metrics.comparison import compare, minimum_detectable_difference
 from squtr.harness.metrics.statistics import Interval, Method, bootstrap_interval, mean_interval, stratified_interval
-from squtr.harness.metrics.stratified import (
-    compare_strata,
-    unweighted_loss,
-    unweighted_mean,
-    unweighted_mean_interval,
-)
+from squtr.harness.metrics.stratified import compare_strata, unweighted_loss, unweighted_mean, unweighted_mean_interval
 
 
 def scores(seed: int, sizes: tuple[int, ...], mean: float = 0.5) -> dict[str, dict[str, float]]:

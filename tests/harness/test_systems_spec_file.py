@@ -98,10 +98,7 @@ def test_composites_as_entries(spec: Any) -> None:
             {
                 "backend": "hybrid",
                 "method": "rrf",
-                "parts": [
-                    {"backend": "bm25", "k1": 1.2},
-                    {"backend": "dense", "model": "multilingual-e5-small"},
-                ],
+                "parts": [{"backend": "bm25", "k1": 1.2}, {"backend": "dense", "model": "multilingual-e5-small"}],
             }
         ],
     }

@@ -25,11 +25,7 @@ OWNER, READER, STRANGER = "hf_ownerownerowner", "hf_readerreaderreader", "hf_str
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
     """A Hub with an owner of `org`, one whose token only reads, and a stranger."""
-    users = {
-        OWNER: User("owner", ("org",)),
-        READER: User("owner", ("org",), writes=False),
-        STRANGER: User("stranger"),
-    }
+    users = {OWNER: User("owner", ("org",)), READER: User("owner", ("org",), writes=False), STRANGER: User("stranger")}
     # The tests are offline but for this machine, and the client's own waiting is not what they are about.
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(_http, "time", types.SimpleNamespace(sleep=lambda _: None))

@@ -78,8 +78,7 @@ def make_release(root: Path) -> Path:
         write_jsonl(base / "queries.jsonl", [{"_id": f"q{i}", "text": text} for i, text in enumerate(texts)])
         grade = "1" if english else 1
         write_jsonl(
-            base / "qrels/test.jsonl",
-            [{"query-id": f"q{i}", "corpus-id": f"d{i}", "score": grade} for i in range(3)],
+            base / "qrels/test.jsonl", [{"query-id": f"q{i}", "corpus-id": f"d{i}", "score": grade} for i in range(3)]
         )
         for variant, level in VARIANTS.items():
             (base / f"audio_{variant}").mkdir()

@@ -24,15 +24,7 @@ from squtr.errors import (
 from squtr.harness.protocols import Transcript
 from squtr.loaders.audio import decode_audio, pcm_sha256
 from squtr.loaders.records import SAMPLE_RATE, Query
-from squtr.loaders.synthesis.candidates import (
-    RatedTake,
-    Rating,
-    Take,
-    best_take,
-    plan_takes,
-    rate_takes,
-    speak_takes,
-)
+from squtr.loaders.synthesis.candidates import RatedTake, Rating, Take, best_take, plan_takes, rate_takes, speak_takes
 from squtr.loaders.synthesis.speaking import choose_voice
 from squtr.loaders.synthesis.speech_folder import SpeechFolder, SpeechRow, _file_name
 from squtr.loaders.synthesis.synthesizing import Speaking, choose_voices, synthesize

@@ -144,12 +144,7 @@ class RecognitionTask:
         return scored.without_items()
 
     def summarize(
-        self,
-        plan: RecognitionPlan,
-        inferred: Transcribed,
-        run: Run,
-        scored: Scored,
-        baselines: Mapping[str, Scored],
+        self, plan: RecognitionPlan, inferred: Transcribed, run: Run, scored: Scored, baselines: Mapping[str, Scored]
     ) -> Summary:
         statistics, edges = plan.statistics(run.config), plan.data.edges
         pairings = {name: Pairing(scored, baselines[name]) for name in (CLEAN, NO_FRONT_END) if name in baselines}

@@ -14,15 +14,7 @@ from ...evaluation.task import Forecast
 from ...evaluation.tools import Tools
 from ...protocols import Retriever
 from ...results.envelope import TEXT_CONDITION
-from .search_requests import (
-    Key,
-    SearchRequest,
-    is_composite,
-    searcher_of,
-    text_requests,
-    text_sha256,
-    vector_requests,
-)
+from .search_requests import Key, SearchRequest, is_composite, searcher_of, text_requests, text_sha256, vector_requests
 
 TIMED_DOCUMENTS = 64
 

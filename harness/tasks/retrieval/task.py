@@ -12,15 +12,7 @@ from ...evaluation.cells import infer_cells
 from ...evaluation.plan import SpeechPlan
 from ...evaluation.task import Forecast, Output, Request, Run, RunFailure, Summary
 from ...evaluation.tools import Tools
-from ...results.envelope import (
-    TEXT_CONDITION,
-    DataInfo,
-    Isolated,
-    Latency,
-    SystemInfo,
-    Timing,
-    items_table,
-)
+from ...results.envelope import TEXT_CONDITION, DataInfo, Isolated, Latency, SystemInfo, Timing, items_table
 from ...text.normalizers import load_normalizer
 from .columns import items_schema
 from .forecast import forecast

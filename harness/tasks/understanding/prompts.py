@@ -70,10 +70,7 @@ def prompt_of(
     if kind == "mcqa":
         listed = [_filled(PROMPTS["option"], letter=LETTERS[i], text=text.strip()) for i, text in enumerate(options)]
         letters = PROMPTS["letters" if len(options) == 2 else "letters_many"]
-        fields |= {
-            "options": "\n".join(listed),
-            "letters": _filled(letters, first="A", last=LETTERS[len(options) - 1]),
-        }
+        fields |= {"options": "\n".join(listed), "letters": _filled(letters, first="A", last=LETTERS[len(options) - 1])}
     return _filled(template, **fields)
 
 

@@ -95,11 +95,7 @@ def transcribe(
 
 
 def answer(
-    system: System,
-    prompts: Sequence[Prompt],
-    audio: QuestionAudio,
-    transcripts: Mapping[str, Transcript],
-    tools: Tools,
+    system: System, prompts: Sequence[Prompt], audio: QuestionAudio, transcripts: Mapping[str, Transcript], tools: Tools
 ) -> dict[tuple[str, Order | None], Reply]:
     """The reply to every prompt, in every process; all must call it. Raises what the answerer raised, everywhere."""
     answerer: object = system.answerer

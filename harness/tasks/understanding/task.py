@@ -24,16 +24,7 @@ from ...evaluation.task import Forecast, Output, Request, Run, RunFailure, Summa
 from ...evaluation.tools import Tools
 from ...metrics.registry import parse_metric
 from ...protocols import FrontEnd, Reply, Transcriber
-from ...results.envelope import (
-    SECONDS_SCHEMA,
-    DataInfo,
-    Isolated,
-    Latency,
-    Loss,
-    SystemInfo,
-    Timing,
-    items_table,
-)
+from ...results.envelope import SECONDS_SCHEMA, DataInfo, Isolated, Latency, Loss, SystemInfo, Timing, items_table
 from ...systems.system import System, check_systems, with_text_only_baselines
 from .audio import QuestionAudio
 from .details import Comparison, UnderstandingDetails
@@ -302,12 +293,7 @@ class UnderstandingTask:
         )
 
     def _comparisons(
-        self,
-        plan: UnderstandingPlan,
-        run: Run,
-        own: Answered,
-        scored: RunScores,
-        baselines: Mapping[str, RunScores],
+        self, plan: UnderstandingPlan, run: Run, own: Answered, scored: RunScores, baselines: Mapping[str, RunScores]
     ) -> dict[str, Comparison]:
         found = {
             name: Comparison(

@@ -68,12 +68,7 @@ def follow(verifiers: Sequence[Verifier], reply: str | None) -> tuple[list[bool]
 
 
 # Columns of an item: all followed strictly, loosely, 1; instructions followed strictly, loosely, and how many.
-_LEVELS = {
-    "prompt_strict": (0, 2),
-    "prompt_loose": (1, 2),
-    "instruction_strict": (3, 5),
-    "instruction_loose": (4, 5),
-}
+_LEVELS = {"prompt_strict": (0, 2), "prompt_loose": (1, 2), "instruction_strict": (3, 5), "instruction_loose": (4, 5)}
 
 
 def _share(part: int, whole: int) -> Statistic:

@@ -188,10 +188,7 @@ class Reading:
     # Letters
 
     def _find_letters(self, lone: bool) -> None:
-        for pattern in (
-            *(_MARKED, _BY_NOUN, _BY_ARTICLE, _BY_VERB, _IN_BRACKETS, _HALF_BRACKET),
-            *(_LABEL, _AT_END),
-        ):
+        for pattern in (*(_MARKED, _BY_NOUN, _BY_ARTICLE, _BY_VERB, _IN_BRACKETS, _HALF_BRACKET), *(_LABEL, _AT_END)):
             for match in pattern.finditer(self.bare):
                 at = match.start("letter")
                 if pattern in (_MARKED, _IN_BRACKETS):

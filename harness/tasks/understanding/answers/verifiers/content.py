@@ -10,16 +10,7 @@ from typing import Any
 from ......errors import missing_extra, unknown_name
 from .....text.base import word_list
 from . import text as of
-from .arguments import (
-    Count,
-    FirstWord,
-    KeywordCount,
-    Keywords,
-    Language,
-    Letter,
-    OneOf,
-    Paragraphs,
-)
+from .arguments import Count, FirstWord, KeywordCount, Keywords, Language, Letter, OneOf, Paragraphs
 
 
 def keywords(reply: str, arguments: Keywords) -> bool:
