@@ -63,11 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _quiet_client() -> Iterator[None]:
     """The client's own upload bars only on a terminal."""
     # The package exports these lazily, which mypy does not see.
-    from huggingface_hub.utils import (  # type: ignore[attr-defined]
-        are_progress_bars_disabled,
-        disable_progress_bars,
-        enable_progress_bars,
-    )
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars  # type: ignore[attr-defined]
 
     if sys.stderr.isatty() or are_progress_bars_disabled():
         yield
