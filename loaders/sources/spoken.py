@@ -25,7 +25,7 @@ class SpokenSource:
         self._queries: dict[str, list[Query]] = {}
         self.name = f"{texts.name}+{recordings.name}"
         self.license = " AND ".join(dict.fromkeys((texts.license, recordings.license)))
-        self.subsets: Mapping[str, str] = texts.subsets
+        self.subsets: Mapping[str, str] = dict(texts.subsets)
         known = set(texts.subsets)
         for row in recordings.rows:
             if row.subset and row.subset not in known:

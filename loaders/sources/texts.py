@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Literal
 
 from ...errors import AudioError, unknown_name
@@ -18,7 +17,8 @@ class TextSource(ABC):
     """Tables by subset. Queries are those that the judgments name; documents are streamed, never held together."""
 
     def __init__(self, name: str, subsets: Mapping[str, str]) -> None:
-        self.name, self.subsets = name, MappingProxyType(dict(subsets))
+        self.name = name
+        self.subsets: Mapping[str, str] = dict(subsets)
         self._queries: dict[str, list[Query]] = {}
         self._judged: dict[str, dict[Qrel, int]] = {}
         self._checked: dict[str, list[Qrel]] = {}
