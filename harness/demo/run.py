@@ -112,7 +112,7 @@ def _build(
         clip_s = seconds_per_clip(list(transcribers.values()), probe)
         items = affordable_items(clip_s * demo.clips * len(probe.recipe.subsets), minutes * 60, demo)
     items = min(items, *(len(probe.queries(subset)) for subset, _ in probe.recipe.subsets))
-    opened = open_recipe(demo.source, conditions=demo.conditions, **options, **{number: items * subsets})
+    opened = open_recipe(demo.source, conditions=demo.conditions, **options | {number: items * subsets})
     total = count_clips(opened)
     note(f"{items} utterances per language, {total} clips: building them …")
     with Bars() as show:
