@@ -11,7 +11,7 @@ from ..harness.metrics.registry import metric_of
 from ..harness.results.envelope import Score
 from .entry import Entry
 from .markdown import plain
-from .published.citations import CITATIONS
+from .published import citation
 
 _HARDLY_KNOWN = "–"
 _TASKS: Mapping[str, tuple[str, str]] = {
@@ -30,8 +30,9 @@ def card_section(entries: Sequence[Entry]) -> str:
     if not entries:
         raise DataError("there is no result to show.", hint="Name a result, or the folder of an evaluation.")
     parts = [_section(entry) for entry in entries]
-    cited = [f"```bibtex\n{CITATIONS[name]}\n```" for name in dict.fromkeys(e.benchmark for e in entries)
-             if name in CITATIONS]  # fmt: skip
+    cited = [
+        f"```bibtex\n{text}\n```" for name in dict.fromkeys(e.benchmark for e in entries) if (text := citation(name))
+    ]
     return "\n".join([*parts, *(["### Citation", "", "\n\n".join(cited), ""] if cited else [])])
 
 

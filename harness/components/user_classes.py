@@ -58,15 +58,10 @@ _SHAPES: Mapping[Kind, _Shape] = {
     "answerer": _Shape(("spec", "sample_rate"), {"answer": (1, ()), **_SUPPORTS}, spec_kind="answerer"),
 }
 _NAMES: Mapping[Kind, str] = {
-    "transcriber": "a transcriber",
-    "audio_text_encoder": "an audio-text encoder",
-    "front_end": "a front end",
-    "retriever": "a retriever",
-    "encoder": "a text encoder",
-    "precomputed_transcripts": "precomputed transcripts",
-    "precomputed_run": "a precomputed run",
-    "answerer": "an answerer",
-}
+    "transcriber": "a transcriber", "audio_text_encoder": "an audio-text encoder", "front_end": "a front end",
+    "retriever": "a retriever", "encoder": "a text encoder", "precomputed_transcripts": "precomputed transcripts",
+    "precomputed_run": "a precomputed run", "answerer": "an answerer",
+}  # fmt: skip
 
 
 def load_user_class(dotted: str, **options: Any) -> object:

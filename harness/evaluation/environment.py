@@ -10,28 +10,10 @@ from pathlib import Path
 from ..results.envelope import Environment
 
 PACKAGES = (
-    "accelerate",
-    "bm25s",
-    "ctranslate2",
-    "datasets",
-    "faster-whisper",
-    "jieba",
-    "numpy",
-    "opencc",
-    "pyarrow",
-    "nara-wpe",
-    "openai-whisper",
-    "pyroomacoustics",
-    "PyStemmer",
-    "rapidfuzz",
-    "rjieba",
-    "scipy",
-    "sentence-transformers",
-    "soundfile",
-    "soxr",
-    "torch",
-    "transformers",
-)
+    "accelerate", "bm25s", "ctranslate2", "datasets", "faster-whisper", "jieba", "numpy", "opencc", "pyarrow",
+    "nara-wpe", "openai-whisper", "pyroomacoustics", "PyStemmer", "rapidfuzz", "rjieba", "scipy",
+    "sentence-transformers", "soundfile", "soxr", "torch", "transformers",
+)  # fmt: skip
 
 
 def environment() -> Environment:

@@ -46,23 +46,11 @@ ITEM_COLUMNS = (
 FLAGS = ("loop", "truncated", "empty", "hallucination", "audio_truncated")
 
 ACOUSTIC_COLUMNS = (
-    ("speaker", _TEXT),
-    ("voice", _TEXT),
-    ("duration_s", _FLOAT),
-    ("snr_db", _FLOAT),
-    ("snr_active_db", _FLOAT),
-    ("noise_id", _TEXT),
-    ("noise_family", _TEXT),
-    ("rir_id", _TEXT),
-    ("room_id", _TEXT),
-    ("rt60_s", _FLOAT),
-    ("edt_s", _FLOAT),
-    ("drr_db", _FLOAT),
-    ("c50_db", _FLOAT),
-    ("source_rt60_s", _FLOAT),
-    ("source_drr_db", _FLOAT),
+    ("speaker", _TEXT), ("voice", _TEXT), ("duration_s", _FLOAT), ("snr_db", _FLOAT), ("snr_active_db", _FLOAT),
+    ("noise_id", _TEXT), ("noise_family", _TEXT), ("rir_id", _TEXT), ("room_id", _TEXT), ("rt60_s", _FLOAT),
+    ("edt_s", _FLOAT), ("drr_db", _FLOAT), ("c50_db", _FLOAT), ("source_rt60_s", _FLOAT), ("source_drr_db", _FLOAT),
     ("stratum", _TEXT),
-)
+)  # fmt: skip
 """What the data's row says of an item's audio; "" and NaN for typed queries. Tasks on speech data have all of them."""
 
 TRANSCRIPT_COLUMNS = (

@@ -6,14 +6,6 @@ from .rankings import RANKING_FORMATS, read_qrels, read_run
 from .texts import TEXT_FORMATS, read_texts
 
 __all__ = [
-    "RANKING_FORMATS",
-    "TEXT_FORMATS",
-    "read_aif_items",
-    "read_items",
-    "read_mcqa_items",
-    "read_qrels",
-    "read_replies",
-    "read_run",
-    "read_texts",
-    "write_items",
-]
+    "RANKING_FORMATS", "TEXT_FORMATS", "read_aif_items", "read_items", "read_mcqa_items", "read_qrels",
+    "read_replies", "read_run", "read_texts", "write_items",
+]  # fmt: skip

@@ -8,13 +8,6 @@ from .spec_file import write_spec
 from .system import System, check_systems, with_text_only_baselines
 
 __all__ = [
-    "Builder",
-    "Overrides",
-    "System",
-    "cached_retriever",
-    "check_systems",
-    "load_system",
-    "load_systems",
-    "with_text_only_baselines",
-    "write_spec",
-]
+    "Builder", "Overrides", "System", "cached_retriever", "check_systems", "load_system", "load_systems",
+    "with_text_only_baselines", "write_spec",
+]  # fmt: skip

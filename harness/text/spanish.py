@@ -20,45 +20,20 @@ _ORDINALS = {
 } | {"septim": 7, "decim": 10, "vigésim": 20}
 _CURRENCIES = {"$": "dólar", "€": "euro", "£": "libra", "¥": "yen"}
 _ABBREVIATED = {
-    "km": "kilómetro",
-    "cm": "centímetro",
-    "mm": "milímetro",
-    "m": "metro",
-    "kg": "kilogramo",
-    "kilo": "kilogramo",
-    "kilos": "kilogramo",
-    "mg": "miligramo",
-    "g": "gramo",
-    "ml": "mililitro",
-    "l": "litro",
-    "s": "seg",
-    "segundo": "seg",
-    "segundos": "seg",
-    "min": "minuto",
-    "h": "hora",
-    "gb": "gigabyte",
-    "mb": "megabyte",
-    "meses": "mes",
-    "dólares": "dólar",
-    "yenes": "yen",
-    "veces": "vez",
-}
+    "km": "kilómetro", "cm": "centímetro", "mm": "milímetro", "m": "metro", "kg": "kilogramo", "kilo": "kilogramo",
+    "kilos": "kilogramo", "mg": "miligramo", "g": "gramo", "ml": "mililitro", "l": "litro", "s": "seg",
+    "segundo": "seg", "segundos": "seg", "min": "minuto", "h": "hora", "gb": "gigabyte", "mb": "megabyte",
+    "meses": "mes", "dólares": "dólar", "yenes": "yen", "veces": "vez",
+}  # fmt: skip
 _COUNTED = word_list(
     "euro peso libra céntimo centavo kilómetro centímetro milímetro metro kilogramo miligramo gramo tonelada mililitro "
     "litro grado minuto hora día semana año década siglo caloría gigabyte megabyte kilobyte byte milla"
 )
 _UNITS = _ABBREVIATED | {f"{word}s": word for word in _COUNTED}
 _WORDS = {
-    "sr": "señor",
-    "sra": "señora",
-    "srta": "señorita",
-    "dr": "doctor",
-    "dra": "doctora",
-    "ud": "usted",
-    "uds": "ustedes",
-    "eeuu": "estados unidos",
-    "setiembre": "septiembre",
-}
+    "sr": "señor", "sra": "señora", "srta": "señorita", "dr": "doctor", "dra": "doctora", "ud": "usted",
+    "uds": "ustedes", "eeuu": "estados unidos", "setiembre": "septiembre",
+}  # fmt: skip
 _NUMBER = r"\d+(?:\.\d+)?"
 _ROMAN = {"i": 1, "v": 5, "x": 10}
 

@@ -50,21 +50,15 @@ END_TO_END = frozenset({"Omni-Embed-Nemotron-3B"})
 """Systems that take the audio themselves: the transcriber of their table does not work for them."""
 
 _MODELS: Mapping[str, str] = {
-    "Whisper-Tiny": "openai/whisper-tiny",
-    "Whisper-Base": "openai/whisper-base",
-    "Whisper-Small": "openai/whisper-small",
-    "Whisper-Medium": "openai/whisper-medium",
-    "Whisper-Large-v3": "openai/whisper-large-v3",
-    "Qwen3-ASR-1.7B": "Qwen/Qwen3-ASR-1.7B",
-    "Qwen3-Embedding-0.6B": "Qwen/Qwen3-Embedding-0.6B",
-    "Qwen3-Embedding-4B": "Qwen/Qwen3-Embedding-4B",
-    "Qwen3-Embedding-8B": "Qwen/Qwen3-Embedding-8B",
-    "BGE-M3-dense": "BAAI/bge-m3",
-    "Multilingual-E5-Large": "intfloat/multilingual-e5-large",
-    "EmbeddingGemma-300M": "google/embeddinggemma-300m",
+    "Whisper-Tiny": "openai/whisper-tiny", "Whisper-Base": "openai/whisper-base",
+    "Whisper-Small": "openai/whisper-small", "Whisper-Medium": "openai/whisper-medium",
+    "Whisper-Large-v3": "openai/whisper-large-v3", "Qwen3-ASR-1.7B": "Qwen/Qwen3-ASR-1.7B",
+    "Qwen3-Embedding-0.6B": "Qwen/Qwen3-Embedding-0.6B", "Qwen3-Embedding-4B": "Qwen/Qwen3-Embedding-4B",
+    "Qwen3-Embedding-8B": "Qwen/Qwen3-Embedding-8B", "BGE-M3-dense": "BAAI/bge-m3",
+    "Multilingual-E5-Large": "intfloat/multilingual-e5-large", "EmbeddingGemma-300M": "google/embeddinggemma-300m",
     "All-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2",
     "Omni-Embed-Nemotron-3B": "nvidia/omni-embed-nemotron-3b",
-}
+}  # fmt: skip
 _SPELLINGS = {"whisper-large-v3": "Whisper-Large-v3", "paraformer-large": "Paraformer-Large"}
 
 _SENSE_VOICE = {"clean": ".3759", "low_noise": ".3757", "medium_noise": ".3699", "high_noise": ".3436"}
@@ -82,6 +76,12 @@ class Value:
     condition: str
     metric: str
     value: float
+
+
+def citation(benchmark: str) -> str:
+    """Whom to cite for a published benchmark, as BibTeX; "" for others."""
+    file = resources.files(__package__) / f"{benchmark}.bib"
+    return file.read_text(encoding="utf-8").strip() if benchmark.isidentifier() and file.is_file() else ""
 
 
 def squtr_values() -> Iterator[Value]:

@@ -16,60 +16,22 @@ from .document import safe_link
 from .order import Ranker, RecordRanker, Standing
 from .tables import Group, Row, Table, plain
 
-SCHEMA = pa.schema(
-    [
-        ("benchmark", pa.string()),
-        ("benchmark_version", pa.string()),
-        ("source", pa.string()),
-        ("source_version", pa.string()),
-        ("revision", pa.string()),
-        ("language", pa.string()),
-        # "" is the whole language.
-        ("subset", pa.string()),
-        ("condition", pa.string()),
-        ("config", pa.string()),
-        ("metric", pa.string()),
-        ("lower_is_better", pa.bool_()),
-        ("system", pa.string()),
-        ("system_id", pa.string()),
-        ("kind", pa.string()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("n", pa.int64()),
-        ("n_total", pa.int64()),
-        # The place of the value alone; null for partial coverage and what is shown outside the ranking.
-        ("position", pa.int64()),
-        # Shared by systems that cannot be told apart, with its 95 % interval; null without per-query records.
-        ("rank", pa.int64()),
-        ("rank_low", pa.int64()),
-        ("rank_high", pa.int64()),
-        ("partial", pa.bool_()),
-        ("ranked", pa.bool_()),
-        ("loss_clean", pa.float64()),
-        ("loss_clean_low", pa.float64()),
-        ("loss_clean_high", pa.float64()),
-        ("relative_loss_clean", pa.float64()),
-        ("loss_text", pa.float64()),
-        ("loss_text_low", pa.float64()),
-        ("loss_text_high", pa.float64()),
-        ("relative_loss_text", pa.float64()),
-        ("models", pa.list_(pa.string())),
-        ("links", pa.list_(pa.string())),
-        ("parameters", pa.int64()),
-        ("open_weights", pa.bool_()),
-        ("rtfx", pa.float64()),
-        ("peak_memory_mb", pa.float64()),
-        ("peak_gpu_memory_mb", pa.float64()),
-        ("hardware", pa.string()),
-        ("date", pa.string()),
-        ("who", pa.string()),
-        ("normalizer", pa.string()),
-        ("erratum", pa.string()),
-        ("path", pa.string()),
-        ("sha256", pa.string()),
-    ]
-)
+_TEXT, _INT, _FLOAT, _BOOL, _LIST = pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.list_(pa.string())
+# `subset` "" is the whole language. `position` is the place of the value alone; null for partial coverage and what is
+# shown outside the ranking. `rank` is shared by systems that cannot be told apart, with its 95 % interval; null without
+# per-item records.
+SCHEMA = pa.schema([
+    ("benchmark", _TEXT), ("benchmark_version", _TEXT), ("source", _TEXT), ("source_version", _TEXT),
+    ("revision", _TEXT), ("language", _TEXT), ("subset", _TEXT), ("condition", _TEXT), ("config", _TEXT),
+    ("metric", _TEXT), ("lower_is_better", _BOOL), ("system", _TEXT), ("system_id", _TEXT), ("kind", _TEXT),
+    ("value", _FLOAT), ("low", _FLOAT), ("high", _FLOAT), ("n", _INT), ("n_total", _INT),
+    ("position", _INT), ("rank", _INT), ("rank_low", _INT), ("rank_high", _INT), ("partial", _BOOL), ("ranked", _BOOL),
+    ("loss_clean", _FLOAT), ("loss_clean_low", _FLOAT), ("loss_clean_high", _FLOAT), ("relative_loss_clean", _FLOAT),
+    ("loss_text", _FLOAT), ("loss_text_low", _FLOAT), ("loss_text_high", _FLOAT), ("relative_loss_text", _FLOAT),
+    ("models", _LIST), ("links", _LIST), ("parameters", _INT), ("open_weights", _BOOL),
+    ("rtfx", _FLOAT), ("peak_memory_mb", _FLOAT), ("peak_gpu_memory_mb", _FLOAT), ("hardware", _TEXT),
+    ("date", _TEXT), ("who", _TEXT), ("normalizer", _TEXT), ("erratum", _TEXT), ("path", _TEXT), ("sha256", _TEXT),
+])  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

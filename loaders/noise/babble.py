@@ -18,17 +18,9 @@ from ..records import SAMPLE_RATE
 from .textures import Signal, add_circular, frequencies, speech_magnitude
 
 VOWELS_HZ = (
-    (270, 2290, 3010),
-    (390, 1990, 2550),
-    (530, 1840, 2480),
-    (660, 1720, 2410),
-    (730, 1090, 2440),
-    (570, 840, 2410),
-    (440, 1020, 2240),
-    (300, 870, 2240),
-    (640, 1190, 2390),
-    (490, 1350, 1690),
-)
+    (270, 2290, 3010), (390, 1990, 2550), (530, 1840, 2480), (660, 1720, 2410), (730, 1090, 2440), (570, 840, 2410),
+    (440, 1020, 2240), (300, 870, 2240), (640, 1190, 2390), (490, 1350, 1690),
+)  # fmt: skip
 """First three formants of ten vowels of men (Peterson and Barney, J. Acoust. Soc. Am. 24(2), 1952)."""
 
 BANDWIDTHS_HZ = (70.0, 100.0, 140.0, 250.0)

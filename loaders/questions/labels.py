@@ -9,30 +9,18 @@ import unicodedata
 from collections.abc import Mapping
 
 PERCEPTION: Mapping[str, str] = {
-    "lexical": "léxico",
-    "speaker": "hablante",
-    "paralinguistic": "paralingüística",
-    "speech_activity": "actividad de voz",
-    "language": "idioma",
-    "quality": "calidad",
-    "prosody": "prosodia",
-    "demographics": "demografía",
-    "syntax": "sintaxis",
-}
+    "lexical": "léxico", "speaker": "hablante", "paralinguistic": "paralingüística",
+    "speech_activity": "actividad de voz", "language": "idioma", "quality": "calidad", "prosody": "prosodia",
+    "demographics": "demografía", "syntax": "sintaxis",
+}  # fmt: skip
 """Identifier to Spanish name, from the most frequent of the published set to the rarest."""
 
 REASONING: Mapping[str, str] = {
-    "intent": "intención",
-    "abstraction": "abstracción",
-    "logic": "lógica",
-    "factual": "conocimiento",
-    "quantitative": "cantidad",
-    "temporal": "orden temporal",
-    "social_role": "papel social",
-    "comparison": "comparación",
-    "cross_boundary_entity": "entidad entre fragmentos",
+    "intent": "intención", "abstraction": "abstracción", "logic": "lógica", "factual": "conocimiento",
+    "quantitative": "cantidad", "temporal": "orden temporal", "social_role": "papel social",
+    "comparison": "comparación", "cross_boundary_entity": "entidad entre fragmentos",
     "discourse_coherence": "coherencia del discurso",
-}
+}  # fmt: skip
 """Identifier to Spanish name, from the most frequent of the published set to the rarest."""
 
 _PERCEPTION_SPELLINGS = {

@@ -33,14 +33,10 @@ REVISION = "71cacbfb7e2354c4226d01e70d77d5fca3d04ba1"
 """The commit of the repository that is read unless another is named."""
 
 PARTS = {
-    "test-clean": "clean/test",
-    "test-other": "other/test",
-    "dev-clean": "clean/validation",
-    "dev-other": "other/validation",
-    "train-clean-100": "clean/train.100",
-    "train-clean-360": "clean/train.360",
+    "test-clean": "clean/test", "test-other": "other/test", "dev-clean": "clean/validation",
+    "dev-other": "other/validation", "train-clean-100": "clean/train.100", "train-clean-360": "clean/train.360",
     "train-other-500": "other/train.500",
-}
+}  # fmt: skip
 """Name of a part to the folder of the repository that holds it."""
 
 LICENSE = "CC-BY-4.0"

@@ -7,12 +7,6 @@ from .protocol import Synthesizer, SynthesizerSpec
 from .speaking import choose_voice, finish_speech, speak_query
 
 __all__ = [
-    "SYNTHESIZERS",
-    "Synthesizer",
-    "SynthesizerBackend",
-    "SynthesizerSpec",
-    "choose_voice",
-    "finish_speech",
-    "load_synthesizer",
-    "speak_query",
-]
+    "SYNTHESIZERS", "Synthesizer", "SynthesizerBackend", "SynthesizerSpec", "choose_voice", "finish_speech",
+    "load_synthesizer", "speak_query",
+]  # fmt: skip

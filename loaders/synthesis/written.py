@@ -28,15 +28,8 @@ _UNITS = {
 
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _SPANISH_TENS = (
-    "veinti",
-    "treinta y ",
-    "cuarenta y ",
-    "cincuenta y ",
-    "sesenta y ",
-    "setenta y ",
-    "ochenta y ",
-    "noventa y ",
-)
+    "veinti", "treinta y ", "cuarenta y ", "cincuenta y ", "sesenta y ", "setenta y ", "ochenta y ", "noventa y ",
+)  # fmt: skip
 
 
 def spoken_form(text: str, language: str) -> str:

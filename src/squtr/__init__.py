@@ -30,24 +30,10 @@ if TYPE_CHECKING:
     from .loaders.loading import load_dataset
 
 __all__ = [
-    "Benchmark",
-    "System",
-    "__version__",
-    "config_names",
-    "evaluate",
-    "load_audio_text_encoder",
-    "load_dataset",
-    "load_front_end",
-    "load_retriever",
-    "load_system",
-    "load_systems",
-    "load_text_encoder",
-    "load_transcriber",
-    "mteb_benchmark",
-    "mteb_model",
-    "mteb_tasks",
-    "open_data",
-]
+    "Benchmark", "System", "__version__", "config_names", "evaluate", "load_audio_text_encoder", "load_dataset",
+    "load_front_end", "load_retriever", "load_system", "load_systems", "load_text_encoder", "load_transcriber",
+    "mteb_benchmark", "mteb_model", "mteb_tasks", "open_data",
+]  # fmt: skip
 
 _LAZY = {
     "Benchmark": ("harness.benchmarks", "Benchmark"),

@@ -19,15 +19,8 @@ from .common import Decoded, primary_code, require_language, transcribe_batches,
 from .torch_transcriber import TorchTranscriber
 
 MASKED_MODELS = (
-    "hubert",
-    "lasr_ctc",
-    "parakeet_ctc",
-    "unispeech",
-    "unispeech-sat",
-    "wav2vec2",
-    "wav2vec2-bert",
-    "wavlm",
-)
+    "hubert", "lasr_ctc", "parakeet_ctc", "unispeech", "unispeech-sat", "wav2vec2", "wav2vec2-bert", "wavlm",
+)  # fmt: skip
 """Model types whose attention mask hides padding from every layer, so that a batch gives what each clip alone does."""
 
 TARGET_LANGUAGES: Mapping[str, str] = {"en": "eng", "es": "spa", "zh": "cmn-script_simplified"}

@@ -57,33 +57,17 @@ _AFTER_LABEL = re.compile(r"(?:^|[\W_])[a-z]\s*[).:⟧\]–—-][\W_]*$|⟦[a-z]
 _FIRST = re.compile(r"[\W_]*(?P<letter>[a-z])(?![\w'’])")
 
 _ORDINAL_STEMS = (
-    ("primer", "first", "1st"),
-    ("segund", "second", "2nd"),
-    ("tercer", "third", "3rd"),
-    ("cuart", "fourth", "4th"),
-    ("quint", "fifth", "5th"),
-    ("sext", "sixth", "6th"),
-    ("septim", "seventh", "7th"),
-    ("octav", "eighth", "8th"),
-    ("noven", "ninth", "9th"),
-    ("decim", "tenth", "10th"),
-)
+    ("primer", "first", "1st"), ("segund", "second", "2nd"), ("tercer", "third", "3rd"), ("cuart", "fourth", "4th"),
+    ("quint", "fifth", "5th"), ("sext", "sixth", "6th"), ("septim", "seventh", "7th"), ("octav", "eighth", "8th"),
+    ("noven", "ninth", "9th"), ("decim", "tenth", "10th"),
+)  # fmt: skip
 _ORDINALS: dict[str, int] = {}
 for _index, (_stem, *_english) in enumerate(_ORDINAL_STEMS):
     _ORDINALS |= dict.fromkeys((f"{_stem}a", f"{_stem}o", *_english), _index)
 _ORDINALS |= {"primer": 0, "tercer": 2, "ultima": -1, "ultimo": -1, "last": -1, "penultima": -2, "penultimo": -2}
 _NUMBERS = {
-    "uno": 0,
-    "one": 0,
-    "dos": 1,
-    "two": 1,
-    "tres": 2,
-    "three": 2,
-    "cuatro": 3,
-    "four": 3,
-    "cinco": 4,
-    "five": 4,
-}
+    "uno": 0, "one": 0, "dos": 1, "two": 1, "tres": 2, "three": 2, "cuatro": 3, "four": 3, "cinco": 4, "five": 4,
+}  # fmt: skip
 _ORDINAL = rf"(?P<ordinal>{'|'.join(sorted(_ORDINALS, key=len, reverse=True))}|\d{{1,2}}\.?\s?[ªº]|\d{{1,2}}\.a)"
 _ORDINAL_NOUN = re.compile(
     rf"(?<!\bmi )(?<!\bsu )(?<!\bmy )\b{_ORDINAL}(?:\s+de las)?\s+"

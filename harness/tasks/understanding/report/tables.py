@@ -16,16 +16,11 @@ FEW = 10
 HEAT_WORDS = ((0, "far below chance"), (2, "below"), (3, "above"), (5, "far above chance"))
 _HEAT_EDGES = (-0.3, -0.1, 0.0, 0.2, 0.5)
 _BREAKDOWNS: Mapping[str, str] = {
-    "perception": "By label of perception",
-    "reasoning": "By label of reasoning",
-    "options": "By number of options",
-    "comparative": "One clip or two (comparative)",
-    "duration": "By length of the audio",
-    "question": "Written or spoken question",
-    "aetiology": "Non-normative speech: aetiology",
-    "intelligibility": "Non-normative speech: intelligibility",
-    "sex": "Non-normative speech: sex of the speaker",
-}
+    "perception": "By label of perception", "reasoning": "By label of reasoning", "options": "By number of options",
+    "comparative": "One clip or two (comparative)", "duration": "By length of the audio",
+    "question": "Written or spoken question", "aetiology": "Non-normative speech: aetiology",
+    "intelligibility": "Non-normative speech: intelligibility", "sex": "Non-normative speech: sex of the speaker",
+}  # fmt: skip
 TERMINAL_BREAKDOWNS = ("perception", "reasoning")
 TERMINAL_COLUMNS = (1, 2, 6, 7, 9)
 COMPARISONS = (
