@@ -54,7 +54,7 @@ def _steady(rows: Mapping[str, Row], metric: str, records: Records | None) -> tu
         for condition, own in items.items()
         if (step := known_condition(condition)) is not None and step.snr_db is not None and not step.reverb
     }
-    if not levels or _CLEAN not in items:
+    if len(levels) < 2 or _CLEAN not in items:
         return numbers, ""
     better = metric_of(metric).better or "higher"
     at = snr_at_loss(levels, items[_CLEAN], loss=SHARE, relative=better == "higher", better=better, seed=0, resamples=1)

@@ -272,7 +272,7 @@ def test_kinds_without_a_retriever(parts: dict[str, object], kind: str, name: st
         ({"answerer": Replies(), "text_only": True}, "precomputed replies"),
         ({"answerer": Replies(), "transcriber": Hearing(1)}, "precomputed replies"),
         ({"answerer": Answers(), "templates": {"note": "x"}}, "unknown template 'note'"),
-        ({"transcriber": Hearing(1), "templates": {"transcript": "x"}}, "templates are for the prompt"),
+        ({"transcriber": Hearing(1), "templates": {"transcript": "{text}"}}, "templates are for the prompt"),
     ],
 )
 def test_parts_that_do_not_go_together(parts: dict[str, object], message: str) -> None:
