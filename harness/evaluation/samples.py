@@ -10,10 +10,6 @@ from ...loaders.records import Query, SpokenQuery
 from ..results.files import file_name, write_atomically
 
 
-def keep_nothing(_: SpokenQuery) -> None:
-    """Keep no clip."""
-
-
 def keep_samples(folder: Path, count: int, seed: int) -> Callable[[Sequence[Query]], Callable[[SpokenQuery], None]]:
     """What keeps the clips of `count` drawn queries per subset below `folder`, for the report's players."""
 

@@ -98,7 +98,7 @@ def robustness(sections: Sequence[Section]) -> list[Robustness]:
             for section, system in pairs:
                 for run in system.runs:
                     merged = scores.setdefault((section.language, run.condition), {})
-                    for subset, items in _items(section, run).items():
+                    for subset, items in run.items.weighted(section.metric).items():
                         merged.setdefault(subset, {}).update(items)
             if len(scores) < 2:
                 continue
@@ -125,22 +125,6 @@ def _comparable(sections: Sequence[Section]) -> list[list[Section]]:
     return list(groups.values())
 
 
-def _items(section: Section, run: Run) -> dict[str, dict[str, Item]]:
-    """By subset and utterance, all its RIRs together; of a corpus rate errors and reference length, in one subset."""
-    unit = {"wer": "word", "cer": "char"}.get(section.metric)
-    found: dict[str, dict[str, Item]] = {}
-    for key, row in run.items.items.items():
-        value = row.get(f"{unit}_errors" if unit else section.metric, math.nan)
-        weight = row.get(f"{unit}_reference_length", math.nan) if unit else 1.0
-        if math.isfinite(value + weight):
-            subset = run.items.subsets[key]
-            own = found.setdefault("" if unit else subset, {})
-            cluster = run.items.clusters[key]
-            before = own.get(cluster, (0.0, 0.0))
-            own[cluster] = (before[0] + value, before[1] + weight)
-    return found
-
-
 def _snr_at_loss(section: Section, system: System, share: float) -> SnrAtLoss | None:
     """None without `clean` and two levels of noise alone. Of rates, `share` is in points, not by the clean rate."""
     clean = system.run("clean")
@@ -151,8 +135,8 @@ def _snr_at_loss(section: Section, system: System, share: float) -> SnrAtLoss | 
         return None
     better = metric_of(section.metric).better
     found = snr_at_loss(
-        {snr: _items(section, run) for snr, run in noisy.items()},
-        _items(section, clean),
+        {snr: run.items.weighted(section.metric) for snr, run in noisy.items()},
+        clean.items.weighted(section.metric),
         loss=share,
         relative=better != "lower",
         better=better,

@@ -34,6 +34,23 @@ class ItemNumbers:
         """Whether several items share a cluster."""
         return len(set(self.clusters.values())) < len(self.clusters)
 
+    def weighted(self, metric: str) -> dict[str, dict[str, tuple[float, float]]]:
+        """By subset and cluster (value, weight), summed over the cluster's items: see `metrics.robustness.Items`.
+
+        The weight of a score is 1. A corpus rate has errors and reference length, in one subset "". Items without the
+        metric are left out.
+        """
+        unit = {"wer": "word", "cer": "char"}.get(metric)
+        found: dict[str, dict[str, tuple[float, float]]] = {}
+        for key, row in self.items.items():
+            value = row.get(f"{unit}_errors" if unit else metric, math.nan)
+            weight = row.get(f"{unit}_reference_length", math.nan) if unit else 1.0
+            if math.isfinite(value + weight):
+                own = found.setdefault("" if unit else self.subsets[key], {})
+                before = own.get(self.clusters[key], (0.0, 0.0))
+                own[self.clusters[key]] = (before[0] + value, before[1] + weight)
+        return found
+
 
 def item_numbers(table: pa.Table) -> ItemNumbers:
     """Of the records of any task: metrics are the float columns that describe neither the audio nor the transcript."""

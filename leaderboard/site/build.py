@@ -13,7 +13,7 @@ from ...errors import UsageError
 from ...harness.results.files import write_atomically
 from ..entry import Entry
 from .document import Origin, document
-from .order import Ranker, RecordRanker, Records
+from .order import KeptRecords, Ranker, RecordRanker, Records
 from .page import DEFAULT_TITLE, page
 from .pairs import FIRST, paired_tests
 from .rows import as_csv, as_parquet, board_table
@@ -63,6 +63,7 @@ def build_site(
     place = origin or Origin()
     found = groups(entries)
     made = tables(found)
+    records = KeptRecords(records) if records else None
     ranks = ranker or RecordRanker(records)
     tests = paired_tests(made, records, first=first, ranker=ranks, progress=progress) if records and first else {}
     steady = steadiness(found, made, records)

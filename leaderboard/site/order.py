@@ -38,6 +38,24 @@ Ranker = Callable[[Table, str], Mapping[str, Standing]]
 
 
 @dataclass(frozen=True, slots=True)
+class KeptRecords:
+    """`Records` that reads each table once, as long as few enough are kept: ranks, paired tests and σ need the same."""
+
+    records: Records
+    _tables: OrderedDict[tuple[str, str], pa.Table | None] = field(default_factory=OrderedDict)
+
+    def __call__(self, entry: Entry, config: str) -> pa.Table | None:
+        key = (entry.id, config)
+        if key in self._tables:
+            self._tables.move_to_end(key)
+        else:
+            self._tables[key] = self.records(entry, config)
+            if len(self._tables) > _MOST_KEPT:
+                self._tables.popitem(last=False)
+        return self._tables[key]
+
+
+@dataclass(frozen=True, slots=True)
 class RecordRanker:
     """Ranks by bootstrap over the items that all systems of a table have; by position where records are missing.
 
@@ -47,7 +65,6 @@ class RecordRanker:
     records: Records | None = None
     seed: int = 0
     _known: dict[tuple[int, str], Mapping[str, Standing]] = field(default_factory=dict)
-    _tables: OrderedDict[tuple[str, str], pa.Table | None] = field(default_factory=OrderedDict)
 
     def __call__(self, table: Table, by: str = "") -> Mapping[str, Standing]:
         """The standings of the rows that have one, by entry id."""
@@ -94,15 +111,7 @@ class RecordRanker:
     def _table(self, entry: Entry, config: str) -> pa.Table | None:
         if self.records is None or config not in entry.scores:
             return None
-        key = (entry.id, config)
-        if key in self._tables:
-            self._tables.move_to_end(key)
-        else:
-            found = self.records(entry, config)
-            self._tables[key] = found
-            if len(self._tables) > _MOST_KEPT:
-                self._tables.popitem(last=False)
-        return self._tables[key]
+        return self.records(entry, config)
 
 
 def measure(row: Row, by: str) -> Score | None:

@@ -9,11 +9,11 @@ from typing import Any
 from ...harness.metrics.registry import metric_of
 from ...harness.metrics.robustness import Items, snr_at_loss, stability
 from ...harness.results.envelope import finite
-from .order import Records, item_values
+from ...harness.results.item_numbers import item_numbers
+from .order import Records
 from .tables import Group, Row, Table, known_condition
 
-SHARE = 0.1
-"""Of the clean score; of an error rate, in its units."""
+SHARE = 0.1  # of the clean score; of an error rate, in its units
 _CLEAN = "clean"
 
 
@@ -62,11 +62,8 @@ def _steady(rows: Mapping[str, Row], metric: str, records: Records | None) -> tu
 
 
 def _items(row: Row, metric: str, records: Records | None) -> Items:
-    """Scores by item where records have them and their mean is the score: those of ranking metrics."""
-    if records is None or not metric_of(metric).is_ranking:
-        return {}
-    values = item_values(records(row.entry, row.config), row.entry.task, metric)
-    return {subset: {id_: (value, 1.0) for id_, value in own.items()} for subset, own in values.items()}
+    table = None if records is None else records(row.entry, row.config)
+    return {} if table is None else item_numbers(table).weighted(metric)
 
 
 def _decibels(value: float, lowest: float, highest: float) -> str:

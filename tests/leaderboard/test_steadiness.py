@@ -5,15 +5,17 @@ from __future__ import annotations
 import statistics
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from squtr.harness.results.envelope import Score
+from squtr.leaderboard.entry import Entry
 from squtr.leaderboard.published import squtr_entries
 from squtr.leaderboard.site.document import UNIT, document
 from squtr.leaderboard.site.steadiness import steadiness
 from squtr.leaderboard.site.tables import groups, tables
 
-from .boards_for_tests import make_board, make_entry, make_records
+from .boards_for_tests import ITEM_SCHEMA, make_board, make_entry, make_records
 
 SPOKEN = ("clean", "low_noise", "medium_noise", "high_noise", "reverb")
 
@@ -81,3 +83,30 @@ def test_published_numbers_and_the_page() -> None:
     for one, shown in zip(steady, board["steady"], strict=True):
         assert [board["systems"][at]["id"] for at in shown["systems"]] == one["systems"]
         assert shown["sigma"][0][0] == round(one["sigma"][0][0] * UNIT)
+
+
+def test_rows_of_one_utterance_count_together() -> None:
+    """Under `reverb` an utterance has two rows with ids of their own: it is the utterance of the other conditions."""
+    entries = make_board(2)[:2]
+    records = make_records(entries)
+
+    def twice(entry: Entry, config: str) -> pa.Table:
+        rows = records[entry.id, config].to_pylist()
+        if config.endswith("_reverb"):
+            rows = [{**row, "id": f"{row['id']}@{rir}", "cluster": row["cluster"]} for row in rows for rir in "ab"]
+        return pa.Table.from_pylist(rows, schema=ITEM_SCHEMA)
+
+    found = groups(entries)
+    once = steadiness(found, tables(found), lambda entry, config: records[entry.id, config])
+    assert steadiness(found, tables(found), twice) == once
+    assert all(low is not None for one in once for _, low, _ in one["sigma"])
+
+
+def test_error_rates_have_intervals_too() -> None:
+    entries = [replace(entry, main_metric="wer", scores={config: {"wer": own["wer"]} for config, own in
+               entry.scores.items() if "wer" in own}, by_subset={}) for entry in make_board(2)[:2]]  # fmt: skip
+    records = make_records(make_board(2)[:2])
+    found = groups(entries)
+    for one in steadiness(found, tables(found), lambda entry, config: records[entry.id, config]):
+        assert one["metric"] == "wer"
+        assert all(low <= value <= high for value, low, high in one["sigma"])
