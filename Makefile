@@ -23,7 +23,7 @@ demo: $(VENV)/.squtr-demo
 	$(BIN)/squtr demo $(ARGS)
 
 test: check
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.squtr-dev
 	scripts/check

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,12 @@ def pytest_configure(config: pytest.Config) -> None:
     (home / "weights").symlink_to(weights.resolve(), target_is_directory=True)
     os.environ["SQUTR_HOME"] = str(home)
     os.environ["HF_HOME"] = str(Path(folder.name) / "huggingface")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with the most slow tests come first, so that no worker ends with one while the others have nothing left."""
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -slow[item.path])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
