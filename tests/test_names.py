@@ -107,7 +107,7 @@ MAY_USE_WORDS = {
 }
 
 
-NAMES_OF_OTHERS = r"EventListener|SoundFile|sounds_path|Sound/Audio"
+NAMES_OF_OTHERS = r"EventListener|SoundFile|sounds_path|Sound/Audio|\btest_\w+"
 
 
 def words(text: str) -> Iterator[tuple[int, str]]:

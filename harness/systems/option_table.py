@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..components import BackendSpec
+from ..components.seen_with import seen_with_table
 from ..components.transcribers.presets import PRESETS
 from .building import constructors_of, options_of
 from .entries import Role
@@ -28,7 +29,7 @@ _TITLES: Mapping[Role, str] = {
 def option_tables() -> str:
     """All backends by role: how each is written, what its class says, and its options with types and defaults."""
     lines = [line for role, title in _TITLES.items() for line in _role(role, title)]
-    return "\n".join([*lines, *_presets()]).rstrip() + "\n"
+    return "\n".join([*lines, *_seen_with(), *_presets()]).rstrip() + "\n"
 
 
 def with_tables(page: str) -> str:
@@ -59,6 +60,13 @@ def _backend(role: Role, row: BackendSpec) -> Iterator[str]:
     for name, option in options.items():
         yield f"| `{name}` | {option.type_name} | {'required' if option.required else _shown(option.default)} |"
     yield ""
+
+
+def _seen_with() -> Iterator[str]:
+    yield from ("### Seen with", "")
+    yield "What each backend was tried with in the tests. Random weights show that calls, shapes and prompts are right,"
+    yield "not that a trained model outputs what it should: `squtr check` shows that, on your machine."
+    yield from ("", *seen_with_table(), "")
 
 
 def _presets() -> Iterator[str]:
