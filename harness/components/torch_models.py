@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from ...errors import ModelError, UsageError, missing_extra
 from ..processes import local_device_index
 from ..protocols import ComponentSpec, Kind, Setting
 from .batches import BatchSize, require_positive
+from .loading_report import check_loading
 from .weights import FoundWeights, find_weights
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -109,11 +110,15 @@ class TorchOptions:
             arguments["attn_implementation"] = self.attn_implementation
         return arguments
 
-    def load_model(self, class_name: str, folder: Path, *, name: str, complete: bool = False) -> Any:
+    def load_model(
+        self, class_name: str, folder: Path, *, name: str, unused: Sequence[str] = (), absent: Sequence[str] = ()
+    ) -> Any:
         """The weights in `folder`, loaded with a class of transformers, placed, ready for inference.
 
-        `name` is the model's in errors. Raises `UsageError` for a class that transformers lacks, `ModelError` for a
-        folder that cannot be loaded and, with `complete`, for one without all weights, which would be drawn at random.
+        `name` is the model's in errors. `unused` are patterns (`re.match`) of weights that the class leaves by design,
+        `absent` of those that the folder may lack (`loading_report` has some). Raises `UsageError` for a class that
+        transformers lacks, `ModelError` for a folder that cannot be loaded and for weights that are missing, left over
+        or of another shape.
         """
         transformers = imported_transformers()
         model_class: Any = getattr(transformers, class_name, None)
@@ -129,16 +134,16 @@ class TorchOptions:
                 local_files_only=True,
                 trust_remote_code=self.trust_remote_code,
                 output_loading_info=True,
+                # They are in the report.
+                ignore_mismatched_sizes=True,
                 **self._model_arguments,
             )
             if self.device_map is None:
                 model = model.to(self.resolved_device())
-        missing = sorted([*map(str, report["missing_keys"]), *(str(key[0]) for key in report["mismatched_keys"])])
-        if complete and missing:
-            raise ModelError(
-                f"{name} lacks {len(missing)} weights of {type(model).__name__}, for example {missing[0]}.",
-                hint="Give the class that the model was saved from, or another model.",
-            )
+        saved_as = read_config(folder).get("architectures") or ()
+        check_loading(
+            report, class_name=type(model).__name__, name=name, saved_as=saved_as, unused=unused, absent=absent
+        )
         return model.eval()
 
     def load_sentence_transformer(self, class_name: str, folder: Path, *, name: str) -> Any:

@@ -159,7 +159,7 @@ def test_folders_that_are_no_dual_encoder_are_named(plain: Path, tmp_path: Path)
     weights = load_file(tmp_path / "half" / "model.safetensors")
     del weights["audio_projection.linear1.weight"]
     save_file(weights, tmp_path / "half" / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match=r"half lacks 1 weights of ClapModel.*audio_projection\.linear1\.weight"):
+    with pytest.raises(ModelError, match=r"half lacks 1 weight of ClapModel.*audio_projection\.linear1\.weight"):
         encoder_of(tmp_path / "half").encode(["a"], role="query")
     with pytest.raises(ModelError, match=r"chatty \(Qwen2AudioModel\) is no dual encoder.*get_audio_features"):
         encoder_of(save_qwen2_audio(tmp_path / "chatty")).encode(["a"], role="query")

@@ -112,7 +112,7 @@ class ChatAnswerer(GeneratingAnswerer):
 
     @cached_property
     def _model(self) -> Any:
-        model = self._torch.load_model(self._class_name, self._found.path, name=self._name, complete=True)
+        model = self._torch.load_model(self._class_name, self._found.path, name=self._name)
         if self._facts.adapter:
             self._switch_on(model)
         return model

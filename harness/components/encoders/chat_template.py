@@ -14,6 +14,7 @@ from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
 from ..generation import Message, conversation, dialogue_marks, without_marks
+from ..loading_report import HEADS
 from ..torch_models import quiet, read_config
 from .audio_common import Batches, as_rows
 from .audio_models import ARCHITECTURES, Architecture, Pooling
@@ -110,7 +111,7 @@ class ChatTemplateEncoder(ProcessorEncoder):
 
     @cached_property
     def _model(self) -> Any:
-        model = self._torch.load_model(self._class_name, self._found.path, name=self._name, complete=True)
+        model = self._torch.load_model(self._class_name, self._found.path, name=self._name, unused=HEADS)
         model = getattr(model, "thinker", model)
         body = getattr(model, "base_model", model)
         if self._bidirectional:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
+from ..loading_report import HEADS
 from ..torch_models import quiet
 from .audio_common import Batches, as_rows, unit_rows
 from .processor_encoder import ProcessorEncoder
@@ -59,7 +60,7 @@ class ClapEncoder(ProcessorEncoder):
 
     @cached_property
     def _model(self) -> Any:
-        model = self._torch.load_model("AutoModel", self._found.path, name=self._name, complete=True)
+        model = self._torch.load_model("AutoModel", self._found.path, name=self._name, unused=HEADS)
         for method in ("get_audio_features", "get_text_features"):
             if not callable(getattr(model, method, None)):
                 raise ModelError(
