@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -16,7 +17,9 @@ from ..loaders.records import Document, Samples
 Setting = str | int | float | bool | None | Sequence["Setting"] | Mapping[str, "Setting"]
 
 
-Kind = Literal["transcriber", "encoder", "retriever", "reranker", "front_end", "audio_text_encoder", "answerer"]
+Kind = Literal[
+    "transcriber", "encoder", "retriever", "reranker", "front_end", "audio_text_encoder", "answerer", "rewriter"
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ class Transcript:
     A failed utterance has `error` and empty `text`: it is never scored as words. `loop`: the text repeats itself;
     `truncated`: the length cap cut it. `seconds` is the decoding time (a batch's is shared equally),
     `front_end_seconds` that of a front end. `hypotheses` are the n best, `text` the first of them; () where they were
-    not asked for.
+    not asked for. `confidence` is the geometric mean of the probabilities that the transcriber gave the tokens of
+    `text`, in [0, 1]; NaN where it does not tell, and of a text without tokens.
     """
 
     text: str
@@ -85,6 +89,7 @@ class Transcript:
     seconds: float = 0.0
     front_end_seconds: float = 0.0
     hypotheses: tuple[Hypothesis, ...] = ()
+    confidence: float = math.nan
 
 
 class Transcriber(Protocol):
@@ -106,6 +111,38 @@ class Transcriber(Protocol):
         """One transcript per clip ((T,) float32 at `sample_rate`), in order; [] for no clips.
 
         The language is forced. A clip that cannot be decoded gives a `Transcript` with `error`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What a rewriter made of one query's transcripts.
+
+    A failed one has `error` and empty `text`: it is counted, and nothing is searched with. `seconds` is the time it
+    took (a batch's is shared equally).
+    """
+
+    text: str
+    error: str = ""
+    seconds: float = 0.0
+
+
+class Rewriter(Protocol):
+    """Transcripts to the text that is searched with: a correction, between transcriber and retriever."""
+
+    @property
+    def spec(self) -> ComponentSpec: ...
+
+    def supports(self, language: str) -> bool:
+        """Whether it was made for this language (code such as "zh")."""
+        ...
+
+    def rewrite(self, transcripts: Sequence[Sequence[str]], *, language: str) -> list[Rewritten]:
+        """One text per query, in order; [] for no queries.
+
+        `transcripts` are of each query its transcript, or its n best, best first (`System.n_best`); the first is never
+        empty. A query that cannot be rewritten gives a `Rewritten` with `error`.
         """
         ...
 

@@ -233,14 +233,16 @@ def checked_transcript(transcript: object) -> Transcript:
         raise TypeError(f"it gave {type(transcript).__name__} instead of Transcript")
     if transcript.error:
         return replace(transcript, text="", hypotheses=())
-    best = tuple(replace(h, text=_written(h.text)) for h in transcript.hypotheses)
+    best = tuple(replace(h, text=storable(h.text)) for h in transcript.hypotheses)
     for hypothesis in best:
         if not math.isfinite(hypothesis.score):
             raise ValueError(f"the hypothesis {hypothesis.text[:80]!r} has the log-probability {hypothesis.score}")
-    return replace(transcript, text=_written(transcript.text), hypotheses=best)
+    if not (math.isnan(transcript.confidence) or 0 <= transcript.confidence <= 1):
+        raise ValueError(f"the transcript {transcript.text[:80]!r} has the confidence {transcript.confidence}")
+    return replace(transcript, text=storable(transcript.text), hypotheses=best)
 
 
-def _written(text: str) -> str:
+def storable(text: str) -> str:
     """`text`, with what no file can hold (halves of surrogate pairs that have no other half) replaced."""
     try:
         text.encode("utf-8")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import socket
 import sqlite3
@@ -19,17 +20,24 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...errors import IntegrityError, StorageError
-from ..protocols import Hit, Hypothesis, Reply, Transcript
+from ..protocols import Hit, Hypothesis, Reply, Rewritten, Transcript
 
 NAME = "evaluations"
+# A table whose columns change gets a new name: what the old one holds lacks something, and is made again.
 # Rankings have rowids: without, a row above a quarter of a page takes a page of its own.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS clips (file TEXT PRIMARY KEY, pcm TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS transcripts (
+CREATE TABLE IF NOT EXISTS transcripts_2 (
     audio TEXT, language TEXT, model TEXT,
     text TEXT NOT NULL, loop INTEGER NOT NULL, truncated INTEGER NOT NULL,
     seconds REAL NOT NULL, front_end_seconds REAL NOT NULL, audio_s REAL NOT NULL, hypotheses TEXT NOT NULL,
+    confidence REAL,
     PRIMARY KEY (audio, language, model)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS rewrites (
+    rewriter TEXT, language TEXT, transcripts TEXT,
+    text TEXT NOT NULL, seconds REAL NOT NULL,
+    PRIMARY KEY (rewriter, language, transcripts)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS rankings (
     retriever TEXT, corpus TEXT, language TEXT, depth INTEGER, query TEXT,
@@ -45,7 +53,7 @@ CREATE TABLE IF NOT EXISTS indexing (
     retriever TEXT, corpus TEXT, language TEXT, seconds REAL NOT NULL, PRIMARY KEY (retriever, corpus, language)
 ) WITHOUT ROWID;
 """
-_TABLES = ("clips", "transcripts", "rankings", "indexing", "replies")
+_TABLES = ("clips", "transcripts_2", "rewrites", "rankings", "indexing", "replies")
 _BUSY_S = 60.0
 # Older SQLites refuse more variables than 999 in one statement.
 _KEYS_AT_ONCE = 500
@@ -148,13 +156,13 @@ class Store:
 
     def transcripts(self, audio: Iterable[str], *, language: str, model: str) -> dict[str, Transcript]:
         query = (
-            "SELECT audio, text, loop, truncated, seconds, front_end_seconds, hypotheses FROM transcripts"
+            "SELECT audio, text, loop, truncated, seconds, front_end_seconds, hypotheses, confidence FROM transcripts_2"
             " WHERE language = ? AND model = ? AND audio IN ({})"
         )
         found: dict[str, Transcript] = {}
-        for digest, text, loop, truncated, seconds, front_s, hypotheses in self._known(query, audio, language, model):
-            best = self._hypotheses(hypotheses)
-            found[digest] = Transcript(text, "", bool(loop), bool(truncated), seconds, front_s, best)
+        for digest, text, loop, cut, seconds, front_s, hypotheses, told in self._known(query, audio, language, model):
+            best, confidence = self._hypotheses(hypotheses), math.nan if told is None else told
+            found[digest] = Transcript(text, "", bool(loop), bool(cut), seconds, front_s, best, confidence)
         return found
 
     def _hypotheses(self, content: str) -> tuple[Hypothesis, ...]:
@@ -180,20 +188,41 @@ class Store:
             (
                 digest, language, model, t.text, t.loop, t.truncated, t.seconds, t.front_end_seconds, audio_s,
                 json.dumps([(h.text, h.score) for h in t.hypotheses], ensure_ascii=False),
+                None if math.isnan(t.confidence) else t.confidence,
             )
             for digest, (t, audio_s) in transcripts.items()
             if not t.error
         ]  # fmt: skip
         with self._open(self.own) as connection:
             connection.executemany("INSERT OR IGNORE INTO clips VALUES (?, ?)", list(files.items()))
-            connection.executemany("INSERT OR IGNORE INTO transcripts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            connection.executemany("INSERT OR IGNORE INTO transcripts_2 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def speed(self, model: str) -> float | None:
         with self._readers() as connections:
-            query = "SELECT SUM(seconds + front_end_seconds), SUM(audio_s) FROM transcripts WHERE model = ?"
+            query = "SELECT SUM(seconds + front_end_seconds), SUM(audio_s) FROM transcripts_2 WHERE model = ?"
             sums = [connection.execute(query, (model,)).fetchone() for connection in connections]
         audio_s = sum(row[1] or 0.0 for row in sums)
         return sum(row[0] or 0.0 for row in sums) / audio_s if audio_s else None
+
+    def rewrites(self, rewriter: str, language: str, transcripts: Iterable[str]) -> dict[str, Rewritten]:
+        """The known texts of a rewriter (by its fingerprint), by the digests of what it was given."""
+        query = "SELECT transcripts, text, seconds FROM rewrites WHERE rewriter = ? AND language = ? AND transcripts IN ({})"
+        rows = self._known(query, transcripts, rewriter, language)
+        return {digest: Rewritten(text, seconds=seconds) for digest, text, seconds in rows}
+
+    def keep_rewrites(self, rewriter: str, language: str, rewrites: Mapping[str, Rewritten]) -> None:
+        """Failed ones are not kept."""
+        rows = [(rewriter, language, digest, r.text, r.seconds) for digest, r in rewrites.items() if not r.error]
+        with self._open(self.own) as connection:
+            connection.executemany("INSERT OR IGNORE INTO rewrites VALUES (?, ?, ?, ?, ?)", rows)
+
+    def rewriting_s(self, rewriter: str) -> float | None:
+        """The mean seconds of a rewriter per query, None where it has rewritten none."""
+        query = "SELECT SUM(seconds), COUNT(*) FROM rewrites WHERE rewriter = ?"
+        with self._readers() as connections:
+            sums = [connection.execute(query, (rewriter,)).fetchone() for connection in connections]
+        total = sum(row[1] for row in sums)
+        return sum(row[0] or 0.0 for row in sums) / total if total else None
 
     def rankings(self, key: RankingKey, queries: Iterable[str]) -> dict[str, Ranking]:
         query = (

@@ -19,6 +19,7 @@ from squtr.harness.components.transcribers.common import (
     transcribe_batches,
     transcribe_by_kind,
 )
+from squtr.harness.evaluation.inference import checked_transcript
 from squtr.harness.protocols import Transcript
 
 WORDS = ["the", "bank", "raised", "rates", "again"]
@@ -203,3 +204,13 @@ def test_hypotheses_need_a_beam() -> None:
     require_n_best(5, 5)
     with pytest.raises(UsageError, match="beam_size of at least 6, not 5"):
         require_n_best(6, 5)
+
+
+def test_the_confidence_is_that_of_the_engine() -> None:
+    clip = np.full(3, 0.1, np.float32)
+    (found,) = transcribe_batches([clip], size=1, decode=lambda _: [Decoded("a", confidence=0.5)], engine="e")
+    assert found.confidence == 0.5
+    assert checked_transcript(found) is not found
+    for wrong in (-0.1, 1.1, float("inf")):
+        with pytest.raises(ValueError, match="has the confidence"):
+            checked_transcript(Transcript("a", confidence=wrong))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from squtr.errors import DataError, SqutrError, UnknownNameError, UsageError
 from squtr.harness.components import load_transcriber
 from squtr.harness.components.transcribers.files import TranscriptsFile
-from squtr.harness.protocols import Hypothesis
+from squtr.harness.protocols import Hypothesis, Transcript
 
 
 def write(path: Path, *rows: dict[str, Any] | str) -> Path:
@@ -110,6 +111,12 @@ def test_the_language_of_an_own_subset_must_be_told(tmp_path: Path) -> None:
     assert texts(TranscriptsFile(tmp_path / "{config}.jsonl"), "mine", "clean", ["q1"]) == ["nearer"]
 
 
+def test_the_confidence_is_read(tmp_path: Path) -> None:
+    file = write(tmp_path / "n.jsonl", {"id": "q1", "text": "a", "confidence": 0.25})
+    (found,) = TranscriptsFile(file).transcripts("fiqa", "clean", ["q1"])
+    assert found == Transcript("a", confidence=0.25)
+
+
 def test_hypotheses(tmp_path: Path) -> None:
     best = [{"text": "a b ", "score": -0.5}, {"text": "a c", "score": -1}, {"text": "d", "score": -1}]
     file = write(
@@ -122,6 +129,7 @@ def test_hypotheses(tmp_path: Path) -> None:
     assert TranscriptsFile(file, n_best=2).spec.settings["n_best"] == 2
     (alone,) = TranscriptsFile(file).transcripts("fiqa", "clean", ["q1"])
     assert (alone.text, alone.hypotheses) == ("a b", ())
+    assert math.isnan(alone.confidence)
     with pytest.raises(UsageError, match="n_best"):
         TranscriptsFile(file, n_best=0)
 
@@ -140,6 +148,8 @@ def test_hypotheses(tmp_path: Path) -> None:
         ({"id": "q2", "text": "b", "error": "c"}, "both an error and a text"),
         ({"id": "q2", "error": "c", "hypotheses": [{"text": "a", "score": 0}]}, "both an error and a text"),
         ({"id": "q2", "text": "b", "hypotheses": [{"text": "a", "score": 0}]}, "not the first of the hypotheses"),
+        ({"id": "q2", "text": "b", "confidence": 1.5}, "confidence 1.5"),
+        ({"id": "q2", "text": "b", "confidence": True}, "confidence True"),
         ({"id": "q2", "hypotheses": "a"}, "is no list"),
         ({"id": "q2", "hypotheses": ["a"]}, "'text' and 'score'"),
         ({"id": "q2", "hypotheses": [{"text": "a", "score": True}]}, "score True"),

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from squtr.errors import IntegrityError, StorageError
 from squtr.harness.evaluation.store import Ranking, RankingKey, Store
-from squtr.harness.protocols import Hit, Hypothesis, Reply, Transcript
+from squtr.harness.protocols import Hit, Hypothesis, Reply, Rewritten, Transcript
 
 KEY = RankingKey("retriever", "corpus", "en", 10)
-TRANSCRIPT = Transcript("two words", loop=True, truncated=True, seconds=0.5, front_end_seconds=0.25)
+TRANSCRIPT = Transcript("two words", loop=True, truncated=True, seconds=0.5, front_end_seconds=0.25, confidence=0.75)
 
 
 def keep(store: Store, *names: str, transcript: Transcript = TRANSCRIPT) -> None:
@@ -93,6 +93,31 @@ def test_replies_come_back_by_answerer_and_request(tmp_path: Path) -> None:
     again = Store(tmp_path)
     assert again.replies("chat", ["a", "b", "c", "d"]) == {"a": reply, "c": Reply("C.", seconds=0.1)}
     assert again.replies("other", ["a"]) == {}
+
+
+def test_rewritten_texts_come_back_by_rewriter_language_and_transcripts(tmp_path: Path) -> None:
+    store, other = Store(tmp_path), Store(tmp_path, rank=1)
+    rewritten = Rewritten("two birds", seconds=0.5)
+    store.keep_rewrites("llm", "en", {"a": rewritten, "b": Rewritten("", error="it gave an empty text")})
+    other.keep_rewrites("llm", "en", {"c": Rewritten("three", seconds=1.0)})
+    store.merge()
+    again = Store(tmp_path)
+    assert again.rewrites("llm", "en", ["a", "b", "c"]) == {"a": rewritten, "c": Rewritten("three", seconds=1.0)}
+    assert again.rewrites("other", "en", ["a"]) == again.rewrites("llm", "zh", ["a"]) == {}
+    assert again.rewriting_s("llm") == pytest.approx(0.75)
+    assert again.rewriting_s("other") is None
+
+
+def test_transcripts_of_the_layout_without_confidence_are_made_again(tmp_path: Path) -> None:
+    Store(tmp_path)
+    with sqlite3.connect(tmp_path / "evaluations.sqlite") as connection:
+        connection.execute("DROP TABLE transcripts_2")
+        connection.execute("CREATE TABLE transcripts (audio, language, model, text)")
+        connection.execute("INSERT INTO transcripts VALUES ('clip-a', 'en', 'asr', 'old')")
+    store = Store(tmp_path)
+    assert store.transcripts(["clip-a"], language="en", model="asr") == {}
+    keep(store, "a")
+    assert held(store, "a") == 1
 
 
 def test_many_are_looked_up_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +289,7 @@ def test_a_damaged_transcript_is_named(tmp_path: Path) -> None:
     store = Store(tmp_path)
     keep(store, "a")
     with sqlite3.connect(store.path) as connection:
-        connection.execute("UPDATE transcripts SET hypotheses = '[[1'")
+        connection.execute("UPDATE transcripts_2 SET hypotheses = '[[1'")
     with pytest.raises(IntegrityError, match="Remove the file"):
         store.transcripts(["clip-a"], language="en", model="asr")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Callable, Sequence
@@ -76,9 +77,12 @@ def clip_fault(clip: Samples) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
+    """What an engine wrote for one clip; the fields are those of `Transcript`."""
+
     text: str
     truncated: bool = False
     hypotheses: tuple[Hypothesis, ...] = ()
+    confidence: float = math.nan
 
 
 Batch = Callable[[list[Samples]], Sequence[Decoded]]
@@ -103,7 +107,14 @@ def transcribe_batches(
 def _transcript(decoded: Decoded, seconds: float) -> Transcript:
     text = decoded.text.strip()
     hypotheses = tuple(Hypothesis(h.text.strip(), h.score) for h in decoded.hypotheses)
-    return Transcript(text, loop=is_loop(text), truncated=decoded.truncated, seconds=seconds, hypotheses=hypotheses)
+    return Transcript(
+        text,
+        loop=is_loop(text),
+        truncated=decoded.truncated,
+        seconds=seconds,
+        hypotheses=hypotheses,
+        confidence=decoded.confidence,
+    )
 
 
 def transcribe_by_kind(

@@ -15,7 +15,7 @@ from ..batches import require_positive
 from ..path_patterns import FilePattern
 from .common import LOOP_SETTINGS, is_loop
 
-_FIELDS = frozenset({"id", "text", "subset", "condition", "error", "hypotheses"})
+_FIELDS = frozenset({"id", "text", "subset", "condition", "error", "hypotheses", "confidence"})
 
 _Key = tuple[str, str, str]
 """(subset, condition, id); "" is one that a line does not name."""
@@ -31,7 +31,8 @@ class TranscriptsFile:
     - `subset`, `condition`: where the id belongs, if the path does not say so. A file whose lines and path name no
       condition is the transcripts of one condition, and is refused for a second;
     - `error`: why there is no text (then leave `text` out);
-    - `hypotheses`: the n best, best first, each `{"text": …, "score": log-probability}`; `text` is the first of them.
+    - `hypotheses`: the n best, best first, each `{"text": …, "score": log-probability}`; `text` is the first of them;
+    - `confidence`: the geometric mean probability of the text's tokens, in [0, 1], if it is known.
 
     `n_best` hypotheses are used. A query without a line, or whose line has an `error`, is a failed one.
     """
@@ -133,7 +134,15 @@ class TranscriptsFile:
                 f"{place}: text is not the first of the hypotheses.", hint="Leave 'text' out: the first is taken."
             )
         kept = hypotheses[: self._n_best] if self._n_best > 1 else ()
-        return Transcript(text, error=error, loop=is_loop(text), hypotheses=kept)
+        confidence = _confidence(row, place)
+        return Transcript(text, error=error, loop=is_loop(text), hypotheses=kept, confidence=confidence)
+
+
+def _confidence(row: Mapping[str, Any], place: str) -> float:
+    value = row.get("confidence", math.nan)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= 1 or math.isnan(value)):
+        raise DataError(f"{place}: the confidence {value!r} is no number in [0, 1].", hint="Mend the line.")
+    return float(value)
 
 
 def _hypotheses(value: object, place: str) -> Iterator[Hypothesis]:
