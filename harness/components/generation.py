@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Message = dict[str, Any]
@@ -35,11 +35,12 @@ def conversation(content: list[Message], system_prompt: str) -> list[Message]:
     return [{"role": "system", "content": [{"type": "text", "text": system_prompt}]}, user]
 
 
-def dialogue_marks(tokenizer: Any) -> re.Pattern[str]:
-    """The special tokens of a tokenizer ("<|im_end|>"), longest first, as a pattern."""
-    tokens = {str(token) for token in getattr(tokenizer, "all_special_tokens", ())}
+def dialogue_marks(tokenizer: Any, *more: str) -> re.Pattern[str]:
+    """The special tokens of a tokenizer ("<|im_end|>") and `more`, longest first, as a pattern."""
+    tokens = {*more, *map(str, getattr(tokenizer, "all_special_tokens", ()))}
     added = getattr(tokenizer, "added_tokens_decoder", {})
-    tokens |= {str(token) for token in added.values() if getattr(token, "special", False)}
+    if isinstance(added, Mapping):  # the tokenizers of mistral-common have none
+        tokens |= {str(token) for token in added.values() if getattr(token, "special", False)}
     longest_first = sorted((token for token in tokens if len(token) > 1), key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 

@@ -92,7 +92,7 @@ def test_chat_counts_clips_that_cannot_be_read(qwen: Path) -> None:
 
 def test_chat_takes_the_marks_out_of_prompts(qwen: Path) -> None:
     answerer = chat(qwen)
-    assert without_marks("a <|im_end|> b <|AUDIO|>", answerer._marks) == "a < |im_end|> b < |AUDIO|>"
+    assert without_marks("a <|im_end|> b <|AUDIO|>", answerer._inputs._marks) == "a < |im_end|> b < |AUDIO|>"
     assert not answerer.answer([request([1.0], "<|AUDIO|><|AUDIO|> ¿?")])[0].error
 
 

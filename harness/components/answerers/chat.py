@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import soundfile
-
-from ....errors import ModelError
-from ....loaders.records import Samples
+from ....errors import ModelError, UsageError
 from ...protocols import AnswerRequest, ComponentSpec
 from ..batches import BatchSize
-from ..generation import Message, conversation, without_marks
-from ..torch_models import quiet, read_config, reason
+from ..torch_models import read_config, reason
+from .chat_inputs import ChatInputs, require_packages
 from .common import AudioLimit, LongAudio, Written, in_pieces
 from .generating import GeneratingAnswerer
 from .models import AnswerModel, answer_model
@@ -72,13 +66,16 @@ class ChatAnswerer(GeneratingAnswerer):
         }
         return self.described("answerer", "chat", settings)
 
-    @cached_property
+    @property
     def sample_rate(self) -> int:
-        return int(self._processor.feature_extractor.sampling_rate)
+        return self._inputs.sample_rate
 
     @cached_property
     def _facts(self) -> AnswerModel:
-        return answer_model(str(read_config(self._found.path).get("model_type")))
+        facts = answer_model(str(read_config(self._found.path).get("model_type")), self._asked_class)
+        if self._asked_prompt and not facts.takes_system_prompt:
+            raise UsageError(f"{self._name} takes no system_prompt.", hint="Leave it out.")
+        return facts
 
     @property
     def _class_name(self) -> str:
@@ -90,29 +87,32 @@ class ChatAnswerer(GeneratingAnswerer):
 
     @cached_property
     def _limit(self) -> AudioLimit:
-        window = self._facts.window_s
-        if window is not None:
-            # A smaller model of the family may take less: its own extractor says so.
-            own = getattr(self._processor.feature_extractor, "n_samples", None)
-            window = window if own is None else min(window, float(own) / self.sample_rate)
-        limits = [limit for limit in (window, self._max_seconds) if limit is not None]
-        return AudioLimit(min(limits) if limits else None, self._total_seconds, self._policy)
+        limits = (self._inputs.window_s, self._max_seconds)
+        window = min((limit for limit in limits if limit is not None), default=None)
+        return AudioLimit(window, self._total_seconds, self._policy)
 
     @cached_property
-    def _processor(self) -> Any:
-        processor = self._torch.load_processor(self._found.path, name=self._name)
-        # Voxtral's tokenizer has its template within itself.
-        own = getattr(processor, "chat_template", None) or self._facts.audio_as == "base64"
-        if self._chat_template is None and not own:
-            raise ModelError(
-                f"the processor of {self._name} has no chat template.",
-                hint="Give one as chat_template, or another model.",
-            )
-        return processor
+    def _inputs(self) -> ChatInputs:
+        return ChatInputs(
+            self._found.path,
+            self._facts,
+            self._torch,
+            template=self._chat_template,
+            system=self._system_prompt,
+            name=self._name,
+        )
 
     @cached_property
     def _model(self) -> Any:
+        own_adapter = bool(read_config(self._found.path).get("has_lora_adapter"))
+        if own_adapter:
+            require_packages(("peft",), self._name)
         model = self._torch.load_model(self._class_name, self._found.path, name=self._name)
+        if own_adapter and not getattr(model, "_hf_peft_config_loaded", False):
+            raise ModelError(
+                f"{self._name} lacks the adapter that its config.json names (has_lora_adapter).",
+                hint="Take adapter_config.json and its weights from the original model.",
+            )
         if self._facts.adapter:
             self._switch_on(model)
         return model
@@ -126,45 +126,27 @@ class ChatAnswerer(GeneratingAnswerer):
         except (OSError, ValueError, ImportError, RuntimeError) as error:
             raise ModelError(
                 f"the adapter {self._facts.adapter!r} of {self._name} cannot be loaded ({reason(error)}).",
-                hint="Install peft, and check that the folder holds the adapter.",
+                hint="Check that the folder holds the adapter.",
             ) from error
 
     @property
     def _tokenizer(self) -> Any:
-        return self._processor.tokenizer
+        return self._inputs.tokenizer
 
     @cached_property
     def _batches(self) -> BatchSize:
         return BatchSize(1) if self._facts.alone else self._first_batch_size(self._model)
 
+    def _fault(self, request: AnswerRequest) -> str:
+        most = self._facts.max_clips
+        if most is not None and len(in_pieces(request, self._limit, self.sample_rate)[0]) > most:
+            return f"{self._name} takes {most} clip in a message, and this request has more"
+        return super()._fault(request)
+
     def _write(self, requests: list[AnswerRequest]) -> list[Written]:
         clips = [in_pieces(request, self._limit, self.sample_rate) for request in requests]
-        conversations = []
-        for request, (pieces, _) in zip(requests, clips, strict=True):
-            content: list[Message] = []
-            for piece in pieces:
-                if piece.name:
-                    content.append({"type": "text", "text": piece.name})
-                content.append(self._audio(piece.samples))
-            content.append({"type": "text", "text": without_marks(request.prompt, self._marks)})
-            conversations.append(conversation(content, self._system_prompt))
-        with quiet():
-            inputs = self._processor.apply_chat_template(
-                conversations,
-                chat_template=self._chat_template,
-                add_generation_prompt=True,
-                tokenize=True,
-                return_dict=True,
-                return_tensors="pt",
-                # On the left: what is written follows the last token of the prompt.
-                processor_kwargs={"text_kwargs": {"padding": True, "padding_side": "left"}},
-            ).to(self._model.device, dtype=self._model.dtype)
+        inputs = self._inputs.written(
+            [(pieces, request.prompt) for request, (pieces, _) in zip(requests, clips, strict=True)]
+        ).to(self._model.device, dtype=self._model.dtype)
         texts = self._generated(inputs, **self._facts.generate)
         return [Written(text, truncated, cut) for (text, truncated), (_, cut) in zip(texts, clips, strict=True)]
-
-    def _audio(self, samples: Samples) -> Message:
-        if self._facts.audio_as == "array":
-            return {"type": "audio", "audio": samples}
-        buffer = io.BytesIO()
-        soundfile.write(buffer, samples.astype(np.float32), self.sample_rate, format="WAV", subtype="FLOAT")
-        return {"type": "audio", "base64": base64.b64encode(buffer.getvalue()).decode("ascii")}

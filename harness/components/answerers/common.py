@@ -97,12 +97,19 @@ class Written:
 Write = Callable[[list[AnswerRequest]], Sequence[Written]]
 
 
-def answer_batches(requests: Sequence[AnswerRequest], *, size: BatchSize, write: Write, engine: str) -> list[Reply]:
+def answer_batches(
+    requests: Sequence[AnswerRequest],
+    *,
+    size: BatchSize,
+    write: Write,
+    engine: str,
+    fault: Callable[[AnswerRequest], str] = request_fault,
+) -> list[Reply]:
     """One reply per request, in order: `write` answers at most `size` requests of like length together (`in_batches`).
 
-    Requests with and without audio never share a batch. One with an unusable clip is not asked.
+    Requests with and without audio never share a batch. One with a `fault`, such as an unusable clip, is not asked.
     """
-    replies = [Reply("", error=request_fault(request)) for request in requests]
+    replies = [Reply("", error=fault(request)) for request in requests]
 
     def cost(i: int) -> tuple[bool, int, int]:
         samples = sum(clip.size for clip in requests[i].audios)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import abc
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from ...protocols import AnswerRequest, Reply
 from ..batches import BatchSize, require_positive
-from ..generation import dialogue_marks, end_tokens, without_end
+from ..generation import end_tokens, without_end
 from ..torch_models import BatchedTorchComponent
-from .common import MAX_NEW_TOKENS, Written, answer_batches
+from .common import MAX_NEW_TOKENS, Written, answer_batches, request_fault
 
 
 class GeneratingAnswerer(BatchedTorchComponent, abc.ABC):
@@ -38,7 +37,11 @@ class GeneratingAnswerer(BatchedTorchComponent, abc.ABC):
     def answer(self, requests: Sequence[AnswerRequest]) -> list[Reply]:
         if not requests:
             return []
-        return answer_batches(requests, size=self._batches, write=self._write, engine=self._name)
+        return answer_batches(requests, size=self._batches, write=self._write, engine=self._name, fault=self._fault)
+
+    def _fault(self, request: AnswerRequest) -> str:
+        """Why a request cannot be answered, "" if it can."""
+        return request_fault(request)
 
     @cached_property
     def _batches(self) -> BatchSize:
@@ -47,10 +50,6 @@ class GeneratingAnswerer(BatchedTorchComponent, abc.ABC):
     @cached_property
     def _ends(self) -> frozenset[int]:
         return end_tokens(self._model) or frozenset([int(self._tokenizer.eos_token_id)])
-
-    @cached_property
-    def _marks(self) -> re.Pattern[str]:
-        return dialogue_marks(self._tokenizer)
 
     def _generated(self, inputs: Any, **more: Any) -> list[tuple[str, bool]]:
         """For each row the new text without the end, and whether the cap cut it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from ....errors import ModelError
 from ...protocols import AnswerRequest, ComponentSpec
-from ..generation import without_marks
+from ..generation import dialogue_marks, without_marks
 from ..torch_models import quiet
 from ..transcribers.common import SAMPLE_RATE
 from .common import Written
@@ -62,6 +63,10 @@ class TextAnswerer(GeneratingAnswerer):
     @cached_property
     def _model(self) -> Any:
         return self._torch.load_model("AutoModelForCausalLM", self._found.path, name=self._name)
+
+    @cached_property
+    def _marks(self) -> re.Pattern[str]:
+        return dialogue_marks(self._tokenizer)
 
     def _prompt(self, text: str) -> str:
         plain = without_marks(text, self._marks)

@@ -1,14 +1,17 @@
 """What differs between transformers' models that take audio and text and write text, by `model_type`, as data.
 
-Windows are those of the feature extractors: Whisper's 30 s, 300 s for Qwen2.5-Omni. Options override every fact.
+Windows are those of the feature extractors and processors: Whisper's 30 s, 300 s for Qwen2.5-Omni. Options override
+every fact.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ....errors import UsageError
 from ...protocols import Setting
 
 _QWEN_OMNI = (
@@ -22,23 +25,26 @@ class AnswerModel:
     """Facts about the models of one `model_type`.
 
     `model_class` is the class of transformers that writes text and has no half that speaks. `window_s` is the longest
-    clip that it takes whole, None where the processor cuts long audio into pieces itself. `audio_as` is how a message
-    holds audio: as an array, or as a WAV file in base64. `system_prompt` is what the authors write before every
-    dialogue. `adapter` is the folder, beside the weights, of an adapter that must be switched on for audio. `alone`:
-    what is beside a request in a batch changes its reply, so that batches hold one. `generate` are further arguments of
-    `generate`.
+    clip that it takes whole, None where the processor cuts long audio into pieces itself, without a limit; a smaller
+    limit of the folder's own processor holds. `max_clips` is how many clips a message may hold, None for any.
+    `audio_as` is how a message holds audio: as an array, or as a WAV file in base64. `system_prompt` is what the
+    authors write before every dialogue, `takes_system_prompt` False where none may be written. `adapter` is the folder,
+    beside the weights, of an adapter that must be switched on for audio; `needs` are packages that audio needs beside
+    the extra `torch`. `alone`: what is beside a request in a batch changes its reply, so that batches hold one.
+    `generate` are further arguments of `generate`.
     """
 
-    model_class: str = "AutoModelForMultimodalLM"
+    model_class: str
     window_s: float | None = None
+    max_clips: int | None = None
     audio_as: Literal["array", "base64"] = "array"
     system_prompt: str = ""
+    takes_system_prompt: bool = True
     adapter: str = ""
+    needs: tuple[str, ...] = ()
     alone: bool = False
     generate: Mapping[str, Setting] = field(default_factory=dict)
 
-
-UNKNOWN = AnswerModel()
 
 _OMNI_25 = AnswerModel("Qwen2_5OmniThinkerForConditionalGeneration", window_s=300.0, system_prompt=_QWEN_OMNI)
 # Experts share their capacity within a batch.
@@ -50,18 +56,52 @@ ANSWER_MODELS: Mapping[str, AnswerModel] = {
     "qwen2_5_omni_thinker": _OMNI_25,
     "qwen3_omni_moe": _OMNI_3,
     "qwen3_omni_moe_thinker": _OMNI_3,
-    "voxtral": AnswerModel("VoxtralForConditionalGeneration", audio_as="base64"),
-    "gemma3n": AnswerModel("Gemma3nForConditionalGeneration", window_s=30.0),
-    "phi4_multimodal": AnswerModel("Phi4MultimodalForCausalLM", adapter="speech-lora"),
-    "audioflamingo3": AnswerModel("AudioFlamingo3ForConditionalGeneration"),
-    "granite_speech": AnswerModel("GraniteSpeechForConditionalGeneration"),
+    "voxtral": AnswerModel(
+        "VoxtralForConditionalGeneration", audio_as="base64", takes_system_prompt=False, needs=("mistral_common",)
+    ),
+    "gemma3n": AnswerModel("Gemma3nForConditionalGeneration", window_s=30.0, needs=("timm",)),
+    "gemma4": AnswerModel("Gemma4ForConditionalGeneration", window_s=30.0),
+    "phi4_multimodal": AnswerModel("Phi4MultimodalForCausalLM", adapter="speech-lora", needs=("peft",)),
+    "audioflamingo3": AnswerModel("AudioFlamingo3ForConditionalGeneration", window_s=600.0, max_clips=1),
+    "musicflamingo": AnswerModel("MusicFlamingoForConditionalGeneration", window_s=1200.0, max_clips=1),
+    # Silence behind a shorter clip of a batch reaches the encoder.
+    "granite_speech": AnswerModel("GraniteSpeechForConditionalGeneration", needs=("torchaudio",), alone=True),
+    "granite_speech_plus": AnswerModel("GraniteSpeechPlusForConditionalGeneration", needs=("torchaudio",), alone=True),
 }
 
+_TRANSCRIBES = "It transcribes and answers no questions: use it as a transcriber, and ask an LLM (… + llm:MODEL)."
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            *("canary", "cohere_asr", "fun_asr_nano", "glmasr", "granite_speech5", "kyutai_speech_to_text"),
+            *("moss_transcribe_diarize", "nemo_speechlm", "omniasr", "qwen3_asr", "vibevoice_asr"),
+            *("voxtral_realtime", "whisper"),
+        ),
+        _TRANSCRIBES,
+    ),
+    "phi4mm": "This is Phi-4 Multimodal in the form that comes with code of its own: give its form for transformers, "
+    "revision refs/pr/70 of microsoft/Phi-4-multimodal-instruct.",
+}
+"""What cannot be asked, by `model_type`, and what to do instead."""
 
-def answer_model(model_type: str) -> AnswerModel:
-    """The facts about a `model_type`, `UNKNOWN` for one that is not listed.
 
-    >>> answer_model("qwen2_audio").window_s, answer_model("other").model_class
-    (30.0, 'AutoModelForMultimodalLM')
+def answer_model(model_type: str, model_class: str | None = None) -> AnswerModel:
+    """The facts about a `model_type`; `model_class` is the class that the user gives for one that is not listed.
+
+    Raises `UsageError` for a `model_type` that cannot be asked, and without `model_class` for one that is not listed.
+
+    >>> answer_model("qwen2_audio").window_s, answer_model("other", "OtherModel").model_class
+    (30.0, 'OtherModel')
     """
-    return ANSWER_MODELS.get(model_type, UNKNOWN)
+    if model_type in ANSWER_MODELS:
+        return ANSWER_MODELS[model_type]
+    if model_type in REFUSED and model_class is None:
+        raise UsageError(f"a model of the type {model_type!r} cannot be asked.", hint=REFUSED[model_type])
+    if model_class is None:
+        raise UsageError(
+            f"how a model of the type {model_type!r} is asked is not known.",
+            hint=f"Known: {', '.join(ANSWER_MODELS)}. Or give model_class, the class of transformers that takes audio "
+            "and writes text: the self-check then says whether it answers.",
+        )
+    # The window is that of its feature extractor, if that has one.
+    return AnswerModel(model_class, window_s=math.inf)
