@@ -171,8 +171,8 @@ class TorchOptions:
     def load_processor(self, folder: Path, *, name: str) -> Any:
         """The processor in `folder`; raises `ModelError` if it lacks a feature extractor or a tokenizer."""
         processor = self.load_part("AutoProcessor", folder, name=name)
-        for part in ("feature_extractor", "tokenizer"):
-            if getattr(processor, part, None) is None:
+        for part, *others in (("feature_extractor", "audio_processor"), ("tokenizer",)):
+            if all(getattr(processor, name, None) is None for name in (part, *others)):
                 raise ModelError(
                     f"the processor of {name} ({type(processor).__name__}) has no {part}.",
                     hint="Give a model that takes audio and text, saved with its processor.",
