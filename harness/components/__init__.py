@@ -11,22 +11,23 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from ...errors import UsageError, unknown_name
-from ..protocols import Answerer, AudioTextEncoder, FrontEnd, Retriever, TextEncoder, Transcriber
+from ..protocols import Answerer, AudioTextEncoder, FrontEnd, Retriever, Rewriter, TextEncoder, Transcriber
 from .answerers import ANSWERERS
 from .encoders import AUDIO_TEXT_ENCODERS, ENCODERS
 from .front_ends import FRONT_ENDS
 from .retrievers import RETRIEVERS
+from .rewriters import REWRITERS
 from .table import BackendSpec, option_names
 from .transcribers import TRANSCRIBERS, USUAL_TRANSCRIBERS
 from .user_classes import PREFIX, WRITTEN, Kind, kind_of, load_user_class
 
 __all__ = [
-    "ANSWERERS", "AUDIO_TEXT_ENCODERS", "ENCODERS", "FRONT_ENDS", "RETRIEVERS", "ROLES", "TRANSCRIBERS",
+    "ANSWERERS", "AUDIO_TEXT_ENCODERS", "ENCODERS", "FRONT_ENDS", "RETRIEVERS", "REWRITERS", "ROLES", "TRANSCRIBERS",
     "USUAL_TRANSCRIBERS", "BackendSpec", "Role", "load", "load_answerer", "load_audio_text_encoder", "load_front_end",
-    "load_retriever", "load_text_encoder", "load_transcriber",
+    "load_retriever", "load_rewriter", "load_text_encoder", "load_transcriber",
 ]  # fmt: skip
 
-Role = Literal["transcriber", "retriever", "encoder", "audio_text_encoder", "front_end", "answerer"]
+Role = Literal["transcriber", "retriever", "encoder", "audio_text_encoder", "front_end", "answerer", "rewriter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ ROLES: Mapping[Role, _RoleTable] = {
     "audio_text_encoder": _RoleTable("audio-text encoder", AUDIO_TEXT_ENCODERS, ("audio_text_encoder",)),
     "front_end": _RoleTable("front end", FRONT_ENDS, ("front_end",)),
     "answerer": _RoleTable("answerer", ANSWERERS, ("answerer",)),
+    "rewriter": _RoleTable("rewriter", REWRITERS, ("rewriter",)),
 }
 
 
@@ -145,3 +147,12 @@ def load_answerer(name: str, **options: Any) -> Answerer:
     True
     """
     return cast(Answerer, load("answerer", name, **options))
+
+
+def load_rewriter(name: str, **options: Any) -> Rewriter:
+    """`load` for a rewriter.
+
+    >>> load_rewriter("rewrite-server:a-model", url="http://localhost:8000/v1").supports("en")
+    True
+    """
+    return cast(Rewriter, load("rewriter", name, **options))

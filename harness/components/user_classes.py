@@ -26,6 +26,7 @@ Kind = Literal[
     "precomputed_transcripts",
     "precomputed_run",
     "answerer",
+    "rewriter",
 ]
 PREFIX = "class:"
 WRITTEN = "class:<module>:<Class>"
@@ -56,11 +57,12 @@ _SHAPES: Mapping[Kind, _Shape] = {
     "precomputed_transcripts": _Shape(("spec",), {"transcripts": (3, ()), **_SUPPORTS}, spec_kind="transcriber"),
     "precomputed_run": _Shape(("spec",), {"hits": (3, ("k",)), **_SUPPORTS}, spec_kind="retriever"),
     "answerer": _Shape(("spec", "sample_rate"), {"answer": (1, ()), **_SUPPORTS}, spec_kind="answerer"),
+    "rewriter": _Shape(("spec",), {"rewrite": (1, ("language",)), **_SUPPORTS}, spec_kind="rewriter"),
 }
 _NAMES: Mapping[Kind, str] = {
     "transcriber": "a transcriber", "audio_text_encoder": "an audio-text encoder", "front_end": "a front end",
     "retriever": "a retriever", "encoder": "a text encoder", "precomputed_transcripts": "precomputed transcripts",
-    "precomputed_run": "a precomputed run", "answerer": "an answerer",
+    "precomputed_run": "a precomputed run", "answerer": "an answerer", "rewriter": "a rewriter",
 }  # fmt: skip
 
 

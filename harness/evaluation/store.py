@@ -206,7 +206,10 @@ class Store:
 
     def rewrites(self, rewriter: str, language: str, transcripts: Iterable[str]) -> dict[str, Rewritten]:
         """The known texts of a rewriter (by its fingerprint), by the digests of what it was given."""
-        query = "SELECT transcripts, text, seconds FROM rewrites WHERE rewriter = ? AND language = ? AND transcripts IN ({})"
+        query = (
+            "SELECT transcripts, text, seconds FROM rewrites"
+            " WHERE rewriter = ? AND language = ? AND transcripts IN ({})"
+        )
         rows = self._known(query, transcripts, rewriter, language)
         return {digest: Rewritten(text, seconds=seconds) for digest, text, seconds in rows}
 

@@ -7,23 +7,24 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from ...errors import SqutrError, UsageError, unknown_name
 from ..components import Role as LoadRole
 from ..components import load
 from ..components.user_classes import find_user_class
 from .caches import Caches
-from .entries import ROLE_NAMES, ComponentEntry, Role, SystemEntry, entries_of
+from .entries import ROLE_NAMES, ROUTE, ROUTED, ComponentEntry, Role, SystemEntry, entries_of
 from .options import TRUST, Option, accepts, checked_options, component_options, shown
 from .short_form import CLASS, TABLES
-from .system import ROLES, System
+from .system import ROLES, System, shown_name
 
 NAME = "name"
 """An option of any component: what tables call it, where its backend has no such option itself."""
 
 _METHODS: Mapping[Role, tuple[str, ...]] = {
     "transcriber": ("transcribe", "transcripts"),
+    "rewriter": ("rewrite",),
     "retriever": ("search", "hits"),
     "front_end": ("enhance",),
     "encoder": ("encode_audio",),
@@ -31,6 +32,7 @@ _METHODS: Mapping[Role, tuple[str, ...]] = {
 }
 _LOADED_AS: Mapping[Role, LoadRole] = {
     "transcriber": "transcriber",
+    "rewriter": "rewriter",
     "retriever": "retriever",
     "front_end": "front_end",
     "encoder": "audio_text_encoder",
@@ -45,6 +47,7 @@ class Overrides:
 
     options: Mapping[str, Any] = field(default_factory=dict)
     transcriber: Mapping[str, Any] = field(default_factory=dict)
+    rewriter: Mapping[str, Any] = field(default_factory=dict)
     retriever: Mapping[str, Any] = field(default_factory=dict)
     front_end: Mapping[str, Any] = field(default_factory=dict)
     encoder: Mapping[str, Any] = field(default_factory=dict)
@@ -84,8 +87,8 @@ class Builder:
         labels: dict[Role, str] = {}
 
         def one(role: Role, written: ComponentEntry) -> Any:
-            # The transcriber is told how many transcripts the system searches with, unless it says otherwise.
-            n_best = entry.n_best if role == "transcriber" and entry.n_best > 1 else None
+            # They are told how many transcripts the system works with, unless they say otherwise.
+            n_best = entry.n_best if role in ("transcriber", "rewriter") and entry.n_best > 1 else None
             found = self.component(role, written, n_best=n_best)
             origins.append((found.component, found.entry))
             if found.label:
@@ -102,25 +105,22 @@ class Builder:
         presets = {written.preset for written in entries_of(entry.transcriber)}
         return _placed(
             entry.place,
-            lambda: _labeled(
-                System(
-                    **components,
-                    text_only=entry.text_only,
-                    templates=entry.templates,
-                    script=entry.script,
-                    normalizer=entry.normalizer,
-                    n_best=entry.n_best,
-                    n_best_fusion=entry.n_best_fusion,
-                    display_name=entry.name,
-                    preset=presets.pop() if len(presets) == 1 else "",
-                    origins=tuple(origins),
-                ),
-                labels,
+            lambda: System(
+                **components,
+                text_only=entry.text_only,
+                templates=entry.templates,
+                script=entry.script,
+                normalizer=entry.normalizer,
+                n_best=entry.n_best,
+                n_best_fusion=entry.n_best_fusion,
+                display_name=entry.name or _labeled(components, labels, entry.n_best),
+                preset=presets.pop() if len(presets) == 1 else "",
+                origins=tuple(origins),
             ),
         )
 
     def component(self, role: Role, entry: ComponentEntry, *, n_best: int | None = None) -> MadeComponent:
-        """The component that is written so. `n_best` is for a transcriber that is not told it otherwise."""
+        """The component that is written so. `n_best` is for one that has the option and is not told it otherwise."""
         return _placed(entry.place, lambda: self._component(role, entry, n_best))
 
     @property
@@ -237,20 +237,28 @@ def _wiring(entry: ComponentEntry, parts: list[object]) -> dict[str, Any]:
                 hint="Write '<retriever> > rerank:<model>', or reranker: beside retriever: in a file.",
             )
         return {"first": parts[0]}
+    if entry.backend == ROUTE:
+        if len(parts) != len(ROUTED):
+            raise UsageError(
+                f"a route chooses from two retrievers, not {len(parts)}.", hint=f"Write {' and '.join(ROUTED)}."
+            )
+        return dict(zip(ROUTED, parts, strict=True))
     if parts:
-        raise UsageError(f"{entry.backend} has no parts.", hint="Only hybrid and rerank have.")
+        raise UsageError(f"{entry.backend} has no parts.", hint="Only hybrid, rerank and route have.")
     return {}
 
 
-def _labeled(system: System, labels: Mapping[Role, str]) -> System:
-    """`system`, with the names that its components were given in its own, unless it was given one itself."""
-    if system.display_name or not labels:
-        return system
-    parts = system.distinct[0].components("")
-    names = {role: labels.get(cast(Role, role)) or spec["name"] for role, spec in parts.items()}
+def _labeled(components: Mapping[str, Any], labels: Mapping[Role, str], n_best: int) -> str:
+    """What a system is called by the names that its components were given; "" if none was.
+
+    The own name of a model is looked up with its weights: not where it was given another.
+    """
+    if not labels:
+        return ""
+    names = {role: labels.get(role) or shown_name(components[role]) for role in ROLES if role in components}
     front = f"{names.pop('front_end')} | " if "front_end" in names else ""
-    best = f" ({system.n_best}-best)" if system.n_best > 1 else ""
-    return replace(system, display_name=f"{front}{' + '.join(names.values())}{best}")
+    best = f" ({n_best}-best)" if n_best > 1 else ""
+    return f"{front}{' + '.join(names.values())}{best}"
 
 
 def _at(place: str, error: SqutrError) -> SqutrError:

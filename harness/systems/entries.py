@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from ..protocols import Setting
 
-Role = Literal["front_end", "transcriber", "retriever", "encoder", "answerer"]
+Role = Literal["front_end", "transcriber", "rewriter", "retriever", "encoder", "answerer"]
 
 ROLE_NAMES: Mapping[Role, str] = {
     "transcriber": "transcriber",
+    "rewriter": "rewriter",
     "retriever": "retriever",
     "front_end": "front end",
     "encoder": "audio and text encoder",
@@ -24,7 +25,8 @@ ROLE_NAMES: Mapping[Role, str] = {
 class ComponentEntry:
     """A component as it is written: `options` are its constructor's, JSON values only; `place` says where, for errors.
 
-    `parts` are the retrievers that a hybrid combines, or the one that a reranker reorders.
+    `parts` are the retrievers that a hybrid combines, the one that a reranker reorders, or the two that a route chooses
+    from (`ROUTED`).
     """
 
     backend: str
@@ -42,10 +44,16 @@ class ComponentEntry:
         if self.preset:
             written["preset"] = self.preset
         written |= dict(self.options)
-        if self.parts:
+        if self.backend == ROUTE:
+            written |= {name: part.as_dict() for name, part in zip(ROUTED, self.parts, strict=True)}
+        elif self.parts:
             written["parts"] = [part.as_dict() for part in self.parts]
         return written
 
+
+ROUTE = "route"
+ROUTED = ("below", "otherwise")
+"""The parts of a route, as fields of a file: for confidences below its threshold, and for others."""
 
 LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 
@@ -64,6 +72,7 @@ class SystemEntry:
 
     front_end: Written | None = None
     transcriber: Written | None = None
+    rewriter: Written | None = None
     retriever: Written | None = None
     encoder: Written | None = None
     answerer: Written | None = None

@@ -19,6 +19,7 @@ END = "<!-- options: end -->"
 
 _TITLES: Mapping[Role, str] = {
     "transcriber": "Transcribers",
+    "rewriter": "Rewriters",
     "retriever": "Retrievers",
     "encoder": "Encoders of audio and text",
     "front_end": "Front ends",

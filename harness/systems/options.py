@@ -17,7 +17,7 @@ from ...errors import UsageError, unknown_name
 from ..components.table import constructor_chain
 
 TRUST = "trust_remote_code"
-_NOT_OPTIONS = frozenset({TRUST, "cache", "first", "parts"})
+_NOT_OPTIONS = frozenset({TRUST, "below", "cache", "first", "otherwise", "parts"})
 """Given otherwise: trust by the command line alone, the cache below its folder, retrievers as `parts` of an entry."""
 
 _SCALARS = (str, int, float, bool, type(None), Path, Any)

@@ -1,17 +1,19 @@
 """The short form of a system, for the command line.
 
     [<front end> |] <transcriber> + <retriever>      [<front end> |] <encoder>      [<front end> |] <transcriber>
+    <transcriber> + <rewriter> + <retriever>         <transcriber> + <rewriter>
     transcripts:mine.jsonl + <retriever>             trec:mine.run                  replies:mine.jsonl
     <answerer>      <transcriber> + llm:<model>      text-only + llm:<model>        NAME=<any of these>
 
-A retriever is a component, `rrf(…)` or `score(…)` of several, and `> rerank:<model>` behind any of these. In place of a
+A retriever is a component, `rrf(…)` or `score(…)` of several, and `> rerank:<model>` behind any of these, or
+`route(confidence < 0.6 ? <retriever> : <retriever>)`, which chooses by the transcriber's confidence. In place of a
 component, `{en: whisper-base, zh: funasr:paraformer-zh}` is one for each language. Names and paths hold no blank.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,25 +23,29 @@ from ..components import (
     AUDIO_TEXT_ENCODERS,
     FRONT_ENDS,
     RETRIEVERS,
+    REWRITERS,
     TRANSCRIBERS,
     USUAL_TRANSCRIBERS,
     BackendSpec,
 )
 from ..components.user_classes import find_user_class
-from .entries import LANGUAGE, ROLE_NAMES, ComponentEntry, Role, SystemEntry, Written
+from .entries import LANGUAGE, ROLE_NAMES, ROUTE, ComponentEntry, Role, SystemEntry, Written
 
 FORMS = "For example: 'faster-whisper:whisper-base + bm25'."
 _FUSIONS = ("rrf", "score")
+_ROUTE = "route(confidence < 0.6 ? dense:multilingual-e5-small : bm25)"
 _TOKEN = re.compile(r"\s*([(),>]|[^\s(),>]+)")
 
 TABLES: Mapping[Role, Mapping[str, BackendSpec]] = {
     "transcriber": TRANSCRIBERS,
+    "rewriter": REWRITERS,
     "retriever": RETRIEVERS,
     "front_end": FRONT_ENDS,
     "encoder": AUDIO_TEXT_ENCODERS,
     "answerer": ANSWERERS,
 }
 TEXT_ONLY = "text-only"
+AUTO = "auto"
 _NAMED = re.compile(r"\s*([^=:/\\+|(]+)=(.+)", re.DOTALL)
 CLASS = "class"
 
@@ -62,14 +68,27 @@ def parse_short_form(text: str) -> SystemEntry:
     parts = [part.strip() for part in _split(rest, "+")]
     if len(parts) == 1 and (alone := _alone(parts[0], front)) is not None:
         return alone
-    if len(parts) != 2 or not all(parts):
+    rewriter: Written | None = None
+    if len(parts) == 3 or (len(parts) == 2 and _all(parts[1], _is_rewriter)):
+        rewriter = _written("rewriter", parts.pop(1)) if parts[1] else None
+    if not all(parts) or len(parts) not in ((1, 2) if rewriter is not None else (2,)):
         raise _malformed(text, parts)
     if parts[0] == TEXT_ONLY:
         return SystemEntry(answerer=_written("answerer", parts[1]), text_only=True, front_end=front)
-    transcriber = _written("transcriber", parts[0])
-    last: Role = "answerer" if all(_is_answerer(one) for one in _texts(parts[1])) else "retriever"
-    chain: dict[str, Any] = {"transcriber": transcriber, last: _written(last, parts[1])}
+    chain: dict[str, Any] = {"transcriber": _written("transcriber", parts[0]), "rewriter": rewriter}
+    if len(parts) == 2:
+        last: Role = "answerer" if _all(parts[1], _is_answerer) else "retriever"
+        chain[last] = _written(last, parts[1])
     return SystemEntry(**chain, front_end=front)
+
+
+def _all(text: str, is_one: Callable[[str], bool]) -> bool:
+    return all(is_one(one) for one in _texts(text))
+
+
+def _is_rewriter(text: str) -> bool:
+    backend = text.partition(":")[0]
+    return backend in REWRITERS or (backend == CLASS and " " not in text and class_role(text) == "rewriter")
 
 
 def _is_answerer(text: str) -> bool:
@@ -151,10 +170,12 @@ def _role_alone(text: str) -> Role | None:
 
 
 def class_role(text: str) -> Role:
-    """The role of a user's class that stands alone, by its methods: an encoder, a transcriber or an answerer."""
+    """The role of a user's class by its methods: an encoder, a rewriter, an answerer, or else a transcriber."""
     found = find_user_class(text.partition(":")[2])
     if hasattr(found, "encode_audio"):
         return "encoder"
+    if hasattr(found, "rewrite"):
+        return "rewriter"
     return "answerer" if hasattr(found, "answer") or hasattr(found, "reply_of") else "transcriber"
 
 
@@ -163,7 +184,7 @@ def _malformed(text: str, parts: list[str]) -> UsageError:
     if len(parts) == 1 and parts[0]:
         word = parts[0].partition(":")[0]
         guess = nearest(word, [*AUDIO_TEXT_ENCODERS, *ANSWERERS, *TRANSCRIBERS, *USUAL_TRANSCRIBERS, "trec"])
-        if word in RETRIEVERS or parts[0].partition("(")[0] in _FUSIONS:
+        if word in RETRIEVERS or parts[0].partition("(")[0] in (*_FUSIONS, ROUTE):
             hint = f"For example: 'whisper-base + {parts[0]}'."
         elif guess:
             hint = f"Did you mean {guess + parts[0][len(word) :]!r}? {FORMS}"
@@ -226,7 +247,8 @@ def checked_component(role: Role, entry: ComponentEntry, written: str) -> Compon
 
 
 def parse_retriever(text: str) -> ComponentEntry:
-    """A retriever: a component, `rrf(a, b)` or `score(a, b)`, each with `> rerank:<model>` behind it if wanted.
+    """A retriever: a component, `rrf(a, b)` or `score(a, b)`, each with `> rerank:<model>` behind it if wanted, or
+    `route(confidence < 0.6 ? a : b)`.
 
     >>> parse_retriever("rrf(bm25, dense:m) > rerank:r").as_dict()["parts"][0]["method"]
     'rrf'
@@ -278,11 +300,13 @@ class _Parser:
         word = self._take()
         if self.next != "(":
             entry = parse_component("retriever", word)
-            if entry.backend in ("hybrid", "rerank"):
+            if entry.backend in ("hybrid", "rerank", ROUTE):
                 raise self.error(f"{word!r} stands alone")
             return entry
+        if word == ROUTE:
+            return self._route()
         if word not in _FUSIONS:
-            raise unknown_name("way to combine retrievers", word, _FUSIONS)
+            raise unknown_name("way to combine retrievers", word, (*_FUSIONS, ROUTE))
         self._take("(")
         parts = [self.retriever()]
         while self.next == ",":
@@ -292,3 +316,29 @@ class _Parser:
         if len(parts) < 2:
             raise self.error(f"{word}(…) combines at least two")
         return ComponentEntry("hybrid", parts=tuple(parts), options={"method": word})
+
+    def _route(self) -> ComponentEntry:
+        for word in ("(", "confidence", "<"):
+            self._fixed(word)
+        threshold: str | float = self._take()
+        if threshold != AUTO:
+            try:
+                threshold = float(threshold)
+            except ValueError:
+                raise self._no_route(f"{threshold!r} is no threshold") from None
+        self._fixed("?")
+        below = self.retriever()
+        self._fixed(":")
+        parts = (below, self.retriever())
+        self._take(")")
+        return ComponentEntry(ROUTE, parts=parts, options={"threshold": threshold})
+
+    def _fixed(self, word: str) -> None:
+        if self.next != word:
+            raise self._no_route(f"{self.next or 'its end'!r} stands where {word!r} is expected")
+        self._at += 1
+
+    def _no_route(self, reason: str) -> UsageError:
+        return UsageError(
+            f"the retriever {self._text!r} cannot be read: {reason}.", hint=f"With its blanks: '{_ROUTE}'."
+        )

@@ -17,7 +17,7 @@ from typing import Any, Literal, NoReturn, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import SqutrError, UsageError, unknown_name
-from .entries import LANGUAGE, ComponentEntry, Role, SystemEntry, Written, entries_of
+from .entries import LANGUAGE, ROUTE, ROUTED, ComponentEntry, Role, SystemEntry, Written, entries_of
 from .options import TRUST, shown
 from .plain_yaml import plain_values, read_plain, to_yaml
 from .short_form import CLASS, checked_component, parse_component, parse_retriever, parse_short_form
@@ -34,6 +34,8 @@ _LOOKS_SECRET = re.compile(
 )
 
 _CHAINS = (["transcriber", "retriever"], ["transcriber"], ["encoder"], ["answerer"], ["transcriber", "answerer"])
+
+_OPTIONAL: tuple[Role, ...] = ("front_end", "rewriter")
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -54,6 +56,7 @@ class _System(_Shared):
     name: str = ""
     front_end: Any = None
     transcriber: Any = None
+    rewriter: Any = None
     retriever: Any = None
     encoder: Any = None
     run: Any = None
@@ -64,6 +67,7 @@ class _System(_Shared):
 
 class _Axes(_Strict):
     transcribers: list[Any] = []
+    rewriters: list[Any] = [None]
     retrievers: list[Any] = []
     encoders: list[Any] = []
     answerers: list[Any] = []
@@ -91,30 +95,31 @@ _FIELDS: Mapping[type[BaseModel], Sequence[str]] = {
 }
 
 
-def read_entries(path: Path) -> list[SystemEntry]:
-    """The systems in a file as they are written, grids expanded.
+def read_entries(path: Path, *, called: str = "") -> list[SystemEntry]:
+    """The systems in a file as they are written, grids expanded. `called` is what errors call the file.
 
     Raises `DataError` for a file that cannot be read, `UsageError` that names file, place and value for a field that is
     wrong, for `trust_remote_code` and for what looks like a key: neither may stand in a file.
     """
     document = read_plain(path)
     _refuse_secrets(document, path)
+    called = called or f"{path}"
     if not isinstance(document, dict):
         raise UsageError(
-            f"{path} holds {_kind(document)} where fields are expected.",
+            f"{called} holds {_kind(document)} where fields are expected.",
             hint="Write the fields of a system, or a list under `systems:`.",
         )
     if "systems" not in document:
-        return _entries(document, f"{path}", "")
+        return _entries(document, called, "")
     if len(document) > 1:
         other = next(name for name in document if name != "systems")
-        raise UsageError(f"{path}: {other} stands beside systems.", hint="Put it into the systems of the list.")
+        raise UsageError(f"{called}: {other} stands beside systems.", hint="Put it into the systems of the list.")
     systems = document["systems"]
     if not isinstance(systems, list) or not systems:
-        raise UsageError(f"{path}: systems is {shown(systems)}: a list of systems is expected.", hint="Correct it.")
-    found = [entry for i, item in enumerate(systems) for entry in _entries(item, f"{path}", f"systems[{i}]")]
+        raise UsageError(f"{called}: systems is {shown(systems)}: a list of systems is expected.", hint="Correct it.")
+    found = [entry for i, item in enumerate(systems) for entry in _entries(item, called, f"systems[{i}]")]
     if len(found) > MOST_SYSTEMS:
-        raise UsageError(f"{path} holds {len(found)} systems.", hint=f"At most {MOST_SYSTEMS} go into a file.")
+        raise UsageError(f"{called} holds {len(found)} systems.", hint=f"At most {MOST_SYSTEMS} go into a file.")
     return found
 
 
@@ -250,11 +255,12 @@ def _grid(fields: _Grid, path: str, place: str) -> list[SystemEntry]:
     inner = _dot(place, "grid")
     here = _join(path, inner)
     axes = _validated(_Axes, fields.grid, path, inner)
-    roles: list[Role] = [role for role in ROLES if role != "front_end" and getattr(axes, f"{role}s")]
-    if roles not in _CHAINS or not axes.front_ends:
+    roles: list[Role] = [role for role in ROLES if role not in _OPTIONAL and getattr(axes, f"{role}s")]
+    if roles not in _CHAINS or not axes.front_ends or not axes.rewriters:
         raise UsageError(
             f"{here} has {_listed([f'{role}s' for role in roles])}.",
-            hint="A grid has transcribers (and retrievers or answerers), encoders, or answerers; front_ends if wanted.",
+            hint="A grid has transcribers (and retrievers or answerers), encoders, or answerers; front_ends and rewriters "
+            "if wanted.",
         )
     searched = "retriever" in roles
     for name in sorted(fields.model_fields_set - {"grid"}):
@@ -271,7 +277,7 @@ def _grid(fields: _Grid, path: str, place: str) -> list[SystemEntry]:
             return found
         return [_mapped(one, lambda entry: _reranked(entry, fields.reranker, path, place)) for one in found]
 
-    columns = {role: axis(role) for role in ("front_end", *roles)}
+    columns = {role: axis(role) for role in (*_OPTIONAL, *roles)}
     if prod(map(len, columns.values())) > MOST_SYSTEMS:
         raise UsageError(f"{here} has more than {MOST_SYSTEMS} combinations.", hint="Make it smaller.")
     shared: dict[str, Any] = {
@@ -284,8 +290,8 @@ def _grid(fields: _Grid, path: str, place: str) -> list[SystemEntry]:
 
 
 def _component(role: Role, value: Any, path: str, place: str) -> ComponentEntry | None:
-    """One component: a short form, or a mapping with `backend`; null and, for a front end, `none` are none."""
-    if value is None or (role == "front_end" and value == NONE):
+    """One component: a short form, or a mapping with `backend`; null and, where it may be left out, `none` are none."""
+    if value is None or (role in _OPTIONAL and value == NONE):
         return None
     here = _join(path, place)
     if isinstance(value, str):
@@ -297,15 +303,17 @@ def _component(role: Role, value: Any, path: str, place: str) -> ComponentEntry 
             f"{here} is {shown(value)}: a component is expected.", hint="Write for example {backend: bm25, k1: 1.2}."
         )
     fields = _validated(_Component, value, path, place)
+    options = dict(fields.model_extra or {})
+    written_parts = {f"parts[{i}]": part for i, part in enumerate(fields.parts)}
+    if fields.backend == ROUTE:
+        written_parts |= {name: options.pop(name) for name in ROUTED if name in options}
     parts: list[ComponentEntry] = []
-    for i, part in enumerate(fields.parts):
-        inner = _component("retriever", part, path, f"{place}.parts[{i}]")
+    for name, part in written_parts.items():
+        inner = _component("retriever", part, path, f"{place}.{name}")
         if inner is None:
-            raise UsageError(f"{_join(path, place)}.parts[{i}] is null.", hint="Remove it.")
+            raise UsageError(f"{_join(path, place)}.{name} is null.", hint="Remove it.")
         parts.append(inner)
-    entry = ComponentEntry(
-        fields.backend, fields.model, fields.preset, tuple(parts), dict(fields.model_extra or {}), here
-    )
+    entry = ComponentEntry(fields.backend, fields.model, fields.preset, tuple(parts), options, here)
     written = f"{entry.backend}:{entry.model}" if entry.model else entry.backend
     return _placed(lambda text: checked_component(role, entry, text), written, here)
 

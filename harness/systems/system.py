@@ -16,6 +16,7 @@ from ..protocols import (
     PrecomputedRun,
     PrecomputedTranscripts,
     Retriever,
+    Rewriter,
     Transcriber,
 )
 from ..results.files import file_name
@@ -45,27 +46,29 @@ PerLanguage: TypeAlias = "T | Mapping[str, T]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A chain of components: front end → transcriber → retriever or answerer, or an encoder, or precomputed output.
+    """A chain of components: front end → transcriber → rewriter → retriever, or an answerer, or an encoder, or
+    precomputed output.
 
     - transcriber and retriever: a cascade, whose transcripts are searched with. `transcriber` may be precomputed
-      transcripts, `retriever` a precomputed run;
+      transcripts, `retriever` a precomputed run. With a `rewriter`, what it makes of them is searched with;
     - encoder: end-to-end, one space for audio and documents; a retriever that is a precomputed run, alone: a run;
-    - transcriber alone: speech recognition;
+    - transcriber alone: speech recognition, or with a rewriter, whose texts are then the hypotheses;
     - answerer: answers questions about audio; behind a transcriber it is an LLM that is given transcripts; with
       `text_only` it is given neither: the text-only baseline.
 
     A component may be a mapping of language to component. `script` folds Chinese transcripts to the corpus's script
     before retrieval (transcribers write either script). `normalizer` names the text normalizer of the error rates, ""
     the benchmark's. With `n_best` above 1, each of the n best transcripts is searched with and their rankings are fused
-    by `n_best_fusion` ("rrf" or "score"). `templates` replace those of an answerer's prompt (see `TEMPLATES`).
-    `display_name` replaces the name in tables. `preset` names the published decode settings of the transcriber; it
-    decides nothing itself. `origins` is what `write_spec` writes down: what the components were made from.
+    by `n_best_fusion` ("rrf" or "score"); a rewriter is given all of them, and makes one text. `templates` replace
+    those of an answerer's prompt (see `TEMPLATES`). `display_name` replaces the name in tables. `preset` names the
+    published decode settings of the transcriber; it decides nothing itself. `origins` is what `write_spec` writes down: what the components were made from.
 
     Raises `UsageError` for parts that do not go together.
     """
 
     front_end: PerLanguage[FrontEnd] | None = None
     transcriber: PerLanguage[Transcriber | PrecomputedTranscripts] | None = None
+    rewriter: PerLanguage[Rewriter] | None = None
     retriever: PerLanguage[Retriever | PrecomputedRun] | None = None
     encoder: PerLanguage[AudioTextEncoder] | None = None
     answerer: PerLanguage[Answerer] | None = None
@@ -180,7 +183,7 @@ class System:
     def name(self) -> str:
         if self.display_name:
             return self.display_name
-        names = {role: _name(part) for role, part in self._parts.items()}
+        names = {role: shown_name(part) for role, part in self._parts.items()}
         front = f"{names.pop('front_end')} | " if "front_end" in names else ""
         best = f" ({self.n_best}-best)" if self.n_best > 1 else ""
         chain = (["text-only"] if self.text_only else []) + list(names.values())
@@ -196,7 +199,7 @@ class System:
         if self.languages and language not in self.languages:
             return False
         plain = self.for_language(language)
-        roles = ("transcriber", "retriever", "encoder", "answerer")
+        roles = ("transcriber", "rewriter", "retriever", "encoder", "answerer")
         return all(getattr(plain, role).supports(language) for role in roles if getattr(plain, role) is not None)
 
     def components(self, language: str) -> dict[str, dict[str, Any]]:
@@ -229,7 +232,7 @@ class System:
         """The same without its front end, as it is called then."""
         name = self.display_name
         if name and self.front_end is not None:
-            name = name.removeprefix(f"{_name(self.front_end)} | ")
+            name = name.removeprefix(f"{shown_name(self.front_end)} | ")
         return replace(self, front_end=None, display_name=name)
 
     def text_only_baseline(self) -> System:
@@ -244,10 +247,10 @@ class System:
         return System(answerer=self.answerer, text_only=True, templates=note, origins=self.origins)
 
 
-ROLES: tuple[Role, ...] = ("front_end", "transcriber", "retriever", "encoder", "answerer")
+ROLES: tuple[Role, ...] = ("front_end", "transcriber", "rewriter", "retriever", "encoder", "answerer")
 
 
-def _name(part: Any) -> str:
+def shown_name(part: Any) -> str:
     if not isinstance(part, Mapping):
         return str(part.spec.name)
     return " / ".join(dict.fromkeys(str(one.spec.name) for one in part.values()))
@@ -260,12 +263,17 @@ def _check_chain(system: System) -> None:
         {"transcriber", "retriever"}, {"transcriber"}, {"encoder"}, {"answerer"}, {"transcriber", "answerer"},
     )  # fmt: skip
     run_alone = present - {"front_end"} == {"retriever"} and system.precomputed_run is not None
-    if present - {"front_end"} not in chains and not run_alone:
+    if system.rewriter is not None and ("transcriber" not in present or "answerer" in present):
+        raise UsageError(
+            f"a rewriter ({shown_name(system.rewriter)}) stands behind a transcriber, before a retriever or alone.",
+            hint="For example: 'whisper-base + rewrite:<model> + bm25'.",
+        )
+    if present - {"front_end", "rewriter"} not in chains and not run_alone:
         listed = " and ".join(sorted(present)) or "nothing"
         raise UsageError(f"a system of {listed} is no chain that can be evaluated.", hint=EXAMPLE)
     if system.front_end is not None and (system.precomputed_transcripts is not None or run_alone or system.text_only):
         raise UsageError(
-            f"a front end ({_name(system.front_end)}) has nothing to work on before precomputed output.",
+            f"a front end ({shown_name(system.front_end)}) has nothing to work on before precomputed output.",
             hint="Leave the front end out, or give a transcriber.",
         )
     if system.front_end is not None and present == {"front_end", "answerer"}:
@@ -280,20 +288,32 @@ def _check_chain(system: System) -> None:
         )
     if hasattr(system.answerer, "reply_of") and (system.text_only or "transcriber" in present):
         raise UsageError(
-            f"precomputed replies ({_name(system.answerer)}) take neither transcripts nor a prompt.",
+            f"precomputed replies ({shown_name(system.answerer)}) take neither transcripts nor a prompt.",
             hint="Evaluate the replies alone.",
         )
     if system.templates and system.answerer is None:
         raise UsageError("templates are for the prompt of an answerer, and there is none.", hint="Leave them out.")
+    if system.rewriter is not None and system.precomputed_run is not None:
+        raise UsageError(
+            f"a precomputed run was searched already, and a rewriter ({shown_name(system.rewriter)}) changes nothing in it.",
+            hint="Leave the rewriter out, or give a retriever.",
+        )
     _check_n_best(system)
 
 
 def _check_n_best(system: System) -> None:
     if system.n_best < 1:
         raise UsageError(f"n_best is {system.n_best}.", hint="Give 1 (the best transcript alone) or more.")
+    rewriter = cast("Rewriter | None", system.rewriter)
+    given = system.n_best if rewriter is None else rewriter.spec.settings.get("n_best", system.n_best)
+    if given != system.n_best:
+        raise UsageError(
+            f"n_best is {system.n_best}, but the rewriter takes {given} transcript(s) per query.",
+            hint="Set n_best of the system; its rewriter then takes as many.",
+        )
     if system.n_best == 1:
         return
-    if system.kind != "cascade":
+    if system.kind != "cascade" and system.rewriter is None:
         raise UsageError(f"n_best is {system.n_best}, but nothing is searched with transcripts.", hint="Leave it out.")
     if system.precomputed_run is not None:
         raise UsageError(

@@ -17,6 +17,7 @@ RETRIEVERS: Mapping[str, BackendSpec] = table_of(
     BackendSpec("splade", f"{_HERE}.splade:SpladeRetriever", "torch", True, _MODEL),
     BackendSpec("colbert", f"{_HERE}.colbert:ColBERTRetriever", "torch", True, _MODEL),
     BackendSpec("hybrid", f"{_HERE}.hybrid:HybridRetriever", "", False),
+    BackendSpec("route", f"{_HERE}.route:RouteRetriever", "", False),
     BackendSpec("rerank", f"{_HERE}.rerank:RerankedRetriever", "torch", True, _MODEL),
     BackendSpec("trec", f"{_HERE}.trec_run:TrecRun", "", True),
 )

@@ -23,7 +23,7 @@ class Composite(ABC):
     def __init__(self, parts: Sequence[Retriever | str], depth: int) -> None:
         require_positive(depth=depth)
         self._depth = depth
-        self._parts = [_loaded(part) for part in parts]
+        self._parts = [loaded_part(part) for part in parts]
         self._corpus: Corpus | None = None
 
     @property
@@ -67,10 +67,16 @@ class Composite(ABC):
         return [spec.as_dict() for spec in specs]
 
 
-def _loaded(part: Retriever | str) -> Retriever:
+def loaded_part(part: Retriever | str) -> Retriever:
+    """A part of another retriever, itself or by its name. Raises `UsageError` for a precomputed run or a route."""
     from .. import load_retriever
 
     retriever = load_retriever(part) if isinstance(part, str) else part
+    if hasattr(retriever, "routed"):
+        raise UsageError(
+            "a route is a part of another retriever, which is given no confidence.",
+            hint="Put the route outside: 'route(confidence < 0.6 ? dense:<model> > rerank:<model> : bm25)'.",
+        )
     if not hasattr(retriever, "search"):
         raise UsageError(
             f"{part if isinstance(part, str) else type(part).__name__} is a precomputed run, which cannot be combined.",
