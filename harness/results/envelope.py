@@ -164,10 +164,10 @@ class SystemInfo(FileModel):
     """What was evaluated.
 
     `components` maps a role (`front_end`, `transcriber`, `rewriter`, `retriever`, `encoder`, `answerer`) to the
-    specification of the component that this config's language uses. `settings` has what else decides the output (`n_best`,
-    `script_folding`, `depth`, `preset`, prompts, …). `reference` marks what is no competitor: a text-only baseline.
-    `parameters` are those of the model that takes the audio, null where its weights do not tell. The normalizer is ""
-    where no text is compared.
+    specification of the component that this config's language uses. `settings` has what else decides the output
+    (`n_best`, `script_folding`, `depth`, `preset`, prompts, …). `reference` marks what is no competitor: a text-only
+    baseline. `parameters` are those of the model that takes the audio, null where its weights do not tell. The
+    normalizer is "" where no text is compared.
     """
 
     kind: Literal["cascade", "end-to-end", "run", "transcriber", "answerer"]
@@ -208,9 +208,10 @@ class Timing(FileModel):
     """Seconds per stage. Cached work counts with the seconds that it took when it was done.
 
     `stages` maps a stage (`front_end`, `transcribe`, `encode`, `rewrite`, `index`, `search`, `answer`) to seconds.
-    `rtfx` is seconds of audio per second of the stages that take audio. `waiting_share` is the part of this evaluation's
-    inference time in which the model waited for audio (null if nothing was inferred now). Memory is the peak of the
-    main process, energy what the machine's meters say for this evaluation's stages; null where there is no meter.
+    `rtfx` is seconds of audio per second of the stages that take audio. `waiting_share` is the part of this
+    evaluation's inference time in which the model waited for audio (null if nothing was inferred now). Memory is the
+    peak of the main process, energy what the machine's meters say for this evaluation's stages; null where there is no
+    meter.
     """
 
     stages: dict[str, float] = Field(default_factory=dict)

@@ -259,8 +259,8 @@ def _grid(fields: _Grid, path: str, place: str) -> list[SystemEntry]:
     if roles not in _CHAINS or not axes.front_ends or not axes.rewriters:
         raise UsageError(
             f"{here} has {_listed([f'{role}s' for role in roles])}.",
-            hint="A grid has transcribers (and retrievers or answerers), encoders, or answerers; front_ends and rewriters "
-            "if wanted.",
+            hint="A grid has transcribers (and retrievers or answerers), encoders, or answerers; front_ends and "
+            "rewriters if wanted.",
         )
     searched = "retriever" in roles
     for name in sorted(fields.model_fields_set - {"grid"}):

@@ -61,7 +61,8 @@ class System:
     the benchmark's. With `n_best` above 1, each of the n best transcripts is searched with and their rankings are fused
     by `n_best_fusion` ("rrf" or "score"); a rewriter is given all of them, and makes one text. `templates` replace
     those of an answerer's prompt (see `TEMPLATES`). `display_name` replaces the name in tables. `preset` names the
-    published decode settings of the transcriber; it decides nothing itself. `origins` is what `write_spec` writes down: what the components were made from.
+    published decode settings of the transcriber; it decides nothing itself. `origins` is what `write_spec` writes down:
+    what the components were made from.
 
     Raises `UsageError` for parts that do not go together.
     """
@@ -295,7 +296,7 @@ def _check_chain(system: System) -> None:
         raise UsageError("templates are for the prompt of an answerer, and there is none.", hint="Leave them out.")
     if system.rewriter is not None and system.precomputed_run is not None:
         raise UsageError(
-            f"a precomputed run was searched already, and a rewriter ({shown_name(system.rewriter)}) changes nothing in it.",
+            f"a precomputed run was searched already: a rewriter ({shown_name(system.rewriter)}) changes nothing in it.",
             hint="Leave the rewriter out, or give a retriever.",
         )
     _check_n_best(system)
