@@ -1,7 +1,8 @@
-"""Whisper with CTranslate2 (faster-whisper): many clips in one batch, language forced."""
+"""Whisper with CTranslate2 (faster-whisper): the library's `transcribe`, or one window per clip in batches."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from functools import cached_property
@@ -29,6 +30,18 @@ from .common import (
     require_language,
     require_n_best,
     transcribe_batches,
+    transcribe_by_kind,
+)
+from .whisper import (
+    COMPRESSION_RATIO,
+    LOG_PROBABILITY,
+    NO_SPEECH,
+    SEED,
+    TEMPERATURES,
+    Window,
+    checked_temperatures,
+    confidence,
+    require_patience,
 )
 
 HUB_MODELS = {
@@ -42,7 +55,10 @@ HUB_MODELS = {
     "whisper-large-v3-turbo": "mobiuslabsgmbh/faster-whisper-large-v3-turbo",
 }
 
-_FRAMES = WINDOW_S * 100
+GPU_FLOAT16 = "gpu_float16"
+"""A `compute_type` of ours: float16 on a GPU, float32 on a CPU, which has no float16."""
+
+_CONTEXT = 448  # tokens of prompt and text together
 _ENGLISH_ONLY_END = 50256  # the id of <|endoftext|> in English-only vocabularies; multilingual ones have one token more
 
 
@@ -50,16 +66,20 @@ class FasterWhisperTranscriber:
     """A Whisper model in CTranslate2's format.
 
     `model` is a packaged name, a name of `HUB_MODELS`, a folder, or a Hub repository (with `revision`). `compute_type`
-    and `device` ("cpu", "cuda", "auto") are CTranslate2's. `threads` are CPU threads (0: this process's share of the
-    cores), `batch_size` clips are decoded together. `max_tokens` caps the text of a window of 30 s (`truncated`).
+    is CTranslate2's, or "gpu_float16": float16 on a GPU, float32 on a CPU. `device` is "cpu", "cuda" or "auto",
+    `threads` are CPU threads (0: this process's share of the cores).
 
-    `beam_size` 1 is greedy. `patience` is that of arXiv 2204.05424. `n_best` > 1 gives that many hypotheses of the
-    beam, each with its log-probability per token. `temperature` > 0 samples `best_of` transcripts and keeps the
-    likeliest, which CTranslate2 cannot repeat; at temperature 0 `best_of` changes nothing.
+    The other options are those of `WhisperModel.transcribe` with its defaults: a clip is transcribed as by
+    `WhisperModel(model, compute_type=…).transcribe(clip, language=…)`, in windows of 30 s cut at predicted timestamps.
+    A window that repeats itself (`compression_ratio_threshold`) or is improbable (`log_prob_threshold`) is decoded
+    again at the next `temperature`, where `best_of` candidates are sampled, from the same seed for every clip; one
+    temperature alone means that none is. `max_tokens` caps a window's text (`truncated`).
 
-    A clip of up to 30 s is one window without timestamps, fallback or thresholds. A longer clip goes through the
-    library's own `transcribe`: windows cut at predicted timestamps, each without the text before it unless
-    `condition_on_previous_text`; it has one hypothesis, with the mean score of its windows.
+    `timestamps` false: a clip of up to 30 s is one window that ends at its first end token; with temperature 0 and
+    `no_speech_threshold` none, `batch_size` clips are decoded together, else one by one by the library. Longer clips
+    have timestamps in any case. `n_best` > 1 gives that many hypotheses of the beam, each with its log-probability per
+    token, and takes clips of up to 30 s in one window without timestamps, at temperature 0 and without thresholds; a
+    longer clip has one hypothesis, with the mean score of its windows.
     """
 
     sample_rate = SAMPLE_RATE
@@ -73,27 +93,27 @@ class FasterWhisperTranscriber:
         device: str = "auto",
         threads: int = 0,
         batch_size: int = 4,
-        beam_size: int = 1,
+        beam_size: int = 5,
         max_tokens: int = MAX_TOKENS,
         n_best: int = 1,
-        best_of: int = 1,
-        temperature: float = 0.0,
+        best_of: int = 5,
+        temperature: float | Sequence[float] = TEMPERATURES,
         patience: float = 1.0,
-        condition_on_previous_text: bool = False,
+        length_penalty: float = 1.0,
+        compression_ratio_threshold: float | None = COMPRESSION_RATIO,
+        log_prob_threshold: float | None = LOG_PROBABILITY,
+        no_speech_threshold: float | None = NO_SPEECH,
+        condition_on_previous_text: bool = True,
+        timestamps: bool = True,
     ) -> None:
         require_positive(batch_size=batch_size, beam_size=beam_size, max_tokens=max_tokens, best_of=best_of)
         require_n_best(n_best, beam_size)
-        if not 0 <= temperature <= 1:
-            raise UsageError(f"a temperature is between 0 and 1, not {temperature!r}.")
-        if temperature and (n_best > 1 or beam_size > 1):
+        require_patience(patience, beam_size)
+        temperatures = checked_temperatures(temperature)
+        if temperatures[0] and n_best > 1:
             raise UsageError(
-                f"temperature {temperature:g} samples, which takes neither beam_size nor n_best.",
-                hint="Give temperature=0, or best_of instead of beam_size.",
+                f"temperature {temperatures[0]:g} samples, which has no n_best.", hint="Let temperature begin with 0."
             )
-        if not 0 < patience < float("inf"):
-            raise UsageError(f"patience is a number above 0, not {patience!r}.")
-        if patience != 1 and beam_size == 1:
-            raise UsageError("patience needs a beam search.", hint="Give a beam_size above 1.")
         if threads < 0:
             raise UsageError(f"a transcriber needs threads of at least 0, not {threads}.")
         if device not in ("auto", "cpu", "cuda"):
@@ -102,56 +122,52 @@ class FasterWhisperTranscriber:
             raise UsageError(f"CTranslate2 writes at most {MAX_TOKENS} tokens per window, not {max_tokens}.")
         self._requested = model
         self._revision = revision
-        self._compute_type = compute_type
+        self._asked_compute_type = compute_type
         self._requested_device = device
         self._threads = threads or threads_per_process(usable_cores())
         self._batch_size = BatchSize(batch_size)
-        self._beam_size = beam_size
         self._max_tokens = max_tokens
         self._n_best = n_best
-        self._best_of = best_of
-        self._temperature = float(temperature)
-        self._patience = float(patience)
-        self._condition = condition_on_previous_text
+        self._temperatures = temperatures
+        self._timestamps = timestamps
+        self._no_speech_threshold = no_speech_threshold
+        # Named as the library's `transcribe` has them.
+        self._search: dict[str, Any] = {
+            "beam_size": beam_size,
+            "best_of": best_of,
+            "compression_ratio_threshold": compression_ratio_threshold,
+            "condition_on_previous_text": condition_on_previous_text,
+            "length_penalty": float(length_penalty),
+            "log_prob_threshold": log_prob_threshold,
+            "no_speech_threshold": no_speech_threshold,
+            "patience": float(patience),
+        }
+        self._drawn = False
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        return ComponentSpec(
-            "transcriber",
-            "faster-whisper",
-            self._name,
-            self._found.model,
-            self._found.revision,
-            {
-                "beam_size": self._beam_size,
-                "compute_type": self._compute_type,
-                "ctranslate2": minor_version("ctranslate2", "ctranslate2", "asr"),
-                "device": self._device,
-                "faster_whisper": minor_version("faster-whisper", "faster_whisper", "asr"),
-                "long_clips": "sequential windows with timestamps",
-                "max_tokens": self._max_tokens,
-                "padding": "silence",
-                "sample_rate": SAMPLE_RATE,
-                "task": "transcribe",
-                "temperature": self._temperature,
-                "timestamps": False,
-                "window_s": WINDOW_S,
-                **self._unusual,
-                **self._found.provenance,
-                **LOOP_SETTINGS,
-            },
-        )
-
-    @property
-    def _unusual(self) -> dict[str, Setting]:
-        """Options recorded only where they are not the default: results from before they existed stay valid."""
-        options: dict[str, tuple[Setting, Setting]] = {
-            "best_of": (self._best_of, 1),
-            "condition_on_previous_text": (self._condition, False),
-            "n_best": (self._n_best, 1),
-            "patience": (self._patience, 1.0),
+        settings: dict[str, Setting] = {
+            **self._search,
+            "compute_type": self._compute_type,
+            "ctranslate2": minor_version("ctranslate2", "ctranslate2", "asr"),
+            "device": self._device,
+            "faster_whisper": minor_version("faster-whisper", "faster_whisper", "asr"),
+            "max_tokens": self._max_tokens,
+            "n_best": self._n_best,
+            "padding": "zeros after the spectrum",
+            "sample_rate": SAMPLE_RATE,
+            "short_clips": "one window in batches" if self._in_batches else "transcribe of faster-whisper",
+            "task": "transcribe",
+            "temperature": list(self._temperatures),
+            "timestamps": self._timestamps and self._n_best == 1,
+            "window_s": WINDOW_S,
+            **({"seed": SEED} if any(self._temperatures) else {}),
+            **self._found.provenance,
+            **LOOP_SETTINGS,
         }
-        return {name: value for name, (value, default) in options.items() if value != default}
+        return ComponentSpec(
+            "transcriber", "faster-whisper", self._name, self._found.model, self._found.revision, settings
+        )
 
     @property
     def weights(self) -> Path:
@@ -162,76 +178,85 @@ class FasterWhisperTranscriber:
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
         code = require_language(language, self._languages, self._name)
-        fits = [clip.ndim == 1 and clip.size <= WINDOW_S * SAMPLE_RATE for clip in clips]
-        short = iter(self._batched([c for c, fit in zip(clips, fits, strict=True) if fit], code, self._batch_size))
-        long = iter(self._batched([c for c, fit in zip(clips, fits, strict=True) if not fit], code, 1))
-        return [next(short if fit else long) for fit in fits]
 
-    def _batched(self, clips: list[Samples], code: str, size: int | BatchSize) -> list[Transcript]:
-        def decode(batch: list[Samples]) -> list[Decoded]:
-            if batch[0].size > WINDOW_S * SAMPLE_RATE:
-                return [self._long(clip, code) for clip in batch]
-            return self._short(batch, code)
+        def of_kind(one_window: int, alike: list[Samples]) -> list[Transcript]:
+            return transcribe_batches(
+                alike,
+                size=self._batch_size if one_window else 1,
+                decode=lambda batch: (
+                    self._short(batch, code) if one_window else [self._by_library(clip, code) for clip in batch]
+                ),
+                engine="CTranslate2",
+            )
 
-        return transcribe_batches(clips, size=size, decode=decode, engine="CTranslate2")
+        return transcribe_by_kind(clips, lambda clip: self._in_batches and self._fits(clip), of_kind)
+
+    @property
+    def _in_batches(self) -> bool:
+        """Whether a clip of up to 30 s needs nothing of what only the library's `transcribe` has."""
+        plain = not self._timestamps and self._temperatures == (0.0,) and self._no_speech_threshold is None
+        return plain or self._n_best > 1
+
+    @staticmethod
+    def _fits(clip: Samples) -> bool:
+        return clip.ndim == 1 and clip.size <= WINDOW_S * SAMPLE_RATE
 
     def _short(self, clips: list[Samples], code: str) -> list[Decoded]:
+        """As `transcribe(without_timestamps=True, temperature=0)` without thresholds, several clips together."""
         import ctranslate2
+        from faster_whisper.transcribe import get_suppressed_tokens
 
         tokenizer = self._tokenizer(code)
         prompt = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
-        features = np.stack([self._features(clip) for clip in clips])
-        if self._temperature:
-            search = {"sampling_topk": 0, "sampling_temperature": self._temperature, "num_hypotheses": self._best_of}
-        else:
-            search = {"sampling_topk": 1, "num_hypotheses": self._n_best, "patience": self._patience}
+        features = [self._features(clip) for clip in clips]
+        whole = [i for i, content in enumerate(features) if content is not None]
+        found = [Decoded("")] * len(clips)
+        if not whole:
+            return found
         results = self._engine.model.generate(
-            ctranslate2.StorageView.from_array(features),
-            [prompt] * len(clips),
-            beam_size=self._beam_size,
+            ctranslate2.StorageView.from_array(np.stack([features[i] for i in whole])),
+            [prompt] * len(whole),
+            beam_size=self._search["beam_size"],
+            patience=self._search["patience"],
+            length_penalty=self._search["length_penalty"],
             max_length=self._engine_length(len(prompt)),
-            # The lists of the model's own configuration: no noises, no speaker marks, no blank first.
-            suppress_tokens=[-1],
+            suppress_tokens=get_suppressed_tokens(tokenizer, [-1]),
             suppress_blank=True,
             # Several hypotheses come best first.
-            return_scores=self._n_best > 1,
-            **search,
+            num_hypotheses=self._n_best,
+            return_scores=True,
         )
-        return [self._decoded(tokenizer, result) for result in results]
+        for i, result in zip(whole, results, strict=True):
+            found[i] = self._decoded(tokenizer, result)
+        return found
 
     def _decoded(self, tokenizer: Any, result: Any) -> Decoded:
-        first = result.sequences_ids[0]
-        hypotheses = (
-            tuple(
-                Hypothesis(tokenizer.decode(ids), float(score))
-                for ids, score in zip(result.sequences_ids, result.scores, strict=True)
-            )
-            if self._n_best > 1
-            else ()
-        )
-        return Decoded(tokenizer.decode(first), len(first) >= self._max_tokens, hypotheses)
+        texts = [tokenizer.decode(ids) for ids in result.sequences_ids]
+        first, several = len(result.sequences_ids[0]), self._n_best > 1
+        hypotheses = tuple(map(Hypothesis, texts, map(float, result.scores))) if several else ()
+        # The score is the sum over length to the power of the penalty; the sum counts the end of the text too.
+        mean = float(result.scores[0]) * first ** self._search["length_penalty"] / (first + 1)
+        return Decoded(texts[0], first >= self._max_tokens, hypotheses, confidence([Window(first, mean)]))
 
-    def _features(self, clip: Samples) -> NDArray[np.float32]:
-        padded = np.pad(clip.astype(np.float32, copy=False), (0, WINDOW_S * SAMPLE_RATE - clip.size))
-        features = self._engine.feature_extractor(padded)[:, :_FRAMES]
-        return np.ascontiguousarray(features, dtype=np.float32)
+    def _features(self, clip: Samples) -> NDArray[np.float32] | None:
+        """(bins, 3000) as the library makes them: zeros after the spectrum of the clip; None of less than a frame."""
+        from faster_whisper.audio import pad_or_trim
 
-    def _long(self, clip: Samples, code: str) -> Decoded:
-        prompt = self._tokenizer(code).sot_sequence
+        features = self._engine.feature_extractor(clip.astype(np.float32, copy=False))[:, :-1]
+        return np.ascontiguousarray(pad_or_trim(features), dtype=np.float32) if features.shape[-1] else None
+
+    def _by_library(self, clip: Samples, code: str) -> Decoded:
+        self._seed()
         segments, _ = self._engine.transcribe(
             clip.astype(np.float32, copy=False),
             language=code,
             task="transcribe",
-            beam_size=self._beam_size,
-            best_of=self._best_of,
-            patience=self._patience,
-            temperature=self._temperature,
-            condition_on_previous_text=self._condition,
-            compression_ratio_threshold=None,
-            log_prob_threshold=None,
-            no_speech_threshold=None,
-            max_new_tokens=self._engine_length(len(prompt)) - len(prompt),
+            temperature=self._temperatures,
+            without_timestamps=not self._timestamps and self._fits(clip),
+            # The search below puts in what is left beside each window's prompt.
+            max_new_tokens=None,
             vad_filter=False,
+            **self._search,
         )
         texts: list[str] = []
         # What a capped window wrote after its last timestamp is transcribed again by the next. Only one without is cut.
@@ -242,13 +267,32 @@ class FasterWhisperTranscriber:
             written[segment.seek] = written.get(segment.seek, 0) + len(segment.tokens)
             scores[segment.seek] = segment.avg_logprob
         text = "".join(texts)
-        windows = [(scores[seek], count) for seek, count in written.items()]
-        hypotheses = joined_windows(text, windows) if self._n_best > 1 else ()
-        return Decoded(text, any(count >= self._max_tokens for count in written.values()), hypotheses)
+        windows = [Window(count, scores[seek]) for seek, count in written.items()]
+        hypotheses = joined_windows(text, [(w.log_probability, w.tokens) for w in windows]) if self._n_best > 1 else ()
+        return Decoded(text, any(w.tokens >= self._max_tokens for w in windows), hypotheses, confidence(windows))
+
+    def _seed(self) -> None:
+        """Let the next clip's sampling start from `SEED`.
+
+        CTranslate2's generator belongs to a thread of the loaded model, and is seeded at its first draw only. So a
+        model that has drawn gives way to another one of the same weights.
+        """
+        if not any(self._temperatures):
+            return
+        import ctranslate2
+
+        engine = self._engine
+        if self._drawn:
+            self._drawn = False
+            engine.model = None
+            engine.model = ctranslate2.models.Whisper(
+                str(self._found.path), **self._loading, intra_threads=self._threads
+            )
+        ctranslate2.set_random_seed(SEED)
 
     def _engine_length(self, prompt: int) -> int:
         """CTranslate2's `max_length` for `max_tokens` of text: it writes min(max_length / 2, max_length - prompt)."""
-        return max(2 * self._max_tokens, self._max_tokens + prompt)
+        return min(_CONTEXT, max(2 * self._max_tokens, self._max_tokens + prompt))
 
     def _tokenizer(self, code: str) -> Any:
         from faster_whisper.tokenizer import Tokenizer
@@ -299,6 +343,17 @@ class FasterWhisperTranscriber:
         return "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
 
     @cached_property
+    def _compute_type(self) -> str:
+        if self._asked_compute_type != GPU_FLOAT16:
+            return self._asked_compute_type
+        return "float16" if self._device == "cuda" else "float32"
+
+    @cached_property
+    def _loading(self) -> dict[str, Any]:
+        index = local_device_index() if self._device == "cuda" else 0
+        return {"device": self._device, "device_index": index, "compute_type": self._compute_type}
+
+    @cached_property
     def _engine(self) -> Any:
         found = self._found
         try:
@@ -306,16 +361,20 @@ class FasterWhisperTranscriber:
         except ImportError as error:
             raise missing_extra("faster_whisper", "asr") from error
         try:
-            return WhisperModel(
-                str(found.path),
-                device=self._device,
-                device_index=local_device_index() if self._device == "cuda" else 0,
-                compute_type=self._compute_type,
-                cpu_threads=self._threads,
-            )
+            engine = WhisperModel(str(found.path), cpu_threads=self._threads, **self._loading)
         except (RuntimeError, ValueError) as error:
             raise ModelError(
                 f"the weights {self._name!r} cannot be loaded from {found.path} on {self._device} as "
                 f"{self._compute_type}: {error}.",
                 hint="Check compute_type and device, or give another folder.",
             ) from error
+        search = engine.generate_with_fallback
+
+        def watched(encoded: Any, prompt: list[int], tokenizer: Any, options: Any) -> Any:
+            room = self._engine_length(len(prompt)) - len(prompt)
+            found = search(encoded, prompt, tokenizer, dataclasses.replace(options, max_new_tokens=room))
+            self._drawn = self._drawn or found[2] > 0
+            return found
+
+        engine.generate_with_fallback = watched
+        return engine

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -31,10 +30,19 @@ from .common import (
     require_language,
     transcribe_batches,
 )
+from .whisper import (
+    COMPRESSION_RATIO,
+    LOG_PROBABILITY,
+    NO_SPEECH,
+    SEED,
+    TEMPERATURES,
+    Window,
+    checked_temperatures,
+    confidence,
+    require_patience,
+)
 
-DTYPES = ("float32", "float16")
-SEED = 0
-"""What each clip's sampling starts from, where a temperature is above 0."""
+DTYPES = ("auto", "float32", "float16")
 
 _MULTILINGUAL = 51865  # tokens of the vocabulary of multilingual models; `large-v3` has one more language
 _LANGUAGES = 99
@@ -54,14 +62,16 @@ class OpenAIWhisperTranscriber:
     """A checkpoint of OpenAI's own implementation, decoded by its `transcribe`.
 
     `model` is a name of the package (`tiny.en`, `large-v3`, …, also written `whisper-base`), or the path of a
-    checkpoint (`.pt`). `device` is "auto" or a torch device, `dtype` "float32" or "float16" (not on a CPU), `threads`
-    the number of CPU threads, 0 for torch's own.
+    checkpoint (`.pt`). `device` is "auto" or a torch device, `dtype` "float32", "float16" (not on a CPU) or "auto", as
+    the package: float16 on a GPU, float32 on a CPU. `threads` is the number of CPU threads, 0 for torch's own.
 
-    All other options are those of `whisper.transcribe` with its defaults, but `beam_size` 1 is greedy (the package says
-    None) and `temperature` is 0; above 0 it samples `best_of` candidates, from the same seed for every clip.
-    `max_tokens` is `sample_len`. Every clip is transcribed in windows of 30 s cut at predicted timestamps, each with
-    the text before it as prompt unless `condition_on_previous_text` is false. The package tells only the best
-    hypothesis.
+    All other options are those of `whisper.transcribe` with its defaults: a clip is transcribed as by
+    `whisper.transcribe(model, clip, language=…)`, in windows of 30 s cut at predicted timestamps, each with the text
+    before it as prompt unless `condition_on_previous_text` is false. `beam_size` 1 is greedy (the package says None;
+    its command line has `beam_size` 5 and `best_of` 5). A window that repeats itself (`compression_ratio_threshold`) or
+    is improbable (`logprob_threshold`) is decoded again at the next `temperature`, where `best_of` candidates are
+    sampled, from the same seed for every clip; one temperature alone means that none is. `max_tokens` is `sample_len`.
+    The package tells only the best hypothesis.
     """
 
     sample_rate = SAMPLE_RATE
@@ -71,40 +81,35 @@ class OpenAIWhisperTranscriber:
         model: str | Path,
         *,
         device: str = "auto",
-        dtype: str = "float32",
+        dtype: str = "auto",
         threads: int = 0,
         beam_size: int = 1,
         best_of: int = 1,
-        temperature: float | Sequence[float] = 0.0,
+        temperature: float | Sequence[float] = TEMPERATURES,
         patience: float = 1.0,
         length_penalty: float | None = None,
         max_tokens: int = MAX_TOKENS,
         timestamps: bool = True,
         condition_on_previous_text: bool = True,
-        compression_ratio_threshold: float | None = 2.4,
-        logprob_threshold: float | None = -1.0,
-        no_speech_threshold: float | None = 0.6,
+        compression_ratio_threshold: float | None = COMPRESSION_RATIO,
+        logprob_threshold: float | None = LOG_PROBABILITY,
+        no_speech_threshold: float | None = NO_SPEECH,
     ) -> None:
         require_positive(beam_size=beam_size, best_of=best_of, max_tokens=max_tokens)
         if threads < 0:
             raise UsageError(f"a transcriber needs threads of at least 0, not {threads}.")
         if dtype not in DTYPES:
             raise UsageError(f"unknown dtype {dtype!r}.", hint=f"Known: {', '.join(DTYPES)}.")
-        temperatures = (temperature,) if isinstance(temperature, int | float) else tuple(temperature)
-        if not temperatures or not all(0 <= t <= 1 for t in temperatures):
-            raise UsageError(f"a temperature is between 0 and 1, not {temperature!r}.")
-        if not 0 < patience < math.inf:
-            raise UsageError(f"patience is a number above 0, not {patience!r}.")
-        if patience != 1 and beam_size == 1:
-            raise UsageError("patience needs a beam search.", hint="Give a beam_size above 1.")
+        temperatures = checked_temperatures(temperature)
+        require_patience(patience, beam_size)
         if length_penalty is not None and not 0 <= length_penalty <= 1:
             raise UsageError(f"a length_penalty is between 0 and 1, or none, not {length_penalty!r}.")
         self._requested = model
         self._requested_device = device
-        self._dtype = dtype
+        self._asked_dtype = dtype
         self._threads = threads
         self._beam_size = beam_size
-        self._temperatures = tuple(float(t) for t in temperatures)
+        self._temperatures = temperatures
         self._timestamps = timestamps
         self._max_tokens = max_tokens
         self._decoding: dict[str, Setting] = {
@@ -120,7 +125,6 @@ class OpenAIWhisperTranscriber:
     @cached_property
     def spec(self) -> ComponentSpec:
         found = self._checkpoint
-        several = len(self._temperatures) > 1
         return ComponentSpec(
             "transcriber",
             "openai-whisper",
@@ -138,7 +142,7 @@ class OpenAIWhisperTranscriber:
                 "openai_whisper": minor_version("openai-whisper", "whisper", "openai-whisper"),
                 "sample_rate": SAMPLE_RATE,
                 "task": "transcribe",
-                "temperature": list(self._temperatures) if several else self._temperatures[0],
+                "temperature": list(self._temperatures),
                 "timestamps": self._timestamps,
                 "torch": minor_version("torch", "torch", "torch"),
                 "window_s": WINDOW_S,
@@ -184,9 +188,13 @@ class OpenAIWhisperTranscriber:
         )
         # What a capped window wrote after its last timestamp is transcribed again by the next. Only one without is cut.
         written: dict[int, int] = {}
+        scores: dict[int, float] = {}
         for segment in result["segments"]:
             written[segment["seek"]] = written.get(segment["seek"], 0) + len(segment["tokens"])
-        return Decoded(result["text"], any(count >= self._max_tokens for count in written.values()))
+            scores[segment["seek"]] = segment["avg_logprob"]
+        windows = [Window(count, scores[seek]) for seek, count in written.items()]
+        truncated = any(w.tokens >= self._max_tokens for w in windows)
+        return Decoded(result["text"], truncated, confidence=confidence(windows))
 
     @cached_property
     def _search(self) -> dict[str, Any]:
@@ -262,9 +270,15 @@ class OpenAIWhisperTranscriber:
         if device == "auto":
             gpus = torch.cuda.device_count()
             device = f"cuda:{local_device_index() % gpus}" if gpus else "cpu"
-        if self._dtype == "float16" and device == "cpu":
-            raise UsageError("openai-whisper has no float16 on a CPU.", hint="Give dtype='float32'.")
+        if self._asked_dtype == "float16" and device == "cpu":
+            raise UsageError("openai-whisper has no float16 on a CPU.", hint="Give dtype='auto' or 'float32'.")
         return device
+
+    @property
+    def _dtype(self) -> str:
+        if self._asked_dtype != "auto":
+            return self._asked_dtype
+        return "float32" if self._device == "cpu" else "float16"
 
     @property
     def _package(self) -> Any:

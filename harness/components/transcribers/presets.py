@@ -1,4 +1,4 @@
-"""Published decode settings, by name, as constructor options of a transcriber."""
+"""Decode settings with a name, published ones among them, as constructor options of a transcriber."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from types import MappingProxyType
 
 from ....errors import UsageError, unknown_name
 from ...protocols import Setting
+from .whisper import TEMPERATURES
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How a paper decoded: the `languages` it was published for (empty: any), the `options` by backend."""
+    """How a paper decoded, or a setting that many use: the `languages` it was published for (empty: any), the `options` by backend."""
 
     name: str
     source: str
@@ -20,7 +21,48 @@ class Preset:
     options: Mapping[str, Mapping[str, Setting]] = field(hash=False)
 
 
+_GREEDY: Mapping[str, Setting] = {
+    "beam_size": 1,
+    "best_of": 1,
+    "compression_ratio_threshold": None,
+    "condition_on_previous_text": False,
+    "no_speech_threshold": None,
+    "temperature": 0.0,
+    "timestamps": False,
+}
+
 _ROWS = (
+    Preset(
+        "fast",
+        "Greedy, one window without timestamps per clip of up to 30 s, many clips in a batch: what is fast, and what "
+        "ends at a window's first end token. Equals faster-whisper's transcribe with without_timestamps=True, "
+        "beam_size=1, temperature=0 and no_speech_threshold=None, and transformers' generate with num_beams=1.",
+        (),
+        {
+            "faster-whisper": {**_GREEDY, "log_prob_threshold": None},
+            "transformers": {"beam_size": 1, "timestamps": False},
+        },
+    ),
+    Preset(
+        "fallback",
+        "Whisper (arXiv 2212.04356, section 4.5) as OpenAI's command line has it: beam 5, timestamps, and a window "
+        "that repeats itself or is improbable is decoded again at rising temperatures. In transformers, whose compression "
+        "ratio is one of token ids, the thresholds that the model cards of openai/whisper-large-v3 give.",
+        (),
+        {
+            "openai-whisper": {"beam_size": 5, "best_of": 5},
+            "faster-whisper": {},
+            "transformers": {
+                "beam_size": 5,
+                "compression_ratio_threshold": 1.35,
+                "condition_on_previous_text": True,
+                "logprob_threshold": -1.0,
+                "no_speech_threshold": 0.6,
+                "temperature": list(TEMPERATURES),
+                "timestamps": True,
+            },
+        },
+    ),
     Preset(
         "whisper-rir-mega",
         "Whisper-RIR-Mega: openai-whisper's transcribe with beam 5, best_of 5, temperature 0, language en, fp16 off. "
@@ -34,8 +76,6 @@ _ROWS = (
                 "dtype": "float32",
                 "temperature": 0.0,
             },
-            # Like the published decoding but for timestamps and the threshold for silence, which the package has and
-            # these two do not use in a window of 30 s.
             "faster-whisper": {
                 "beam_size": 5,
                 "best_of": 5,
@@ -44,26 +84,28 @@ _ROWS = (
                 "temperature": 0.0,
             },
             # At temperature 0 best_of has no effect, and transformers no such option.
-            "transformers": {"beam_size": 5, "condition_on_previous_text": True, "dtype": "float32"},
+            "transformers": {
+                "beam_size": 5,
+                "condition_on_previous_text": True,
+                "dtype": "float32",
+                "logprob_threshold": -1.0,
+                "max_new_tokens": 224,
+                "no_speech_threshold": 0.6,
+                "temperature": 0.0,
+                "timestamps": True,
+            },
         },
     ),
     Preset(
         "squtr",
-        "SQuTR: greedy, language forced, at most 256 tokens. The number format is left to the machine: the paper has "
-        "fp16, the released code an fp8 cache.",
+        "SQuTR: greedy, language forced, at most 256 tokens, one window without timestamps, fp16. Where a CPU has no "
+        "float16, float32 is used; the result says which.",
         (),
         {
             # 256 tokens where the engine writes so many: CTranslate2 ends at 224.
-            "openai-whisper": {
-                "beam_size": 1,
-                "condition_on_previous_text": False,
-                "max_tokens": 256,
-                "no_speech_threshold": None,
-                "temperature": 0.0,
-                "timestamps": False,
-            },
-            "faster-whisper": {"beam_size": 1, "max_tokens": 224, "temperature": 0.0},
-            "transformers": {"beam_size": 1, "max_new_tokens": 256},
+            "openai-whisper": {**_GREEDY, "dtype": "auto", "logprob_threshold": None, "max_tokens": 256},
+            "faster-whisper": {**_GREEDY, "compute_type": "gpu_float16", "log_prob_threshold": None, "max_tokens": 224},
+            "transformers": {"beam_size": 1, "dtype": "float16", "max_new_tokens": 256, "timestamps": False},
         },
     ),
 )
@@ -72,7 +114,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({row.name: row for row in _ROWS
 
 
 def preset(name: str, backend: str) -> Mapping[str, Setting]:
-    """Constructor options of `backend` that decode as `name` was published.
+    """Constructor options of `backend` that decode as `name` says.
 
     Raises `UnknownNameError` that lists the presets, `UsageError` for a backend that cannot decode so.
 
@@ -81,14 +123,14 @@ def preset(name: str, backend: str) -> Mapping[str, Setting]:
     >>> preset("squtr", "ctc")
     Traceback (most recent call last):
     ...
-    squtr.errors.UsageError: the backend 'ctc' cannot decode as 'squtr' was published. ...
+    squtr.errors.UsageError: the backend 'ctc' cannot decode as 'squtr' does. ...
     """
     if name not in PRESETS:
         raise unknown_name("preset", name, PRESETS)
     options = PRESETS[name].options
     if backend not in options:
         raise UsageError(
-            f"the backend {backend!r} cannot decode as {name!r} was published.",
+            f"the backend {backend!r} cannot decode as {name!r} does.",
             hint=f"Take one of {', '.join(sorted(options))}, or leave the preset out.",
         )
     return MappingProxyType(dict(options[backend]))
