@@ -37,7 +37,7 @@ def sound(seconds: float, seed: int, rate: int = RATE) -> np.ndarray:
     return (0.1 * tones + 0.01 * rng.standard_normal(t.size)).astype(np.float32)
 
 
-def chat_tokenizer() -> Any:
+def chat_tokenizer(special: dict[str, str] = SPECIAL) -> Any:
     """One token for a byte, and the marks of a dialogue."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -46,13 +46,13 @@ def chat_tokenizer() -> Any:
     tokenizer = Tokenizer(models.BPE(vocabulary, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>", *SPECIAL.values()])
+    tokenizer.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>", *special.values()])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="<|endoftext|>",
         eos_token="<|im_end|>",
         padding_side="left",
-        extra_special_tokens=SPECIAL,
+        extra_special_tokens=special,
     )
 
 

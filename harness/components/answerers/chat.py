@@ -6,11 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ....errors import ModelError, UsageError
+from ....errors import UsageError
 from ...protocols import AnswerRequest, ComponentSpec
 from ..batches import BatchSize
-from ..torch_models import read_config, reason
-from .chat_inputs import ChatInputs, require_packages
+from ..torch_models import read_config
+from .adapters import SpeechAdapter
+from .chat_inputs import ChatInputs
 from .common import AudioLimit, LongAudio, Written, in_pieces
 from .generating import GeneratingAnswerer
 from .models import AnswerModel, answer_model
@@ -104,30 +105,16 @@ class ChatAnswerer(GeneratingAnswerer):
 
     @cached_property
     def _model(self) -> Any:
-        own_adapter = bool(read_config(self._found.path).get("has_lora_adapter"))
-        if own_adapter:
-            require_packages(("peft",), self._name)
-        model = self._torch.load_model(self._class_name, self._found.path, name=self._name)
-        if own_adapter and not getattr(model, "_hf_peft_config_loaded", False):
-            raise ModelError(
-                f"{self._name} lacks the adapter that its config.json names (has_lora_adapter).",
-                hint="Take adapter_config.json and its weights from the original model.",
-            )
-        if self._facts.adapter:
-            self._switch_on(model)
-        return model
+        return self._torch.load_model(self._class_name, self._found.path, name=self._name)
 
-    def _switch_on(self, model: Any) -> None:
-        try:
-            model.load_adapter(
-                str(self._found.path), adapter_name="speech", adapter_kwargs={"subfolder": self._facts.adapter}
-            )
-            model.set_adapter("speech")
-        except (OSError, ValueError, ImportError, RuntimeError) as error:
-            raise ModelError(
-                f"the adapter {self._facts.adapter!r} of {self._name} cannot be loaded ({reason(error)}).",
-                hint="Check that the folder holds the adapter.",
-            ) from error
+    @cached_property
+    def _adapter(self) -> SpeechAdapter | None:
+        folder = self._found.path / self._facts.adapter
+        wanted = self._facts.adapter or read_config(self._found.path).get("has_lora_adapter")
+        # With a peft that it takes, transformers has switched on Granite's itself.
+        if not wanted or getattr(self._model, "_hf_peft_config_loaded", False):
+            return None
+        return SpeechAdapter(self._model, folder, name=self._name)
 
     @property
     def _tokenizer(self) -> Any:
@@ -148,5 +135,7 @@ class ChatAnswerer(GeneratingAnswerer):
         inputs = self._inputs.written(
             [(pieces, request.prompt) for request, (pieces, _) in zip(requests, clips, strict=True)]
         ).to(self._model.device, dtype=self._model.dtype)
+        if self._adapter is not None:
+            self._adapter.on = bool(requests[0].audios)  # a batch has audio in all requests or in none
         texts = self._generated(inputs, **self._facts.generate)
         return [Written(text, truncated, cut) for (text, truncated), (_, cut) in zip(texts, clips, strict=True)]

@@ -21,9 +21,8 @@ from .common import Piece
 from .models import AnswerModel
 
 PACKAGES = {
-    "mistral_common": "Run: pip install 'squtr[voxtral]', with Python before 3.13 in an environment of its own (it wants "
-    "an older NumPy).",
-    "peft": "Run: pip install peft.",
+    "mistral_common": "Run: pip install 'squtr[voxtral]', with Python before 3.13 in an environment of its own, as it "
+    "wants an older NumPy.",
     "timm": "Run: pip install timm torchvision, the latter from the index that torch came from.",
     "torchaudio": "Run: pip install torchaudio, from the index that torch came from.",
 }
@@ -54,9 +53,12 @@ class ChatInputs:
     def processor(self) -> Any:
         require_packages(self._facts.needs, self._name)
         processor = self._torch.load_processor(self._folder, name=self._name)
-        # Voxtral's tokenizer has its template within itself.
-        own = getattr(processor, "chat_template", None) or self._facts.audio_as == "base64"
-        if self._template is None and not own:
+        if self._facts.audio_as == "base64":  # Voxtral's tokenizer has its template within itself
+            return processor
+        if getattr(processor, "chat_template", None) is None:
+            # Some processors do not read the template that lies beside them; their tokenizers do.
+            processor.chat_template = getattr(processor.tokenizer, "chat_template", None)
+        if self._template is None and not processor.chat_template:
             raise ModelError(
                 f"the processor of {self._name} has no chat template.",
                 hint="Give one as chat_template, or another model.",
@@ -146,7 +148,7 @@ class ChatInputs:
         return {"type": "audio", "base64": base64.b64encode(buffer.getvalue()).decode("ascii")}
 
     def _as_text(self, content: list[Message]) -> list[Message]:
-        text = "\n".join(self._audio_token if part["type"] == "audio" else str(part["text"]) for part in content)
+        text = "".join(self._audio_token if part["type"] == "audio" else str(part["text"]) for part in content)
         system = [{"role": "system", "content": self._system}] if self._system else []
         return [*system, {"role": "user", "content": text}]
 

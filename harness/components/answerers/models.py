@@ -29,7 +29,7 @@ class AnswerModel:
     limit of the folder's own processor holds. `max_clips` is how many clips a message may hold, None for any.
     `audio_as` is how a message holds audio: as an array, or as a WAV file in base64. `system_prompt` is what the
     authors write before every dialogue, `takes_system_prompt` False where none may be written. `adapter` is the folder,
-    beside the weights, of an adapter that must be switched on for audio; `needs` are packages that audio needs beside
+    beside the weights, of an adapter that is on for requests with audio; `needs` are packages that audio needs beside
     the extra `torch`. `alone`: what is beside a request in a batch changes its reply, so that batches hold one.
     `generate` are further arguments of `generate`.
     """
@@ -61,10 +61,10 @@ ANSWER_MODELS: Mapping[str, AnswerModel] = {
     ),
     "gemma3n": AnswerModel("Gemma3nForConditionalGeneration", window_s=30.0, needs=("timm",)),
     "gemma4": AnswerModel("Gemma4ForConditionalGeneration", window_s=30.0),
-    "phi4_multimodal": AnswerModel("Phi4MultimodalForCausalLM", adapter="speech-lora", needs=("peft",)),
     "audioflamingo3": AnswerModel("AudioFlamingo3ForConditionalGeneration", window_s=600.0, max_clips=1),
     "musicflamingo": AnswerModel("MusicFlamingoForConditionalGeneration", window_s=1200.0, max_clips=1),
     # Silence behind a shorter clip of a batch reaches the encoder.
+    "phi4_multimodal": AnswerModel("Phi4MultimodalForCausalLM", adapter="speech-lora", alone=True),
     "granite_speech": AnswerModel("GraniteSpeechForConditionalGeneration", needs=("torchaudio",), alone=True),
     "granite_speech_plus": AnswerModel("GraniteSpeechPlusForConditionalGeneration", needs=("torchaudio",), alone=True),
 }

@@ -1,0 +1,206 @@
+"""Audio chat models with few, random weights: real configurations, models, processors, tokenizers, feature extractors.
+
+Templates are ours, in the form of the published ones: which parts of a message they write, and where audio goes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .audio_models_for_tests import AUDIO, SPECIAL, TEXT, _omni_thinker, chat_tokenizer, save_omni, save_qwen2_audio
+
+BOS = {"bos_token": "<bos>"}
+
+
+def template(audio: str, *, start: str = "") -> str:
+    """Writes the parts of a message in their order, `audio` for each clip."""
+    return (
+        start + "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% for part in message['content'] %}"
+        "{% if part['type'] == 'audio' %}" + audio + "{% else %}{{ part['text'] }}{% endif %}{% endfor %}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+
+
+TEXT_TEMPLATE = (
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+ONE_MARK_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
+    "{{ '<sound>' if message['content'] | selectattr('type', 'equalto', 'audio') | list else '' }}"
+    "{{ message['content'] | selectattr('type', 'equalto', 'text') | map(attribute='text') | join }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def save_flamingo(folder: Path, *, music: bool = False) -> Path:
+    """An Audio Flamingo 3, or with `music` a Music Flamingo, that takes 60 s: two windows of 30 s."""
+    import torch
+    import transformers
+    from transformers import WhisperFeatureExtractor
+
+    family = "MusicFlamingo" if music else "AudioFlamingo3"
+    special = {"audio_token": "<sound>", **({"audio_bos": "<|sound_bos|>", "audio_eos": "<|sound_eos|>"} if music else {})}
+    tokenizer = chat_tokenizer(special)
+    extractor = WhisperFeatureExtractor(feature_size=16, return_attention_mask=True)
+    made = getattr(transformers, f"{family}Processor")(
+        extractor, tokenizer, chat_template=ONE_MARK_TEMPLATE, max_audio_len=60
+    )
+    made.save_pretrained(folder)
+    ids = tokenizer.convert_tokens_to_ids
+    torch.manual_seed(0)
+    more = {"audio_bos_token_id": ids("<|sound_bos|>"), "audio_eos_token_id": ids("<|sound_eos|>")} if music else {}
+    config = getattr(transformers, f"{family}Config")(
+        audio_config={
+            "model_type": "audioflamingo3_encoder", "num_mel_bins": 16, "hidden_size": 16, "intermediate_size": 32,
+            "num_hidden_layers": 1, "num_attention_heads": 2, "initializer_range": 0.3,
+        },
+        text_config={"model_type": "qwen2", "vocab_size": len(tokenizer), **TEXT},
+        audio_token_id=ids("<sound>"),
+        **more,
+    )  # fmt: skip
+    getattr(transformers, f"{family}ForConditionalGeneration")(config).save_pretrained(folder)
+    return folder
+
+
+def save_granite(folder: Path, *, plus: bool = False, adapter: bool = False) -> Path:
+    """A Granite Speech, with `adapter` one with LoRA weights of its own."""
+    import torch
+    import transformers
+    from transformers import GraniteSpeechFeatureExtractor, GraniteSpeechProcessor
+
+    family = "GraniteSpeechPlus" if plus else "GraniteSpeech"
+    tokenizer = chat_tokenizer({"audio_token": "<|audio|>"})
+    GraniteSpeechProcessor(
+        GraniteSpeechFeatureExtractor(), tokenizer, audio_token="<|audio|>", chat_template=TEXT_TEMPLATE
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{family}Config")(
+        text_config={"model_type": "granite", "vocab_size": len(tokenizer), **TEXT},
+        encoder_config={"num_layers": 2, "hidden_dim": 16, "num_heads": 2, "output_dim": 8, "feedforward_mult": 1}
+        | ({"cat_hidden_layers": []} if plus else {}),
+        projector_config={
+            "model_type": "blip_2_qformer", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+            "intermediate_size": 32, "encoder_hidden_size": 16, "initializer_range": 0.3,
+        },
+        audio_token_index=tokenizer.convert_tokens_to_ids("<|audio|>"),
+        has_lora_adapter=adapter,
+        initializer_range=0.3,
+    )  # fmt: skip
+    model = getattr(transformers, f"{family}ForConditionalGeneration")(config)
+    model.save_pretrained(folder)
+    if adapter:
+        # Its published files are from a version that nested the classes otherwise.
+        save_adapter(folder, model, r".*language_model.*\.(q|v)_proj", ("model.language_model.", "language_model.model."))
+    return folder
+
+
+def save_adapter(folder: Path, model: Any, layers: str, renamed: tuple[str, str] = ("", "")) -> None:
+    """Random low-rank weights of rank 2 for the layers that the pattern finds, in peft's form."""
+    import torch
+    from safetensors.torch import save_file
+
+    folder.mkdir(exist_ok=True)
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 6, "target_modules": layers, "task_type": "CAUSAL_LM"}
+    (folder / "adapter_config.json").write_text(json.dumps({**config, "base_model_name_or_path": str(folder)}))
+    weights = {}
+    for name, layer in model.named_modules():
+        if re.fullmatch(layers, name):
+            key = "base_model.model." + name.replace(*renamed)
+            weights[f"{key}.lora_A.weight"] = torch.randn(2, layer.in_features)
+            weights[f"{key}.lora_B.weight"] = torch.randn(layer.out_features, 2)
+    save_file(weights, folder / "adapter_model.safetensors")
+
+
+def save_phi4(folder: Path) -> Path:
+    """A Phi-4 Multimodal whose adapter for speech lies in a folder of its own."""
+    import torch
+    from transformers import (
+        Phi4MultimodalConfig,
+        Phi4MultimodalFeatureExtractor,
+        Phi4MultimodalForCausalLM,
+        Phi4MultimodalImageProcessor,
+        Phi4MultimodalProcessor,
+    )
+
+    tokenizer = chat_tokenizer({"audio_token": "<|audio|>", "image_token": "<|image|>"})
+    Phi4MultimodalProcessor(
+        Phi4MultimodalImageProcessor(), Phi4MultimodalFeatureExtractor(), tokenizer, chat_template=TEXT_TEMPLATE
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    ids = tokenizer.convert_tokens_to_ids
+    audio = {
+        "hidden_size": 16, "intermediate_size": 32, "num_blocks": 2, "num_attention_heads": 2,
+        "ext_pw_out_channel": 16, "depthwise_separable_out_channel": 16, "nemo_conv_channels": 16,
+        "initializer_range": 0.3, "audio_token_id": ids("<|audio|>"),
+    }  # fmt: skip
+    vision = {
+        "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "image_token_id": ids("<|image|>"),
+    }  # fmt: skip
+    config = Phi4MultimodalConfig(
+        vocab_size=len(tokenizer), **TEXT, audio_config=audio, vision_config=vision, pad_token_id=0,
+        bos_token_id=None, eos_token_id=tokenizer.eos_token_id,
+    )  # fmt: skip
+    model = Phi4MultimodalForCausalLM(config)
+    model.save_pretrained(folder)
+    save_adapter(folder / "speech-lora", model, r"model\.layers.*\.(qkv|o)_proj")
+    return folder
+
+
+def save_voxtral(folder: Path) -> Path:
+    """A Voxtral with a vocabulary of bytes and the special tokens of the real one."""
+    import torch
+    from transformers import (
+        MistralCommonBackend,
+        VoxtralConfig,
+        VoxtralForConditionalGeneration,
+        VoxtralProcessor,
+        WhisperFeatureExtractor,
+    )
+
+    special = [
+        "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]",
+        "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]",
+        "[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]", "<SPECIAL_20>", "<SPECIAL_21>",
+        "<SPECIAL_22>", "<SPECIAL_23>", "[AUDIO]", "[BEGIN_AUDIO]", *(f"<SPECIAL_{i}>" for i in range(26, 34)),
+        "[TRANSCRIBE]", "<SPECIAL_35>", "<SPECIAL_36>", "<SPECIAL_37>", "<SPECIAL_38>", "<SPECIAL_39>",
+    ]  # fmt: skip
+    tekken = {
+        "config": {
+            "pattern": r"[^\r\n]|[\r\n]", "num_vocab_tokens": 256, "default_vocab_size": 256 + len(special),
+            "default_num_special_tokens": len(special), "version": "v7",
+        },
+        "vocab": [
+            {"rank": i, "token_bytes": base64.b64encode(bytes([i])).decode(), "token_str": None} for i in range(256)
+        ],
+        "special_tokens": [{"rank": i, "token_str": token, "is_control": True} for i, token in enumerate(special)],
+        "audio": {
+            "sampling_rate": 16000, "frame_rate": 12.5, "chunk_length_s": 30.0,
+            "audio_encoding_config": {"num_mel_bins": 16, "hop_length": 160, "window_size": 400},
+        },
+    }  # fmt: skip
+    file = folder / "tekken.json"
+    file.write_text(json.dumps(tekken), encoding="utf-8")
+    tokenizer = MistralCommonBackend(tokenizer_path=file)
+    VoxtralProcessor(WhisperFeatureExtractor(feature_size=16), tokenizer).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = VoxtralConfig(
+        audio_config={
+            "num_mel_bins": 16, "hidden_size": 16, "intermediate_size": 64, "num_hidden_layers": 1,
+            "num_attention_heads": 2, "initializer_range": 0.3,
+        },
+        text_config={
+            "model_type": "llama", "vocab_size": 256 + len(special), **TEXT, "head_dim": 8, "bos_token_id": 1,
+            "eos_token_id": 2, "pad_token_id": 11,
+        },
+        audio_token_id=24,
+    )  # fmt: skip
+    VoxtralForConditionalGeneration(config).save_pretrained(folder)
+    return folder
