@@ -18,6 +18,7 @@ BENCHMARKS = r"rir[_-]mega|RIR-Mega|\bescucha|_escucha|ESCUCHA|BENCHMARKS\[\"|be
 MAY_NAME_BENCHMARKS = {
     "harness/tasks/": "tasks",
     "harness/benchmarks.py": "the table of benchmarks",
+    "harness/systems/papers/": "what publications evaluated, by the publication's name",
     "loaders/sources/": "sources",
     "leaderboard/published/": "published results",
     "dataset_cards/": "citations",

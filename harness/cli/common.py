@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from ...errors import UsageError
 from ..progress import Bars, counting
 
-__all__ = ["Bars", "Extend", "check_options", "counting", "note", "say", "say_json"]
+__all__ = ["Bars", "Extend", "check_options", "counting", "duration", "note", "say", "say_json", "table_text"]
 
 
 class Extend(argparse.Action):
@@ -55,3 +56,31 @@ def note(text: str) -> None:
 
 def say_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))  # noqa: T201
+
+
+def table_text(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as columns of text; the first is the head.
+
+    >>> print(table_text([("a", "b"), ("long", "1")]))
+    a     b
+    long  1
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def duration(seconds: float) -> str:
+    """A duration to read.
+
+    >>> duration(0.4), duration(75), duration(9000), duration(400000), duration(math.nan)
+    ('1 s', '75 s', '2.5 h', '4.6 days', 'unknown')
+    """
+    if not math.isfinite(seconds):
+        return "unknown"
+    if seconds < 120:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 2 * 86400 else f"{seconds / 86400:.1f} days"

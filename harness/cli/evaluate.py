@@ -17,10 +17,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import Extend, note, say, say_json
+from .common import Extend, duration, note, say, say_json, table_text
 
 if TYPE_CHECKING:
     from ..evaluation.options import Options
@@ -48,13 +49,26 @@ _CHOSEN = (
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("systems", nargs="*", metavar="SYSTEM", help="for example 'whisper-base + bm25'")
     parser.add_argument(
-        "--system", action=Extend, nargs="+", default=[], metavar="SPEC", help="spec files (.yaml), or short forms"
+        "--system",
+        action=Extend,
+        nargs="+",
+        default=[],
+        metavar="SPEC",
+        help="spec files (.yaml), short forms, or paper:squtr, … (the systems of a paper)",
+    )
+    parser.add_argument(
+        "--only",
+        action=Extend,
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="of these systems, those with such a name: 'Whisper-*', '* + BM25'",
     )
     parser.add_argument(
         "--data",
         metavar="DATA",
         help="a folder that `squtr build` wrote, mini, ORG/NAME on the Hub, release:PATH, questions:mini, … (that of "
-        "the benchmark)",
+        "the benchmark); for --dry-run also stand-in:squtr, … (a benchmark's size without its content)",
     )
     parser.add_argument(
         "--benchmark", metavar="NAME", help="a published benchmark (the one that the data was built for)"
@@ -72,6 +86,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_questions(parser.add_argument_group("questions"))
     how = parser.add_argument_group("how to run")
     how.add_argument("--dry-run", action="store_true", help="say what would run, what is cached, and how long it takes")
+    how.add_argument(
+        "--computed",
+        action="store_true",
+        help="with --dry-run: by the sizes of models and data alone; nothing is downloaded, loaded or timed",
+    )
     how.add_argument(
         "--strict",
         action="store_true",
@@ -172,7 +191,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.num_processes not in {None, 1} and launched_size() == 1 and not arguments.dry_run:
         return launch(arguments.num_processes, _without_launch(sys.argv[1:]))
     if arguments.dry_run:
-        return _dry_run(arguments)
+        return _computed_run(arguments) if _is_computed(arguments) else _dry_run(arguments)
+    _check_real(arguments)
     processes = current_processes()
     evaluation = _evaluation(arguments, processes)
     # Not after an error: the others may be waiting, and whoever started the processes ends them.
@@ -240,14 +260,19 @@ def options_from(written: Sequence[str]) -> dict[str, Any]:
 
 def _systems(arguments: argparse.Namespace, cache: Path | None) -> tuple[list[System], list[System]]:
     from ..systems import load_systems
-    from ..systems.reading import count_entries
+    from ..systems.reading import count_entries, written_entries
+    from ..systems.selecting import name_of
 
+    only = list(arguments.only)
+    if only:
+        only += [escape(name_of(judge)) for judge in written_entries(arguments.judge)]
     loaded = load_systems(
         [*arguments.systems, *arguments.system, *arguments.judge],
         front_ends=arguments.front_end,
         preset=arguments.preset,
         cache=cache,
         options=_overrides(arguments),
+        only=only,
     )
     first_judge = len(loaded) - count_entries(arguments.judge)
     return loaded[:first_judge], loaded[first_judge:]
@@ -338,34 +363,74 @@ def _dry_run(arguments: argparse.Namespace) -> int:
     say(_forecast_table(lines))
     total = sum(line.seconds for line in lines)
     if math.isfinite(total):
-        say(f"About {_duration(total)} in one process, searching and scoring not counted. Nothing was evaluated.")
+        say(f"About {duration(total)} in one process, searching and scoring not counted. Nothing was evaluated.")
     else:
         say("How long it takes is not known. Nothing was evaluated.")
+    return 0
+
+
+def _is_computed(arguments: argparse.Namespace) -> bool:
+    from ..evaluation.stand_in import is_stand_in
+
+    return arguments.computed or is_stand_in(arguments.data or "")
+
+
+def _check_real(arguments: argparse.Namespace) -> None:
+    """Raise before anything is loaded: for data without content, and for extras that are not installed."""
+    from ...errors import UsageError
+    from ..evaluation.stand_in import is_stand_in, refuse_stand_in
+    from ..systems.reading import written_entries
+    from ..systems.selecting import check_installed
+
+    if is_stand_in(arguments.data or ""):
+        raise refuse_stand_in(arguments.data)
+    if arguments.computed:
+        raise UsageError("--computed is for a dry run.", hint="Add --dry-run.")
+    check_installed(written_entries([*arguments.systems, *arguments.system], only=arguments.only))
+
+
+def _computed_run(arguments: argparse.Namespace) -> int:
+    from ...errors import MissingExtraError, UsageError
+    from ..evaluation.computed import plan_questions, plan_speech
+    from ..evaluation.stand_in import is_stand_in, open_stand_in
+    from ..evaluation.workload import speech_load
+    from ..systems.reading import with_preset, written_entries
+    from ..systems.selecting import check_installed
+    from .computed_plan import plan_json, plan_text
+
+    if arguments.front_end:
+        raise UsageError("front ends are not in a computed plan.", hint="Leave --front-end out.")
+    entries = written_entries([*arguments.systems, *arguments.system], only=arguments.only)
+    if arguments.preset:
+        entries = [with_preset(entry, arguments.preset) for entry in entries]
+    named = arguments.data or ""
+    data = open_stand_in(named) if is_stand_in(named) else _data(arguments)
+    overrides = options_from(arguments.option)
+    if arguments.batch_size is not None:
+        overrides["batch_size"] = arguments.batch_size
+    if hasattr(data, "questions"):
+        if arguments.configs:
+            raise UsageError("questions have no configs.", hint="Leave --configs out.")
+        plan = plan_questions(entries, data.questions(), overrides)
+    else:
+        plan = plan_speech(
+            entries, speech_load(data, arguments.configs, _options(arguments)), _options(arguments), overrides
+        )
+    if arguments.json:
+        say_json(plan_json(plan))
+        return 0
+    try:
+        check_installed(entries)
+    except MissingExtraError as error:
+        note(f"squtr: {error}")
+    say(plan_text(plan, getattr(getattr(data, "size", None), "download", 0)))
     return 0
 
 
 def _forecast_table(lines: Sequence[Forecast]) -> str:
     rows = [("stage", "component", "of", "items", "cached", "left", "rate measured")]
     for line in lines:
-        left = "none" if line.cached >= line.items else _duration(line.seconds)
+        left = "none" if line.cached >= line.items else duration(line.seconds)
         measured = line.measured if line.cached < line.items else "-"
         rows.append((line.stage, line.component, line.scope, str(line.items), str(line.cached), left, measured))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
-
-
-def _duration(seconds: float) -> str:
-    """A duration to read.
-
-    >>> _duration(0.4), _duration(75), _duration(9000), _duration(400000), _duration(math.nan)
-    ('1 s', '75 s', '2.5 h', '4.6 days', 'unknown')
-    """
-    if not math.isfinite(seconds):
-        return "unknown"
-    if seconds < 120:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 2 * 3600:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 2 * 86400 else f"{seconds / 86400:.1f} days"
+    return table_text(rows)

@@ -11,6 +11,8 @@ from ...errors import UsageError
 from ..protocols import Retriever
 from .building import Builder, Overrides
 from .entries import SystemEntry
+from .papers import is_paper, paper_file
+from .selecting import selected
 from .short_form import parse_component, parse_retriever, parse_short_form
 from .spec_file import NONE, read_entries
 from .system import System
@@ -34,17 +36,21 @@ def load_systems(
     preset: str = "",
     cache: Path | None = None,
     options: Overrides | None = None,
+    only: Sequence[str] = (),
 ) -> list[System]:
     """The systems of several short forms (see `short_form`) and spec files, in order; equal components are one object.
+
+    `paper:<name>` is the packaged spec file of a paper. `only` are patterns of names (`* + BM25`): of what is written,
+    systems with other names are left out, and nothing is made of them.
 
     Each system with a transcriber and without a front end stands behind each of `front_ends` too (`none` is skipped).
     `preset` decodes all transcribers as published. With `cache`, retrievers keep encoded corpora below that folder.
     `options` go before those of a file. Raises `UsageError`, `UnknownNameError`, and what `read_entries` raises.
     """
     builder = Builder(cache=cache, overrides=options)
-    entries = _entries(written)
+    entries = written_entries(written, only=only)
     if preset:
-        entries = [_with_preset(entry, preset) for entry in entries]
+        entries = [with_preset(entry, preset) for entry in entries]
     fronts = [parse_component("front_end", text) for text in dict.fromkeys(front_ends) if text != NONE]
     found: list[System] = []
     for entry in entries:
@@ -63,14 +69,18 @@ def load_systems(
 
 def count_entries(written: Sequence[str]) -> int:
     """How many systems several short forms and spec files name, without front ends beside them."""
-    return len(_entries(written))
+    return len(written_entries(written))
 
 
-def _entries(written: Sequence[str]) -> list[SystemEntry]:
+def written_entries(written: Sequence[str], *, only: Sequence[str] = ()) -> list[SystemEntry]:
+    """The systems as they are written, before any component is constructed; `only` as for `load_systems`."""
     found: list[SystemEntry] = []
     for text in written:
-        found += read_entries(Path(text)) if is_spec_file(text) else [parse_short_form(text)]
-    return found
+        if is_paper(text):
+            found += read_entries(paper_file(text), called=text)
+        else:
+            found += read_entries(Path(text)) if is_spec_file(text) else [parse_short_form(text)]
+    return selected(found, only)
 
 
 def load_system(text: str, *, cache: Path | None = None, options: Overrides | None = None) -> System:
@@ -84,7 +94,8 @@ def _front_name(system: System) -> str:
     return str(system.components(next(iter(system.languages), ""))["front_end"]["name"])
 
 
-def _with_preset(entry: SystemEntry, preset: str) -> SystemEntry:
+def with_preset(entry: SystemEntry, preset: str) -> SystemEntry:
+    """A system whose transcribers decode as published under `preset`."""
     if entry.transcriber is None:
         return entry
     if isinstance(entry.transcriber, Mapping):
