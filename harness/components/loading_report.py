@@ -6,8 +6,12 @@ all the same, and its numbers mean nothing. Every such weight is an error here u
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from ...errors import ModelError
@@ -25,20 +29,63 @@ NEVER_USED = (
 )
 """Weights that a checkpoint may lack, whatever the class."""
 
+LM_HEAD = (r"(.*\.)?lm_head\.",)
+"""What writes words; hidden states do not pass it."""
+
 POOLERS = (r"(.*\.)?pooler\.dense\.(weight|bias)",)
 """The layer above the first token that BERT has for its second training task; vectors of tokens do not pass it."""
 
 HEADS = (
     r"cls\.(predictions|seq_relationship)\.",  # BERT
-    r"(.*\.)?lm_head\.",
     r"(lm_predictions|mask_predictions|generator_predictions|generator_lm_head|discriminator_predictions)\.",
     r"vocab_(transform|layer_norm|projector)\.",  # DistilBERT
     r"(head\.(dense|norm)|decoder)\.(weight|bias)",  # ModernBERT
+    *LM_HEAD,
     *POOLERS,
 )
 """Heads for the tasks that language models are trained on, which an encoder leaves."""
 
 _SHOWN = 3
+_RECORDING = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model that another library loaded: its class, the classes that its configuration names, and the report."""
+
+    class_name: str
+    saved_as: tuple[str, ...]
+    report: Mapping[str, Any]
+
+
+@contextlib.contextmanager
+def recorded_loading() -> Iterator[list[Loaded]]:
+    """What this thread loads through transformers within the block, by whatever library: they keep no report.
+
+    `from_pretrained` gives its report where it is asked for; within the block it always is.
+    """
+    from transformers import PreTrainedModel
+
+    loaded: list[Loaded] = []
+    thread = threading.get_ident()
+    plain: Any = vars(PreTrainedModel)["from_pretrained"]
+
+    @wraps(plain.__func__)
+    def recording(cls: Any, *args: Any, output_loading_info: bool = False, **kwargs: Any) -> Any:
+        # Weights of another shape are in the report.
+        kwargs.setdefault("ignore_mismatched_sizes", True)
+        model, report = plain.__func__(cls, *args, output_loading_info=True, **kwargs)
+        if threading.get_ident() == thread:
+            architectures = getattr(model.config, "architectures", None) or ()
+            loaded.append(Loaded(type(model).__name__, tuple(architectures), report))
+        return (model, report) if output_loading_info else model
+
+    with _RECORDING:
+        PreTrainedModel.from_pretrained = classmethod(recording)  # type: ignore[method-assign, assignment]
+        try:
+            yield loaded
+        finally:
+            PreTrainedModel.from_pretrained = plain  # type: ignore[method-assign]
 
 
 def check_loading(
@@ -76,8 +123,8 @@ def check_loading(
         raise ModelError(
             f"{name} holds {_count(unexpected)} that {class_name} does not take ({_some(unexpected)}): "
             "a part of the model would be left out.",
-            hint=f"{advice}Give the class that it was saved from (model_class, where the backend has it) or another "
-            "backend.",
+            hint=f"{advice}Give the class that it was saved from (model_class) or another backend; if that part is not "
+            "needed for this use, name it as a pattern in unused_weights.",
         )
 
 

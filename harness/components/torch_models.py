@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,9 @@ from ...errors import ModelError, UsageError, missing_extra
 from ..processes import local_device_index
 from ..protocols import ComponentSpec, Kind, Setting
 from .batches import BatchSize, require_positive
+from .library_log import quiet
 from .loading_report import check_loading
+from .st_loading import ModelKind, TokenPooling, load_whole
 from .weights import FoundWeights, find_weights
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -38,7 +41,8 @@ class TorchOptions:
     `device_map` spreads one model over devices: a name that accelerate knows ("auto"), a device, or module to device.
     `mixed_precision` ("no", "fp16", "bf16") runs float32 weights under `torch.autocast`. `threads` is the number of CPU
     threads, 0 for torch's own. `attn_implementation` is transformers' ("eager", "sdpa", "flash_attention_2"), None its
-    choice. Only with `trust_remote_code` is code run that comes with the weights.
+    choice. Only with `trust_remote_code` is code run that comes with the weights. `unused_weights` are patterns
+    (`re.match`) of weights that a folder holds and that may be left out: any other is an error.
 
     Raises `UsageError` for options that do not exist or contradict each other.
     """
@@ -50,8 +54,14 @@ class TorchOptions:
     threads: int = 0
     attn_implementation: str | None = None
     trust_remote_code: bool = False
+    unused_weights: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        for pattern in self.unused_weights:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise UsageError(f"{pattern!r} in unused_weights is no regular expression ({error}).") from error
         if self.threads < 0:
             raise UsageError(f"threads must be at least 0, not {self.threads}.")
         for kind, value, known in (("dtype", self.dtype, DTYPES), ("mixed_precision", self.mixed_precision, AUTOCAST)):
@@ -99,6 +109,8 @@ class TorchOptions:
         if self.trust_remote_code:
             # Code that comes with a model may compute something else than the library's.
             settings["trust_remote_code"] = True
+        if self.unused_weights:
+            settings["unused_weights"] = list(self.unused_weights)
         return settings
 
     @property
@@ -142,19 +154,26 @@ class TorchOptions:
                 model = model.to(self.resolved_device())
         saved_as = read_config(folder).get("architectures") or ()
         check_loading(
-            report, class_name=type(model).__name__, name=name, saved_as=saved_as, unused=unused, absent=absent
+            report,
+            class_name=type(model).__name__,
+            name=name,
+            saved_as=saved_as,
+            unused=(*unused, *self.unused_weights),
+            absent=absent,
         )
         return model.eval()
 
-    def load_sentence_transformer(self, class_name: str, folder: Path, *, name: str) -> Any:
+    def load_sentence_transformer(
+        self, kind: ModelKind, folder: Path, *, name: str, pooling: TokenPooling | None = None
+    ) -> Any:
         """The model in `folder`, of a class of sentence-transformers. Raises `ModelError` as `load_model`."""
-        try:
-            import sentence_transformers
-        except ImportError as error:
-            raise missing_extra(error.name or "sentence_transformers", "torch") from error
-        with self._loading(folder, name, f" as a {class_name} of sentence-transformers"), quiet():
-            return getattr(sentence_transformers, class_name)(
-                str(folder),
+        with self._loading(folder, name, f" as a {kind} of sentence-transformers"), quiet():
+            return load_whole(
+                kind,
+                folder,
+                name=name,
+                pooling=pooling,
+                unused=self.unused_weights,
                 device=self.resolved_device() if self.device_map is None else None,
                 local_files_only=True,
                 trust_remote_code=self.trust_remote_code,
@@ -212,7 +231,7 @@ class TorchOptions:
 
     @contextlib.contextmanager
     def inference(self, model: Any) -> Iterator[None]:
-        """The threads, no gradients, mixed precision where asked for, and no warnings."""
+        """The threads, no gradients, mixed precision where asked for, and no lines that say nothing."""
         torch = imported_torch()
         narrow = AUTOCAST[self.mixed_precision]
         cast = torch.autocast(model.device.type, getattr(torch, narrow)) if narrow else contextlib.nullcontext()
@@ -235,11 +254,19 @@ class TorchComponent:
         threads: int = 0,
         attn_implementation: str | None = None,
         trust_remote_code: bool = False,
+        unused_weights: Sequence[str] = (),
     ) -> None:
         if not str(model):
             raise UsageError("no model is named.", hint="Write <backend>:<folder>, or a repository on the Hub.")
         self._torch = TorchOptions(
-            device, dtype, device_map, mixed_precision, threads, attn_implementation, trust_remote_code
+            device,
+            dtype,
+            device_map,
+            mixed_precision,
+            threads,
+            attn_implementation,
+            trust_remote_code,
+            tuple(unused_weights),
         )
         self._requested: str | Path = model
         self._hub_revision = revision
@@ -338,19 +365,3 @@ def imported_transformers() -> Any:
     except ImportError as error:
         raise missing_extra("transformers", "torch") from error
     return transformers
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """No progress bar for loading, no warning per batch that the length cap is ours; what was set before comes back."""
-    from transformers.utils import logging
-
-    shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

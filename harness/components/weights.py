@@ -18,9 +18,9 @@ PACKAGES = "harness.demo.packages"
 """The module below `squtr` that knows packages with weights: `NAMES`, and `look_up(name, revision)`."""
 
 Origin = Literal["path", "package", "hub"]
-_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_OTHER_FORMATS = ("*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.fp32*", "onnx/*", "openvino/*", "coreml/*")
+OTHER_FORMATS = ("*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.fp32*", "onnx/*", "openvino/*", "coreml/*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,46 @@ def find_weights(name_or_path_or_repo: str | Path, *, revision: str | None = Non
             raise UsageError(
                 f"the local weights {path} cannot have revision {revision!r}.", hint="Leave the revision out."
             )
-        name = path.resolve().name
-        return FoundWeights(path, "path", local_revision(path), name, name)
-    if not _REPOSITORY.fullmatch(text):
+        model = cached_repository(path) or path.resolve().name
+        return FoundWeights(path, "path", local_revision(path), model, model.rpartition("/")[2])
+    if not REPOSITORY.fullmatch(text):
         raise unknown_name("weights", text, packages.NAMES)
     return _from_hub(text, revision, name=text.rpartition("/")[2])
+
+
+def cached_repository(path: Path) -> str:
+    """The repository that a folder of the Hub's cache is a snapshot of, "" for any other folder.
+
+    >>> cached_repository(Path("hub/models--intfloat--e5-base/snapshots/9f2c"))
+    'intfloat/e5-base'
+    """
+    for candidate in (path, path.resolve()):
+        parts = candidate.parts
+        if len(parts) >= 3 and parts[-2] == "snapshots" and parts[-3].startswith("models--"):
+            return "/".join(parts[-3].split("--")[1:])
+    return ""
+
+
+def published_name(model: str | Path) -> str:
+    """What a model is called, in small letters, by which tables know published models: the last part of a repository's
+    name or of a path, of a snapshot in the Hub's cache the repository's.
+
+    Raises `UsageError` for another folder that is named by a commit: which prompts it needs would be a guess.
+
+    >>> published_name("intfloat/E5-Base"), published_name("models--intfloat--e5-base/snapshots/9f2c/")
+    ('e5-base', 'e5-base')
+    """
+    path = Path(model)
+    # `.` and `..` have no name of their own; a link keeps the name that it was given.
+    given = path.name if path.name not in ("", "..") else path.resolve().name
+    name = (cached_repository(path).rpartition("/")[2] or given).lower()
+    if _COMMIT.fullmatch(name):
+        raise UsageError(
+            f"the folder {model} is named by a commit: which model it is, and which prompts it needs, is not known.",
+            hint="Name the folder as the model, or give the repository's name.",
+        )
+    # ModelScope writes a dot in a folder's name so.
+    return name.replace("___", ".")
 
 
 def weights_digest(hashes: Mapping[str, str]) -> str:
@@ -143,7 +178,7 @@ def _from_hub(
             huggingface_hub.snapshot_download(
                 repository,
                 revision=revision,
-                ignore_patterns=[*_OTHER_FORMATS, *_copies(repository, revision, failures)],
+                ignore_patterns=[*OTHER_FORMATS, *_copies(repository, revision, failures)],
             )
         )
     except failures as error:

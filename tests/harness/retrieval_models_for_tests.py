@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from squtr.harness.components.torch_models import quiet as quiet_loading
+from squtr.harness.components.library_log import quiet as quiet_loading
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz", *".,:[]", "Q", "D"]
 

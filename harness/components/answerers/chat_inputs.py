@@ -16,7 +16,8 @@ import soundfile
 from ....errors import ModelError
 from ....loaders.records import Samples
 from ..generation import Message, conversation, dialogue_marks, without_marks
-from ..torch_models import TorchOptions, quiet
+from ..library_log import quiet
+from ..torch_models import TorchOptions
 from .common import Piece
 from .models import AnswerModel
 

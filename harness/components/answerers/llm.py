@@ -11,7 +11,7 @@ from typing import Any
 from ....errors import ModelError
 from ...protocols import AnswerRequest, ComponentSpec
 from ..generation import dialogue_marks, without_marks
-from ..torch_models import quiet
+from ..library_log import quiet
 from ..transcribers.common import SAMPLE_RATE
 from .common import Written
 from .generating import GeneratingAnswerer

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..retrievers.lexical_tokens import primary_language
+from ..weights import published_name
 
 Pooling = Literal["mean", "last"]
 
@@ -104,6 +105,9 @@ _THINKER_3 = Architecture("Qwen3OmniMoeThinkerForConditionalGeneration", masks_p
 ARCHITECTURES: Mapping[str, Architecture] = {
     "qwen2_5_omni": _THINKER_25,
     "qwen2_5_omni_thinker": _THINKER_25,
+    # nvidia/omni-embed-nemotron-3b: its own code is the thinker with a text model that attends both ways. The published
+    # usage pads every clip to 128 s (`audio_kwargs={"max_length": 2048000}`), of which the tower gets the clip's frames.
+    "nvomniembed": _THINKER_25,
     "qwen3_omni_moe": _THINKER_3,
     "qwen3_omni_moe_thinker": _THINKER_3,
 }
@@ -117,4 +121,4 @@ def published_audio_model(model: str) -> AudioModel | None:
     >>> published_audio_model("someone/other") is None
     True
     """
-    return PUBLISHED.get(model.rstrip("/").rsplit("/", maxsplit=1)[-1].lower())
+    return PUBLISHED.get(published_name(model))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ....errors import ModelError
 from ....loaders.records import Samples
-from ...protocols import ComponentSpec
+from ...protocols import ComponentSpec, Setting
+from ..tokenizer_marks import lost_marks
 from ..torch_models import tightest
 from .audio_common import BatchedEncoder, require_positive_or_none, window_of
 from .audio_models import UNKNOWN, published_audio_model
@@ -56,7 +57,7 @@ class MultimodalEncoder(BatchedEncoder):
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        settings = {
+        settings: dict[str, Setting] = {
             "audio_prompt": self._audio_prompt,
             "document_prompt": self._prompt("document"),
             "long_clips": "truncate",
@@ -65,6 +66,8 @@ class MultimodalEncoder(BatchedEncoder):
             "query_prompt": self._prompt("query"),
             **self._torch.settings(device=False),
         }
+        if marks := lost_marks(self._found.path):
+            settings["restored_tokens"] = list(marks)
         return self.described("audio_text_encoder", "sentence-transformers-audio", settings)
 
     @cached_property

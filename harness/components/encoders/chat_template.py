@@ -14,8 +14,9 @@ from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
 from ..generation import Message, conversation, dialogue_marks, without_marks
-from ..loading_report import HEADS
-from ..torch_models import quiet, read_config
+from ..library_log import quiet
+from ..loading_report import HEADS, LM_HEAD
+from ..torch_models import read_config
 from .audio_common import Batches, as_rows
 from .audio_models import ARCHITECTURES, Architecture, Pooling
 from .processor_encoder import ProcessorEncoder
@@ -111,7 +112,9 @@ class ChatTemplateEncoder(ProcessorEncoder):
 
     @cached_property
     def _model(self) -> Any:
-        model = self._torch.load_model(self._class_name, self._found.path, name=self._name, unused=HEADS)
+        model = self._torch.load_model(
+            self._class_name, self._found.path, name=self._name, unused=HEADS, absent=LM_HEAD
+        )
         model = getattr(model, "thinker", model)
         body = getattr(model, "base_model", model)
         if self._bidirectional:

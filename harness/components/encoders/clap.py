@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
+from ..library_log import quiet
 from ..loading_report import HEADS
-from ..torch_models import quiet
 from .audio_common import Batches, as_rows, unit_rows
 from .processor_encoder import ProcessorEncoder
 from .prompts import Role

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ....errors import IntegrityError
 from ..retrievers.lexical_tokens import primary_language
+from ..weights import published_name
 
 Role = Literal["query", "document"]
 _PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
@@ -98,7 +99,7 @@ def published_prompts(model: str) -> PublishedPrompts | None:
     >>> published_prompts("someone/other") is None
     True
     """
-    return PUBLISHED.get(model.rstrip("/").rsplit("/", maxsplit=1)[-1].lower())
+    return PUBLISHED.get(published_name(model))
 
 
 def prompt_of(role: Role, given: str | None, model: str | Path, folder: Path) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
 from ....errors import UsageError
 from ...protocols import Setting
+from ..st_loading import ModelKind, TokenPooling
+from ..tokenizer_marks import lost_marks
 from ..torch_models import TorchComponent
-
-ModelKind = Literal["SentenceTransformer", "SparseEncoder", "MultiVectorEncoder", "CrossEncoder"]
 
 CPU_TOKENS, GPU_TOKENS = 2048, 32768
 """Tokens of a batch, padding included, where nothing else is asked for."""
@@ -21,8 +21,9 @@ class SentenceTransformersModel(TorchComponent):
     """Weights for sentence-transformers' class `kind`. `max_tokens` cuts longer texts (None: the model's own limit).
 
     `token_budget` is the number of tokens in a batch, padding included; None is 2048 on a CPU and 32768 elsewhere. It
-    changes speed, and results by rounding only, and is not part of a spec, like the device. The other options are those
-    of `TorchComponent`.
+    changes speed, and results by rounding only, and is not part of a spec, like the device. `pooling` ("mean", "cls",
+    "lasttoken", "max") is how an encoder's authors make one vector of those of its tokens, where the folder does not
+    say, for lack of modules.json. The other options are those of `TorchComponent`.
     """
 
     def __init__(
@@ -32,18 +33,27 @@ class SentenceTransformersModel(TorchComponent):
         *,
         token_budget: int | None = None,
         max_tokens: int | None = None,
+        pooling: TokenPooling | None = None,
         **torch: Any,
     ) -> None:
         for name, value in (("token_budget", token_budget), ("max_tokens", max_tokens)):
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}.")
+        if pooling is not None and pooling not in get_args(TokenPooling):
+            raise UsageError(f"pooling {pooling!r} is none of {', '.join(get_args(TokenPooling))}.")
         super().__init__(model, **torch)
+        self._pooling = pooling
         self._kind: ModelKind = kind
         self._token_budget, self._max_tokens = token_budget, max_tokens
 
     @property
     def settings(self) -> dict[str, Setting]:
-        return {"max_tokens": self._max_tokens, **self._torch.settings(device=False)}
+        settings: dict[str, Setting] = {"max_tokens": self._max_tokens, **self._torch.settings(device=False)}
+        if self._pooling is not None:
+            settings["pooling"] = self._pooling
+        if marks := lost_marks(self._found.path):
+            settings["restored_tokens"] = list(marks)
+        return settings
 
     @property
     def name(self) -> str:
@@ -52,7 +62,9 @@ class SentenceTransformersModel(TorchComponent):
     @cached_property
     def model(self) -> Any:
         """The loaded model. Raises `MissingExtraError`, or `ModelError` for a folder that cannot be loaded."""
-        model = self._torch.load_sentence_transformer(self._kind, self._found.path, name=self._name)
+        model = self._torch.load_sentence_transformer(
+            self._kind, self._found.path, name=self._name, pooling=self._pooling
+        )
         if self._max_tokens is not None:
             model.max_seq_length = min(self._max_tokens, model.max_seq_length or self._max_tokens)
         return model.eval()

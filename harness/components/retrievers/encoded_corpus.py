@@ -14,7 +14,8 @@ from ....loaders.records import Document
 from ...protocols import ComponentSpec, Hit, Setting
 from ..encoders.cache import EmbeddingCache
 from ..encoders.prompts import Role
-from ..encoders.st_model import GPU_TOKENS, ModelKind, SentenceTransformersModel
+from ..encoders.st_model import GPU_TOKENS, SentenceTransformersModel
+from ..st_loading import ModelKind
 from .corpus_blocks import Block, CorpusBlocks
 from .ranking import Best, checked_k, hits_of
 
