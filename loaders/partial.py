@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import UsageError
 from .data import SpeechData
+from .keyed import keyed_seed
 from .recipe import choose_queries
 from .records import Document, Query, SpokenQuery
 
@@ -32,17 +33,39 @@ def part_name(limit: int, fraction: float, seed: int) -> str:
     return "-".join(shares)
 
 
-class PartialData:
-    """At most `limit` utterances of every subset (0: all), or a `fraction` (rounded up), with all their rows.
+def held_out(data: SpeechData, fraction: float, seed: int) -> tuple[SelectedData, SelectedData]:
+    """The data without a part, and that part: a `fraction` (rounded up) of the utterances of every subset.
 
-    Drawn by the keyed rule of `choose_queries`, so the same everywhere. A part that has all is still marked as a part.
+    An utterance is in one of the two with all its rows and conditions. Which are taken follows from the seed and the
+    ids alone. Raises `UsageError` for a fraction that is not between 0 and 1, and when a subset has none left.
     """
+    if not 0 < fraction < 1:
+        raise UsageError(f"a share of {fraction} cannot be held out.", hint="Give one between 0 and 1, such as 0.2.")
+
+    def part(queries: Sequence[Query], *, inside: bool) -> list[Query]:
+        number = math.ceil(len(queries) * fraction)
+        if queries and number >= len(queries):
+            raise UsageError(
+                f"{queries[0].subset} has {len(queries)} queries: with a share of {fraction} held out none is left.",
+                hint="Hold out less, or take more queries.",
+            )
+        drawn = sorted(queries, key=lambda query: keyed_seed(seed, "dev", query.subset, query.id))
+        taken = {query.id for query in drawn[:number]}
+        return [query for query in queries if (query.id in taken) == inside]
+
+    return (
+        SelectedData(data, lambda queries: part(queries, inside=False)),
+        SelectedData(data, lambda queries: part(queries, inside=True)),
+    )
+
+
+class SelectedData:
+    """The utterances that `choose` takes of every subset, with all their rows; corpora are whole."""
 
     # The rows taken lie far from each other: a wide window would read many that are not taken.
     rows_at_once = 64
 
-    def __init__(self, data: SpeechData, *, limit: int = 0, fraction: float = 1.0, seed: int = 0) -> None:
-        check_part(limit, fraction)
+    def __init__(self, data: SpeechData, choose: Callable[[Sequence[Query]], Sequence[Query]]) -> None:
         self._data = data
         self.recipe: Mapping[str, Any] = data.recipe
         self.revision = data.revision
@@ -52,18 +75,9 @@ class PartialData:
         self.subsets: Mapping[str, str] = data.subsets
         self.conditions: Sequence[str] = data.conditions
         self.edges = data.edges
-        self._limit, self._fraction, self._seed = limit, fraction, seed
-        self._chosen: dict[str, tuple[list[Query], int]] = {}
+        self._choose = choose
+        self._chosen: dict[str, Sequence[Query]] = {}
         self._rows: dict[tuple[str, str], tuple[list[Query], list[int]]] = {}
-
-    def _choice(self, subset: str) -> tuple[list[Query], int]:
-        if subset not in self._chosen:
-            every = self._data.queries(subset)
-            number = math.ceil(len(every) * self._fraction)
-            if self._limit:
-                number = min(number, self._limit)
-            self._chosen[subset] = choose_queries(every, number, self._seed) if number else [], len(every)
-        return self._chosen[subset]
 
     def _taken(self, subset: str, condition: str) -> tuple[list[Query], list[int]]:
         if (subset, condition) not in self._rows:
@@ -73,13 +87,20 @@ class PartialData:
         return self._rows[subset, condition]
 
     def total(self, subset: str) -> int:
-        return self._choice(subset)[1]
+        """How many queries the whole has, also of a part of a part."""
+        if isinstance(self._data, SelectedData):
+            return self._data.total(subset)
+        return len(self._data.queries(subset))
 
     def total_rows(self, subset: str, condition: str) -> int:
+        if isinstance(self._data, SelectedData):
+            return self._data.total_rows(subset, condition)
         return len(self._data.rows(subset, condition))
 
     def queries(self, subset: str) -> Sequence[Query]:
-        return self._choice(subset)[0]
+        if subset not in self._chosen:
+            self._chosen[subset] = self._choose(self._data.queries(subset))
+        return self._chosen[subset]
 
     def rows(self, subset: str, condition: str) -> Sequence[Query]:
         return self._taken(subset, condition)[0]
@@ -97,6 +118,24 @@ class PartialData:
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
         ids = {query.id for query in self.queries(subset)}
         return {id_: grades for id_, grades in self._data.qrels(subset).items() if id_ in ids}
+
+
+class PartialData(SelectedData):
+    """At most `limit` utterances of every subset (0: all), or a `fraction` (rounded up), with all their rows.
+
+    Drawn by the keyed rule of `choose_queries`, so the same everywhere. A part that has all is still marked as a part.
+    """
+
+    def __init__(self, data: SpeechData, *, limit: int = 0, fraction: float = 1.0, seed: int = 0) -> None:
+        check_part(limit, fraction)
+
+        def choose(queries: Sequence[Query]) -> Sequence[Query]:
+            number = math.ceil(len(queries) * fraction)
+            if limit:
+                number = min(number, limit)
+            return choose_queries(queries, number, seed) if number else []
+
+        super().__init__(data, choose)
 
 
 def _runs(positions: Sequence[int]) -> Iterator[tuple[int, int]]:

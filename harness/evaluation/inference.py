@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
@@ -15,7 +14,8 @@ from numpy.typing import NDArray
 from ...errors import AudioError, ModelError, SqutrError
 from ...loaders.audio import resample
 from ...loaders.records import Samples, SpokenQuery
-from ..protocols import AudioTextEncoder, FrontEnd, PrecomputedTranscripts, Transcriber, Transcript
+from ..components.raised import sentences
+from ..protocols import AudioTextEncoder, FrontEnd, PrecomputedTranscripts, Rewritten, Transcriber, Transcript
 from ..systems.system import System
 from .tools import Tools
 
@@ -30,12 +30,20 @@ Cell = tuple[str, str]
 class Inferred:
     """A row without its audio, with what was inferred from it; an encoder's transcript is empty, or says why it failed.
 
-    `audio_sha256` is "" where the audio was not used (precomputed transcripts and runs).
+    `audio_sha256` is "" where the audio was not used (precomputed transcripts and runs). `rewritten` is what a rewriter
+    made of the transcript, None without one.
     """
 
     row: SpokenQuery
     audio_sha256: str
     transcript: Transcript
+    rewritten: Rewritten | None = None
+
+    @property
+    def error(self) -> str:
+        """Why there is nothing to search with, "" if there is."""
+        rewriting = "" if self.rewritten is None or not self.rewritten.error else self.rewritten.error
+        return self.transcript.error or (f"the rewriter failed: {rewriting}" if rewriting else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,20 +220,6 @@ def _outputs(model: AudioModel, clips: list[Samples], language: str) -> list[Tra
         )
     seconds = (time.perf_counter() - started) / len(clips)
     return [a if isinstance(a, Transcript) else (a, seconds) for a in answers]
-
-
-@contextmanager
-def sentences(what: str) -> Iterator[None]:
-    """Whatever a component raises, as a `ModelError` that begins with `what`; errors of squtr stay as they are."""
-    try:
-        yield
-    except SqutrError:
-        raise
-    except Exception as error:
-        raise ModelError(
-            f"{what} failed: {type(error).__name__}: {error}.",
-            hint="Fix it, then run the evaluation again: what was done is kept.",
-        ) from error
 
 
 def checked_transcript(transcript: object) -> Transcript:

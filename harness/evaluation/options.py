@@ -22,6 +22,8 @@ class Options:
     - `resamples`, `permutations`, `seed`: of the bootstrap and the permutation tests; `seed` also of what is drawn.
     - `samples`: how many items per subset keep their audio for the report's players.
     - `limit` (items per subset; 0: all) and `fraction` take a part: such runs are marked partial.
+    - `dev_fraction`: the share of every subset that thresholds are fitted on (`route(confidence < auto ? …)`), and that
+      no system is scored on: such runs are marked partial, too.
     - `strict`: a config in which any item failed fails.
     - `latency`: how many items of every config are timed one at a time (0: none).
     - `option_orders`: in how many orders of its options a question is asked; `baselines`: of `text-only` and
@@ -39,6 +41,7 @@ class Options:
     samples: int = 2
     limit: int = 0
     fraction: float = 1.0
+    dev_fraction: float = 0.0
     strict: bool = False
     latency: int = 0
     option_orders: int = 1
@@ -52,6 +55,8 @@ class Options:
             if getattr(self, name) < least:
                 raise UsageError(f"{name} is {getattr(self, name)}.", hint=f"Give at least {least}.")
         check_part(self.limit, self.fraction)
+        if not 0 <= self.dev_fraction < 1:
+            raise UsageError(f"dev_fraction is {self.dev_fraction}.", hint="Give at least 0 and less than 1.")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
@@ -73,9 +78,13 @@ class Options:
 
     @property
     def partial(self) -> bool:
-        return self.limit > 0 or self.fraction < 1
+        return self.limit > 0 or self.fraction < 1 or self.dev_fraction > 0
 
     @property
     def part(self) -> str:
-        name = part_name(self.limit, self.fraction, self.seed)
-        return f"partial-{name}" if name else ""
+        names = ["partial", part_name(self.limit, self.fraction, self.seed)]
+        if self.dev_fraction:
+            names.append(f"without-dev-{self.dev_fraction!r}")
+            if self.seed and not names[1]:
+                names.append(f"seed-{self.seed}")
+        return "-".join(filter(None, names)) if self.partial else ""

@@ -10,7 +10,7 @@ from typing import cast
 from ...errors import DataError, UsageError, unknown_name
 from ...loaders.corpus import Corpus, as_corpus
 from ...loaders.data import SpeechData, config_subsets
-from ...loaders.partial import PartialData
+from ...loaders.partial import PartialData, SelectedData, held_out
 from ...loaders.records import Query
 from ..results.envelope import TEXT_CONDITION, DataInfo
 from ..systems.system import System, check_systems
@@ -21,12 +21,16 @@ from .task import Request, Run
 
 @dataclass(frozen=True, slots=True)
 class SpeechPlan:
-    """`configs` maps each config to its subsets and condition, `runnable` the name of each system to its configs."""
+    """`configs` maps each config to its subsets and condition, `runnable` the name of each system to its configs.
+
+    `dev` is the part of the data that is held out: nothing is scored on it.
+    """
 
     request: Request
     data: SpeechData
     configs: Mapping[str, tuple[Sequence[str], str]]
     runnable: Mapping[str, Sequence[str]]
+    dev: SpeechData | None = None
     _queries: dict[str, Sequence[Query]] = field(default_factory=dict)
     _rows: dict[Cell, Sequence[Query]] = field(default_factory=dict)
     _qrels: dict[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
@@ -99,7 +103,7 @@ class SpeechPlan:
 
     def total(self, cell: Cell) -> int:
         """How many rows the whole cell has, also when only some are taken."""
-        if not isinstance(self.data, PartialData):
+        if not isinstance(self.data, SelectedData):
             return len(self.rows(cell))
         return self.data.total(cell[0]) if cell[1] == TEXT_CONDITION else self.data.total_rows(*cell)
 
@@ -149,8 +153,11 @@ def make_plan(
         raise UsageError("judges mark replies, and there are none here.", hint="Leave --judge out.")
     options, whole = request.options, cast(SpeechData, request.data)
     data: SpeechData = whole
-    if options.partial:
+    dev: SpeechData | None = None
+    if options.limit or options.fraction < 1:
         data = PartialData(whole, limit=options.limit, fraction=options.fraction, seed=options.seed)
+    if options.dev_fraction:
+        data, dev = held_out(data, options.dev_fraction, options.seed)
     named = expand_configs(data, request.configs) if request.configs is not None else all_configs(data)
     wanted = {name: config_subsets(data, name) for name in named}
     if with_text:
@@ -167,7 +174,7 @@ def make_plan(
         raise DataError(
             f"no system supports the languages of {', '.join(named)}.", hint="Choose other systems or configs."
         )
-    return SpeechPlan(request, data, wanted, runnable)
+    return SpeechPlan(request, data, wanted, runnable, dev)
 
 
 def _distinct(rows: Sequence[Query], subset: str) -> Sequence[Query]:

@@ -131,6 +131,8 @@ FAMILIES: Mapping[str, Family] = {
         Family("hit_rate", "Hit rate", "higher", score=lambda k, found, judged: 1.0),
         Family("wer", "WER", "lower", "share", macro=True),
         Family("cer", "CER", "lower", "share", macro=True),
+        Family("wer_rewritten", "WER, rewritten", "lower", "share", macro=True),
+        Family("cer_rewritten", "CER, rewritten", "lower", "share", macro=True),
         Family("mer", "MER", "lower", "share"),
         Family("accuracy", "accuracy", "higher", "share"),
         Family("accuracy_wilson", "accuracy (Wilson)", "higher", "share"),

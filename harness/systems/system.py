@@ -296,7 +296,7 @@ def _check_chain(system: System) -> None:
         raise UsageError("templates are for the prompt of an answerer, and there is none.", hint="Leave them out.")
     if system.rewriter is not None and system.precomputed_run is not None:
         raise UsageError(
-            f"a precomputed run was searched already: a rewriter ({shown_name(system.rewriter)}) changes nothing in it.",
+            f"a precomputed run was searched already, and nothing is left for {shown_name(system.rewriter)} to change.",
             hint="Leave the rewriter out, or give a retriever.",
         )
     _check_n_best(system)

@@ -33,6 +33,8 @@ Mask = NDArray[np.bool_]
 Problems = Iterator[tuple[str, str]]
 """Where, and what is wrong."""
 RATES: Mapping[str, str] = {"wer": "word", "cer": "char"}
+"""Error rates and the unit whose counts they are made of. Where texts were rewritten, theirs stand beside them."""
+_REWRITTEN = {f"{name}_rewritten": f"rewritten_{unit}" for name, unit in RATES.items()}
 KINDS = ("substitutions", "deletions", "insertions")
 
 
@@ -86,6 +88,15 @@ def condition_config_problem(data: DataInfo) -> str:
     return "" if data.config in known else f"with these subsets and this condition it is called {' or '.join(known)}"
 
 
+def is_rate(metric: str) -> bool:
+    return metric.removesuffix("_macro") in {**RATES, **_REWRITTEN}
+
+
+def _rates(table: pa.Table) -> Mapping[str, str]:
+    """The error rates that records have counts of."""
+    return {**RATES, **_REWRITTEN} if "rewritten" in table.column_names else RATES
+
+
 def error_counts(columns: Columns, unit: str, mask: Mask) -> tuple[Floats, Floats]:
     """Errors and reference lengths of the items of `mask` that have a transcript."""
     lengths = columns.floats(f"{unit}_reference_length")[mask]
@@ -97,7 +108,7 @@ def error_counts(columns: Columns, unit: str, mask: Mask) -> tuple[Floats, Float
 def rate_scores(columns: Columns, mask: Mask) -> dict[str, Score]:
     """Corpus and macro error rates of the items of `mask`."""
     scores: dict[str, Score] = {}
-    for name, unit in RATES.items():
+    for name, unit in _rates(columns.table).items():
         errors, lengths = error_counts(columns, unit, mask)
         if not len(errors):
             continue
@@ -111,7 +122,7 @@ def rate_scores(columns: Columns, mask: Mask) -> dict[str, Score]:
 
 def rate_error(columns: Columns, metric: str, mask: Mask) -> float | None:
     """The standard error of an error rate over items that are drawn alone; None where it is not known."""
-    errors, lengths = error_counts(columns, RATES[metric.removesuffix("_macro")], mask)
+    errors, lengths = error_counts(columns, _rates(columns.table)[metric.removesuffix("_macro")], mask)
     kept = lengths > 0
     errors, lengths = errors[kept], lengths[kept]
     if len(errors) < 2:
@@ -129,7 +140,9 @@ def rate_values(table: pa.Table, metric: str, subset: str) -> dict[str, dict[str
     A corpus rate needs no divisor: all systems have the same references.
     """
     columns = Columns(table)
-    unit = RATES[metric.removesuffix("_macro")]
+    unit = _rates(table).get(metric.removesuffix("_macro"), "")
+    if not unit:
+        return {}
     lengths = columns.floats(f"{unit}_reference_length")
     values = sum((columns.floats(f"{unit}_{kind}") for kind in KINDS), np.zeros(len(lengths)))
     if metric.endswith("_macro"):
@@ -168,7 +181,7 @@ def common_problems(result: Result, columns: Columns, *, unique: bool = True) ->
 
 def count_problems(columns: Columns) -> Problems:
     """Error counts that cannot be."""
-    for unit in RATES.values():
+    for unit in _rates(columns.table).values():
         names = [f"{unit}_{kind}" for kind in (*KINDS, "reference_length")]
         known = [np.isfinite(columns.floats(name)) for name in names]
         if any((own != known[0]).any() for own in known[1:]):

@@ -255,7 +255,7 @@ def test_bad_calls(data: LiveData, truth: dict[str, str]) -> None:
         System(transcriber=LookupTranscriber(truth), retriever=WordRetriever(), script="simplifid")
 
 
-@pytest.mark.parametrize("text", ["bm25", "a + b + c", " + bm25", ""])
+@pytest.mark.parametrize("text", ["bm25", "a + b + c + d", " + bm25", ""])
 def test_badly_written_system(text: str) -> None:
     with pytest.raises(UsageError, match="is not written as"):
         load_system(text)

@@ -98,7 +98,7 @@ class RecognitionTask:
 
     def plan(self, request: Request) -> RecognitionPlan:
         """Raises `UsageError` for systems that are no transcribers, `DataError` if none supports a language."""
-        request.options.refuse("depth", "option_orders", "baselines", "spoken", where="speech recognition")
+        request.options.refuse("depth", "dev_fraction", "option_orders", "baselines", "spoken", where="speech recognition")
         for system in request.systems:
             if system.kind != "transcriber":
                 raise UsageError(f"{system.name} is not a transcriber alone.", hint=_hint(system))

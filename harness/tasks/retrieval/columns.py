@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
@@ -13,11 +13,23 @@ DOCUMENTS_KEPT = 10
 """How many retrieved documents a record names, or more if a metric looks deeper."""
 
 
-def items_schema(metrics: Iterable[Metric]) -> pa.Schema:
-    """Common, acoustic, transcript, the ranking, one column per ranking metric."""
+REWRITTEN = "rewritten"
+RATES: Mapping[str, str] = {
+    "wer": "word",
+    "cer": "char",
+    "wer_rewritten": f"{REWRITTEN}_word",
+    "cer_rewritten": f"{REWRITTEN}_char",
+}
+"""Families of error rates with the unit whose counts the records have; those of a rewriter's texts beside the ASR's."""
+
+
+def items_schema(metrics: Iterable[Metric], *, rewritten: bool = False) -> pa.Schema:
+    """Common, acoustic, transcript (and what a rewriter made of it), the ranking, one column per ranking metric."""
+    counts = [(f"{REWRITTEN}_{name}", kind) for name, kind in TRANSCRIPT_COLUMNS if kind == pa.float64()]
     return item_schema(
         *ACOUSTIC_COLUMNS,
         *TRANSCRIPT_COLUMNS,
+        *([(REWRITTEN, pa.string()), *counts] if rewritten else ()),
         ("group", pa.string()),
         # Rank of the best relevant document among the retrieved, from 1; 0 if none was retrieved.
         ("first_relevant_rank", pa.int64()),

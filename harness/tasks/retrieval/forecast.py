@@ -4,29 +4,49 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ....loaders.corpus import as_corpus
 from ...evaluation.forecast import forecast_inference
-from ...evaluation.inference import Outputs, model_of
 from ...evaluation.plan import SpeechPlan
+from ...evaluation.rewriting import Spoken, forecast_rewriting
 from ...evaluation.store import RankingKey
 from ...evaluation.task import Forecast
 from ...evaluation.tools import Tools
 from ...protocols import Retriever
 from ...results.envelope import TEXT_CONDITION
-from .search_requests import Key, SearchRequest, is_composite, searcher_of, text_requests, text_sha256, vector_requests
+from .plan import RetrievalPlan
+from .search_requests import (
+    Key,
+    SearchRequest,
+    Source,
+    is_composite,
+    requests_of,
+    searchers_of,
+    text_requests,
+    text_sha256,
+    vector_requests,
+)
 
 TIMED_DOCUMENTS = 64
 
 
-def forecast(plan: SpeechPlan, depth: int, tools: Tools) -> list[Forecast]:
+def forecast(plan: RetrievalPlan, depth: int, tools: Tools) -> list[Forecast]:
     """The lines of the inference stage; then one line per corpus and retriever that is made of no others.
 
     Documents are cached if all that would be searched for in them is known, or their vectors are.
     """
-    lines, outputs = forecast_inference(plan, tools)
+    lines: list[Forecast] = []
+    sources: list[Source] = []
+    for own in (plan, plan.fitting):
+        if own is not None:
+            of, outputs = forecast_inference(own, tools)
+            rewriting, rewrites = forecast_rewriting(own, outputs, tools)
+            held_out = "" if own is plan else " (held out)"
+            lines += [replace(line, scope=line.scope + held_out) for line in (*of, *rewriting)]
+            sources.append((own, Spoken(outputs, rewrites)))
     rates: dict[str, float] = {}
-    for (fingerprint, subset), (leaf, needed) in _leaves(plan, outputs, depth, tools).items():
+    for (fingerprint, subset), (leaf, needed) in _leaves(sources, depth, tools).items():
         corpus, language = plan.corpus(subset), plan.language(subset)
         cached = len(corpus)
         if needed and cached:
@@ -42,9 +62,7 @@ def forecast(plan: SpeechPlan, depth: int, tools: Tools) -> list[Forecast]:
     return lines
 
 
-def _leaves(
-    plan: SpeechPlan, outputs: Mapping[str, Outputs], depth: int, tools: Tools
-) -> Mapping[tuple[str, str], tuple[Retriever, bool]]:
+def _leaves(sources: Sequence[Source], depth: int, tools: Tools) -> Mapping[tuple[str, str], tuple[Retriever, bool]]:
     """Which retrievers that are made of no others search which subsets, and whether anything is not known."""
     leaves: dict[tuple[str, str], tuple[Retriever, bool]] = {}
 
@@ -54,18 +72,16 @@ def _leaves(
             leaf, before = leaves.get(place, (request.retriever, False))
             leaves[place] = leaf, before or unknown
 
-    for system in plan.systems:
-        for cell in plan.cells(system):
-            language = plan.language(cell[0])
-            retriever = searcher_of(system, language, tools)
-            if retriever is None:
-                continue
-            # What is not transcribed yet may be searched with anything.
-            unknown = cell[1] != TEXT_CONDITION and cell not in outputs[model_of(system, language).key].cells
-            for one in SearchRequest(retriever, depth).with_parts():
-                note(one, cell[0], unknown=unknown)
-    vectors = vector_requests(plan, outputs, depth, tools)
-    for key, request in text_requests(plan, outputs, depth, tools).items():
+    for own, spoken in sources:
+        for system in own.systems:
+            for cell in own.cells(system):
+                # What is not transcribed and rewritten yet may be searched with anything.
+                unknown = cell[1] != TEXT_CONDITION and spoken.known_rows(own, system, cell) is None
+                for one in requests_of(searchers_of(system, own.language(cell[0]), tools), depth):
+                    note(one, cell[0], unknown=unknown)
+    plan, scored = sources[0]
+    vectors = vector_requests(plan, scored.outputs, depth, tools)
+    for key, request in text_requests(sources, depth, tools).items():
         for subset, texts in request.texts.items():
             note(request, subset, unknown=_unknown(plan, tools, key, subset, [text_sha256(text) for text in texts]))
             for spoken in vectors.get(key, []):

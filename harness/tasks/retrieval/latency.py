@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from ....errors import AudioError
 from ....loaders.audio import decode_audio, resample
 from ....loaders.records import Samples, SpokenQuery
-from ...evaluation.inference import AudioModel, model_of, sentences
-from ...evaluation.plan import SpeechPlan
+from ...components.raised import sentences
+from ...components.retrievers.route import chosen_part
+from ...evaluation.inference import AudioModel, model_of
+from ...evaluation.rewriting import rewritten_now
 from ...evaluation.task import Run
 from ...evaluation.timing import drawn_rows, latency_of
 from ...protocols import Retriever
 from ...results.envelope import TEXT_CONDITION, Latency
 from ...systems.system import System
 from .outputs import Stages
-from .search_requests import SearchRequest, dense_of, searcher_of
+from .plan import RetrievalPlan
+from .search_requests import dense_of, requests_of, searchers_of
 from .search_texts import search_texts
 
 _INDEXED = "indexed for latency"
 
 
-def run_latency(plan: SpeechPlan, stages: Stages, run: Run) -> Latency | None:
+def run_latency(plan: RetrievalPlan, stages: Stages, run: Run) -> Latency | None:
     """The latency of drawn queries, measured now, nothing cached; one subset stands for the config.
 
     None without audio, for precomputed output, and where no drawn query can be decoded.
@@ -32,27 +35,28 @@ def run_latency(plan: SpeechPlan, stages: Stages, run: Run) -> Latency | None:
     # Indexing several subsets at once is not what a user waits for.
     subset = plan.configs[run.config][0][0]
     language, shared = plan.language(subset), stages.tools.shared
-    model, retriever = model_of(system, language), searcher_of(system, language, stages.tools)
-    if condition == TEXT_CONDITION or not isinstance(model, AudioModel) or retriever is None:
+    model, retrievers = model_of(system, language), searchers_of(system, language, stages.tools)
+    if condition == TEXT_CONDITION or not isinstance(model, AudioModel) or not retrievers:
         return None
     with sentences(f"timing {system.name} on {run.config}"):
         if shared.get(_INDEXED) != (system.name, subset):
             shared.pop(_INDEXED, None)
-            retriever.index(plan.corpus(subset), language=language)
+            for retriever in retrievers:
+                retriever.index(plan.corpus(subset), language=language)
             shared[_INDEXED] = system.name, subset
-        timed = _timer(stages, system, model, retriever, language)
+        timed = _timer(plan, stages, system, model, language)
         drawn = drawn_rows(plan, subset, condition)
-        with _encoding_anew(retriever):
+        with _encoding_anew(retrievers):
             # The first is taken twice: engines load and compile with the first.
             seconds = [s for query in drawn[:1] + drawn if (s := timed(query)) is not None]
         return latency_of(seconds[1:])
 
 
 @contextmanager
-def _encoding_anew(retriever: Retriever) -> Iterator[None]:
+def _encoding_anew(retrievers: Sequence[Retriever]) -> Iterator[None]:
     """What retrievers keep of queries is not used: the evaluation has seen them all."""
     with ExitStack() as stack:
-        for one in SearchRequest(retriever, 1).with_parts():
+        for one in requests_of(retrievers, 1):
             anew = getattr(one.retriever, "encoding_anew", None)
             if anew is not None:
                 stack.enter_context(anew())
@@ -60,9 +64,10 @@ def _encoding_anew(retriever: Retriever) -> Iterator[None]:
 
 
 def _timer(
-    stages: Stages, system: System, model: AudioModel, retriever: Retriever, language: str
+    plan: RetrievalPlan, stages: Stages, system: System, model: AudioModel, language: str
 ) -> Callable[[SpokenQuery], float | None]:
     """A function that answers a query and gives the seconds that it took, None for audio that cannot be decoded."""
+    retrievers, threshold = searchers_of(system, language, stages.tools), plan.threshold(system, language)
 
     def clip(query: SpokenQuery) -> Samples:
         samples, own_rate = decode_audio(query.audio, f"query {query.id!r}")
@@ -76,8 +81,9 @@ def _timer(
         try:
             if model.transcriber is not None:
                 (transcript,) = model.transcriber.transcribe([clip(query)], language=language)
-                texts = search_texts(system, transcript, language).texts
-                retriever.search(list(dict.fromkeys(texts)), k=stages.depth)
+                texts = search_texts(system, transcript, language, rewritten_now(system, transcript, language)).texts
+                part = chosen_part(transcript.confidence, threshold) if len(retrievers) > 1 else 0
+                retrievers[part].search(list(dict.fromkeys(texts)), k=stages.depth)
             elif model.encoder is not None:
                 vectors = model.encoder.encode_audio([clip(query)], language=language)
                 dense_of(system, language, stages.tools).search_vectors(vectors, k=stages.depth)

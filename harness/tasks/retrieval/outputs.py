@@ -8,41 +8,49 @@ from dataclasses import dataclass
 
 from ....errors import ModelError
 from ....loaders.records import Query, SpokenQuery
-from ...evaluation.inference import Cell, Inferred, Outputs, model_of, sentences
+from ...components.raised import sentences
+from ...evaluation.inference import Cell, Inferred, Outputs
 from ...evaluation.plan import SpeechPlan
 from ...evaluation.record import json_bytes
+from ...evaluation.rewriting import Spoken
 from ...evaluation.store import Ranking
 from ...evaluation.task import Output, Run
 from ...evaluation.tools import Tools
 from ...protocols import PrecomputedRun, Transcript
 from ...results.envelope import TEXT_CONDITION
 from ...systems.system import System
+from .plan import RetrievalPlan
+from .routing import NO_CONFIDENCE, route_parts, typed_rankings
 from .search import SearchResults, check_hits
-from .search_requests import SearchRequest, audio_key, searcher_of
-from .search_texts import ranking_of, search_texts
+from .search_requests import SearchRequest, audio_key, searchers_of
+from .search_texts import folded, ranking_of, search_texts
 
 NOTHING = Ranking.of((), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """What the stages gave: outputs by model, rankings of `depth` documents."""
+    """What the stages gave: outputs by model, rewritten texts, rankings of `depth` documents."""
 
-    outputs: Mapping[str, Outputs]
+    spoken: Spoken
     searched: SearchResults
     depth: int
     tools: Tools
 
-    def inferred(self, plan: SpeechPlan, system: System, cell: Cell) -> list[Inferred]:
-        """The rows of a cell with what was inferred for a system. Raises why its model failed on it."""
-        return self.outputs[model_of(system, plan.language(cell[0])).key].of(cell)
+    @property
+    def outputs(self) -> Mapping[str, Outputs]:
+        return self.spoken.outputs
 
-    def rankings(self, plan: SpeechPlan, system: System, subset: str) -> Mapping[str, Ranking]:
-        """The rankings of texts. Raises why the retriever failed on the subset."""
-        retriever = searcher_of(system, plan.language(subset), self.tools)
-        if retriever is None:
+    def inferred(self, plan: SpeechPlan, system: System, cell: Cell) -> list[Inferred]:
+        """The rows of a cell with what was inferred for a system. Raises why its model or rewriter failed on it."""
+        return self.spoken.rows(plan, system, cell)
+
+    def rankings(self, plan: SpeechPlan, system: System, subset: str) -> Sequence[Mapping[str, Ranking]]:
+        """The rankings of texts, of both parts of a route. Raises why the retriever failed on the subset."""
+        retrievers = searchers_of(system, plan.language(subset), self.tools)
+        if not retrievers:
             raise ModelError(f"{system.name} does not search with texts.")
-        return self.searched.of(SearchRequest(retriever, self.depth).key, subset)
+        return [self.searched.of(SearchRequest(one, self.depth).key, subset) for one in retrievers]
 
     def clip_rankings(self, plan: SpeechPlan, system: System, subset: str) -> Mapping[str, Ranking]:
         """The rankings of an end-to-end system's clips. Raises as `rankings`."""
@@ -53,8 +61,9 @@ class Stages:
 class Retrieved:
     """One row of a run on its way to a record.
 
-    `spoken` is None under `text`, `transcript` under `text` and from a system without words; `error` says why there is
-    neither transcript nor vector.
+    `spoken` is None under `text`, `transcript` under `text` and from a system without words; `error` says why there was
+    nothing to search with. `shown` is the transcript in the corpus's script, `rewritten` what was searched with in its
+    place, None without a rewriter.
     """
 
     query: Query
@@ -62,14 +71,15 @@ class Retrieved:
     audio_sha256: str
     transcript: Transcript | None
     error: str
-    search_text: str
+    shown: str
     ranking: Ranking
+    rewritten: str | None = None
 
 
-def output_of(plan: SpeechPlan, stages: Stages, run: Run) -> Output:
+def output_of(plan: RetrievalPlan, stages: Stages, run: Run) -> Output:
     """What a system retrieved for a config; the content is a list of `Retrieved` by subset. Raises why it failed."""
     system = plan.system(run.system)
-    found = {cell[0]: _retrieved(plan, stages, system, cell) for cell in plan.cells_of(run.config)}
+    found = {cell[0]: retrieved_rows(plan, stages, system, cell) for cell in plan.cells_of(run.config)}
     failed = {
         one.query.id if len(found) == 1 else f"{subset}/{one.query.id}": one.error
         for subset, rows in found.items()
@@ -79,14 +89,16 @@ def output_of(plan: SpeechPlan, stages: Stages, run: Run) -> Output:
     return Output(_digest(found), sum(map(len, found.values())), failed, found)
 
 
-def _retrieved(plan: SpeechPlan, stages: Stages, system: System, cell: Cell) -> list[Retrieved]:
-    """In the order of the cell's rows."""
+def retrieved_rows(
+    plan: RetrievalPlan, stages: Stages, system: System, cell: Cell, part: int | None = None
+) -> list[Retrieved]:
+    """In the order of the cell's rows; of a route by its rule, or, with `part`, all by that part."""
     (subset, condition), rows, language = cell, plan.rows(cell), plan.language(cell[0])
     run = system.for_language(language).precomputed_run
     ranked = [] if run is None else _precomputed(run, cell, rows, stages.depth)
     if condition == TEXT_CONDITION:
         if run is None:
-            texts = stages.rankings(plan, system, subset)
+            texts = typed_rankings(plan, stages, system, subset)
             ranked = [texts[row.text] for row in rows]
         return [Retrieved(q, None, "", None, "", q.text, r) for q, r in zip(rows, ranked, strict=True)]
     inferred = stages.inferred(plan, system, cell)
@@ -104,13 +116,18 @@ def _retrieved(plan: SpeechPlan, stages: Stages, system: System, cell: Cell) -> 
                       NOTHING if one.transcript.error else clips[one.audio_sha256])
             for q, one in zip(rows, inferred, strict=True)
         ]  # fmt: skip
-    texts = stages.rankings(plan, system, subset)
+    rankings, parts = stages.rankings(plan, system, subset), route_parts(plan, system, cell, inferred, part)
     found = []
-    for q, one in zip(rows, inferred, strict=True):
-        searched = search_texts(system, one.transcript, language)
-        ranking = ranking_of(system, searched, texts, stages.depth)
-        error = one.transcript.error
-        found.append(Retrieved(q, one.row, one.audio_sha256, one.transcript, error, searched.texts[0], ranking))
+    for q, one, chosen in zip(rows, inferred, parts, strict=True):
+        searched = search_texts(system, one.transcript, language, one.rewritten)
+        error, ranking = one.error, NOTHING
+        if chosen is None:
+            error = error or NO_CONFIDENCE
+        else:
+            ranking = ranking_of(system, searched, rankings[chosen], stages.depth)
+        rewritten = None if one.rewritten is None else searched.texts[0]
+        shown = folded(system, language, one.transcript.text)
+        found.append(Retrieved(q, one.row, one.audio_sha256, one.transcript, error, shown, ranking, rewritten))
     return found
 
 
@@ -133,7 +150,9 @@ def _digest(found: Mapping[str, Sequence[Retrieved]]) -> str:
             t = one.transcript
             transcript = None if t is None else (t.text, t.loop, t.truncated)
             digest.update(
-                json_bytes([one.query.id, one.query.text, one.audio_sha256, transcript, one.error, one.search_text])
+                json_bytes([one.query.id, one.query.text, one.audio_sha256, transcript, one.error, one.shown])
             )
+            if one.rewritten is not None:
+                digest.update(json_bytes(["rewritten", one.rewritten]))
             digest.update(one.ranking.content)
     return digest.hexdigest()

@@ -11,11 +11,11 @@ import pyarrow as pa
 from ....loaders.records import NAN, SpokenQuery
 from ...metrics.error_counts import ErrorCounts, default_unit, score_transcripts, tokens
 from ...metrics.flags import UtteranceFlags, flag_utterance
-from ...metrics.ranking import order_hits, score_ranking
+from ...metrics.ranking import RankingScores, order_hits, score_ranking
 from ...metrics.registry import Metric, depth_of
 from ...results.envelope import ACOUSTIC_COLUMNS, FLAGS
 from ...text.normalizers import load_normalizer
-from .columns import DOCUMENTS_KEPT
+from .columns import DOCUMENTS_KEPT, RATES, REWRITTEN
 from .outputs import Retrieved
 
 NO_FLAGS = UtteranceFlags(loop=False, hallucination=False, empty=False, truncated=False)
@@ -24,9 +24,10 @@ _KINDS = ("substitutions", "deletions", "insertions", "reference_length")
 
 @dataclass(frozen=True, slots=True)
 class Values:
+    """Of a run on a subset: the values of ranking metrics, and error counts by unit (`RATES`)."""
+
     ranking: Mapping[str, Mapping[str, float]]
-    words: Mapping[str, ErrorCounts]
-    characters: Mapping[str, ErrorCounts]
+    errors: Mapping[str, Mapping[str, ErrorCounts]]
     clusters: Mapping[str, str]
 
 
@@ -47,7 +48,7 @@ class SubsetScores:
 
     def without_items(self) -> SubsetScores:
         """The ranking values alone: all that losses are made of."""
-        return replace(self, values=replace(self.values, words={}, characters={}), rows=(), spoken=())
+        return replace(self, values=replace(self.values, errors={}), rows=(), spoken=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +76,16 @@ def score_subset(
     query, which retrieved nothing, scores 0.
     """
     ranking = [metric for metric in metrics if metric.is_ranking]
-    kept = max(DOCUMENTS_KEPT, depth_of(ranking))
-    judged = _by_row(retrieved, qrels)
-    found = {one.query.id: _documents(one, judged.get(one.query.id, {}), kept) for one in retrieved}
-    scored = score_ranking(judged, {id_: f.best for id_, f in found.items() if f.best}, metrics=ranking)
+    found = _found(retrieved, qrels, ranking)
+    scored = _scored(retrieved, found, qrels, ranking)
     transcribed = {r.query.id: r for r in retrieved if r.transcript is not None and not r.transcript.error}
     counts: dict[str, dict[str, ErrorCounts]] = {"word": {}, "char": {}}
     flags: dict[str, UtteranceFlags] = {}
     if transcribed:
         counts, flags = _compared(transcribed, language, normalizer)
+    mended = {id_: one for id_, one in transcribed.items() if one.rewritten is not None and not one.error}
+    rewritten = _counts(mended, {id_: one.rewritten or "" for id_, one in mended.items()}, language, normalizer)
+    counts |= {f"{REWRITTEN}_{unit}": rewritten.get(unit, {}) for unit in ("word", "char")}
     rows = []
     for one in retrieved:
         id_ = one.query.id
@@ -92,13 +94,37 @@ def score_subset(
         rows.append(row | {"condition": condition})
     clusters = {one.query.id: one.query.utterance for one in retrieved}
     return SubsetScores(
-        Values(scored.per_query, counts["word"], counts["char"], clusters),
+        Values(scored.per_query, {unit: counts.get(unit, {}) for unit in RATES.values()}, clusters),
         rows,
         [one.spoken for one in retrieved],
         scored.missing,
         scored.no_relevant,
         scored.unjudged,
     )
+
+
+def ranking_values(
+    retrieved: Sequence[Retrieved], qrels: Mapping[str, Mapping[str, int]], metrics: Sequence[Metric]
+) -> RankingScores:
+    """The values of ranking metrics for some rows, whose judgments are by utterance."""
+    return _scored(retrieved, _found(retrieved, qrels, metrics), qrels, metrics)
+
+
+def _found(
+    retrieved: Sequence[Retrieved], qrels: Mapping[str, Mapping[str, int]], metrics: Sequence[Metric]
+) -> dict[str, _Documents]:
+    judged, kept = _by_row(retrieved, qrels), max(DOCUMENTS_KEPT, depth_of(metrics))
+    return {one.query.id: _documents(one, judged.get(one.query.id, {}), kept) for one in retrieved}
+
+
+def _scored(
+    retrieved: Sequence[Retrieved],
+    found: Mapping[str, _Documents],
+    qrels: Mapping[str, Mapping[str, int]],
+    metrics: Sequence[Metric],
+) -> RankingScores:
+    best = {id_: own.best for id_, own in found.items() if own.best}
+    return score_ranking(_by_row(retrieved, qrels), best, metrics=metrics)
 
 
 def _by_row(retrieved: Sequence[Retrieved], qrels: Mapping[str, Mapping[str, int]]) -> Mapping[str, Mapping[str, int]]:
@@ -126,11 +152,6 @@ def _compared(
     normalizer, unit = load_normalizer(name, language), default_unit(language)
     references = {id_: one.query.text for id_, one in transcribed.items()}
     hypotheses = {id_: one.transcript.text for id_, one in transcribed.items() if one.transcript is not None}
-    counts: dict[str, dict[str, ErrorCounts]] = {"word": {}}
-    for each in dict.fromkeys((unit, "char")):
-        counts[each] = score_transcripts(
-            references, hypotheses, language=language, normalizer=normalizer, unit="word" if each == "word" else "char"
-        )
     flags = {
         id_: flag_utterance(
             tokens(normalizer(references[id_]), unit, language),
@@ -141,7 +162,22 @@ def _compared(
         for id_, one in transcribed.items()
         if (transcript := one.transcript) is not None
     }
-    return counts, flags
+    return _counts(transcribed, hypotheses, language, name), flags
+
+
+def _counts(
+    rows: Mapping[str, Retrieved], hypotheses: Mapping[str, str], language: str, name: str
+) -> dict[str, dict[str, ErrorCounts]]:
+    """Error counts by unit; no words in languages written without spaces."""
+    counts: dict[str, dict[str, ErrorCounts]] = {"word": {}, "char": {}}
+    if not rows:
+        return counts
+    normalizer, references = load_normalizer(name, language), {id_: one.query.text for id_, one in rows.items()}
+    for each in dict.fromkeys((default_unit(language), "char")):
+        counts[each] = score_transcripts(
+            references, hypotheses, language=language, normalizer=normalizer, unit="word" if each == "word" else "char"
+        )
+    return counts
 
 
 def _row(
@@ -157,7 +193,8 @@ def _row(
         "error": one.error,
         "flags": [name for name in FLAGS if getattr(flags, name, False)],
         "text": query.text,
-        "transcript": one.search_text,
+        "transcript": one.shown,
+        REWRITTEN: one.rewritten or "",
         "group": query.group,
         "first_relevant_rank": found.first_relevant_rank,
         "documents": found.documents,

@@ -18,9 +18,9 @@ import numpy as np
 
 from ....errors import ModelError, SqutrError, StorageError
 from ....loaders.corpus import Corpus
+from ...components.raised import sentences
 from ...components.retrievers.dense import DenseRetriever
 from ...evaluation.cells import take_in
-from ...evaluation.inference import Outputs, sentences
 from ...evaluation.plan import SpeechPlan
 from ...evaluation.store import Ranking, RankingKey, Store
 from ...evaluation.tools import Tools
@@ -30,6 +30,7 @@ from ...protocols import Hit
 from .search_requests import (
     Key,
     SearchRequest,
+    Source,
     VectorRequest,
     is_composite,
     text_requests,
@@ -64,14 +65,15 @@ class SearchResults:
         return self.rankings.get(key, {}).get(subset, {})
 
 
-def search_all(plan: SpeechPlan, inferred: Mapping[str, Outputs], depth: int, tools: Tools) -> SearchResults:
+def search_all(sources: Sequence[Source], depth: int, tools: Tools) -> SearchResults:
     """Search with everything that the systems need. A retriever that fails on a subset is noted, the others go on.
 
     Raises `StorageError` at once.
     """
     found = SearchResults()
-    requests = text_requests(plan, inferred, depth, tools)
-    vectors = vector_requests(plan, inferred, depth, tools)
+    plan, spoken_queries = sources[0]
+    requests = text_requests(sources, depth, tools)
+    vectors = vector_requests(plan, spoken_queries.outputs, depth, tools)
     # A part is searched before what is made of it.
     for key, request in requests.items():
         spoken = vectors.get(key, [])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard, cast
 
 from ...components.retrievers.dense import DenseRetriever
+from ...components.retrievers.route import is_route
 from ...evaluation.inference import Cell, Outputs, Vector, model_of
 from ...evaluation.plan import SpeechPlan
+from ...evaluation.rewriting import Spoken
 from ...evaluation.tools import Tools
 from ...protocols import AudioTextEncoder, CompositeRetriever, Retriever
 from ...results.envelope import TEXT_CONDITION
@@ -18,6 +20,8 @@ from .search_texts import search_texts
 
 Key = tuple[str, int]
 """What rankings are shared by: a fingerprint and the depth."""
+Source = tuple[SpeechPlan, Spoken]
+"""What is searched with: that of the queries which are scored, and of those on which a threshold is fitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +55,23 @@ class VectorRequest:
     vectors: Mapping[str, Vector]
 
 
-def text_requests(
-    plan: SpeechPlan, inferred: Mapping[str, Outputs], depth: int, tools: Tools
-) -> dict[Key, SearchRequest]:
+def text_requests(sources: Sequence[Source], depth: int, tools: Tools) -> dict[Key, SearchRequest]:
     """What is searched with texts, parts before what is made of them; parts get the texts of the whole."""
     requests: dict[Key, SearchRequest] = {}
-    for system in plan.systems:
-        for cell in plan.cells(system):
-            retriever = searcher_of(system, plan.language(cell[0]), tools)
-            texts = _cell_texts(plan, system, cell, inferred) if retriever is not None else []
-            if retriever is None or not texts:
-                continue
-            for one in SearchRequest(retriever, depth).with_parts():
-                request = requests.setdefault(one.key, SearchRequest(one.retriever, one.depth))
-                request.texts.setdefault(cell[0], {}).update(dict.fromkeys(texts))
+    for plan, spoken in sources:
+        for system in plan.systems:
+            for cell in plan.cells(system):
+                retrievers = searchers_of(system, plan.language(cell[0]), tools)
+                texts = dict.fromkeys(_cell_texts(plan, system, cell, spoken) if retrievers else ())
+                for one in requests_of(retrievers if texts else (), depth):
+                    request = requests.setdefault(one.key, SearchRequest(one.retriever, one.depth))
+                    request.texts.setdefault(cell[0], {}).update(texts)
     return requests
+
+
+def requests_of(retrievers: Sequence[Retriever], depth: int) -> list[SearchRequest]:
+    """The requests of retrievers and of all that they are made of, parts first."""
+    return [one for retriever in retrievers for one in SearchRequest(retriever, depth).with_parts()]
 
 
 def vector_requests(
@@ -106,26 +112,30 @@ def dense_of(system: System, language: str, tools: Tools) -> DenseRetriever:
     return cast(DenseRetriever, tools.shared[key])
 
 
-def searcher_of(system: System, language: str, tools: Tools) -> Retriever | None:
-    """What a system searches texts with, None for a precomputed run.
+def searchers_of(system: System, language: str, tools: Tools) -> Sequence[Retriever]:
+    """What a system searches texts with: one, both of a route, none of a precomputed run.
 
     An end-to-end system's encoder searches as a dense retriever.
     """
     if system.kind == "end-to-end":
-        return dense_of(system, language, tools)
-    return system.for_language(language).searcher
+        return (dense_of(system, language, tools),)
+    retriever = system.for_language(language).searcher
+    if retriever is None:
+        return ()
+    return retriever.routed if is_route(retriever) else (retriever,)
 
 
-def _cell_texts(plan: SpeechPlan, system: System, cell: Cell, inferred: Mapping[str, Outputs]) -> list[str]:
-    """The distinct texts that a system searches with in a cell; [] where inference failed or gives none."""
+def _cell_texts(plan: SpeechPlan, system: System, cell: Cell, spoken: Spoken) -> list[str]:
+    """The distinct texts that a system searches with in a cell; [] where a stage failed or gives none."""
     subset, condition = cell
     if condition == TEXT_CONDITION:
         return list(dict.fromkeys(query.text for query in plan.queries(subset)))
     if system.kind != "cascade":
         return []
-    language = plan.language(subset)
-    outputs = inferred[model_of(system, language).key].cells.get(cell, ())
-    return list(dict.fromkeys(t for one in outputs for t in search_texts(system, one.transcript, language).texts))
+    language, rows = plan.language(subset), spoken.known_rows(plan, system, cell) or ()
+    return list(
+        dict.fromkeys(t for one in rows for t in search_texts(system, one.transcript, language, one.rewritten).texts)
+    )
 
 
 def is_composite(retriever: Retriever) -> TypeGuard[CompositeRetriever]:

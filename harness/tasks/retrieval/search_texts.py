@@ -1,4 +1,4 @@
-"""What a cascade searches with: the transcript, or the n best, in the corpus's script."""
+"""What a cascade searches with: the transcript, the n best or what was made of them, in the corpus's script."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ...evaluation.store import Ranking
-from ...protocols import Transcript
+from ...protocols import Rewritten, Transcript
 from ...systems.system import System
 from ...text.script import fold_script
 
@@ -20,20 +20,23 @@ class SearchTexts:
     scores: tuple[float, ...]
 
 
-def search_texts(system: System, transcript: Transcript, language: str) -> SearchTexts:
+def search_texts(
+    system: System, transcript: Transcript, language: str, rewritten: Rewritten | None = None
+) -> SearchTexts:
     """The texts of a transcript: one, or its n best, folded to the corpus's script where the system says so.
 
-    Hypotheses that fold to the same text are kept apart: each has its own weight.
+    With a rewriter it is what that made of them, "" where it failed. Hypotheses that fold to the same text are kept
+    apart: each has its own weight.
     """
-    folding = system.folding(language)
-
-    def folded(text: str) -> str:
-        return text if folding == "none" else fold_script(text, "simplified")
-
-    best = transcript.hypotheses[: system.n_best] if system.n_best > 1 else ()
+    best = transcript.hypotheses[: system.n_best] if system.n_best > 1 and rewritten is None else ()
     if not best:
-        return SearchTexts((folded(transcript.text),), (0.0,))
-    return SearchTexts(tuple(folded(h.text) for h in best), tuple(h.score for h in best))
+        text = transcript.text if rewritten is None else rewritten.text
+        return SearchTexts((folded(system, language, text),), (0.0,))
+    return SearchTexts(tuple(folded(system, language, h.text) for h in best), tuple(h.score for h in best))
+
+
+def folded(system: System, language: str, text: str) -> str:
+    return text if system.folding(language) == "none" else fold_script(text, "simplified")
 
 
 def ranking_of(system: System, searched: SearchTexts, rankings: Mapping[str, Ranking], depth: int) -> Ranking:

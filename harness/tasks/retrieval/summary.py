@@ -15,14 +15,13 @@ import numpy as np
 
 from ...evaluation.groups import group_members
 from ...metrics.error_counts import ErrorCounts
-from ...metrics.registry import Metric
+from ...metrics.registry import Metric, metric_of
 from ...metrics.statistics import Interval, corpus_rate_interval, mean_interval
 from ...metrics.stratified import unweighted_loss, unweighted_mean, unweighted_mean_interval
 from ...results.envelope import Group, Loss, Score
+from .columns import RATES
 from .scoring import SubsetScores, Values
 
-RATES = ("wer", "cer")
-"""Families of error rates, of words and of characters."""
 Scored = Mapping[str, SubsetScores]
 """By subset."""
 
@@ -38,7 +37,9 @@ class Statistics:
     def scores(self, strata: Mapping[str, Values]) -> dict[str, Score]:
         """The metrics over subsets, without those that do not apply (words in Chinese, no transcripts)."""
         found: dict[str, Score] = {}
-        for metric in self.metrics:
+        rewritten = [metric_of(metric.name.replace(name, f"{name}_rewritten")) for metric in self.metrics
+                     for name in ("wer", "cer") if metric.family.name == name]  # fmt: skip
+        for metric in (*self.metrics, *rewritten):
             score = self._ranking_score(strata, metric) if metric.is_ranking else self._rate(strata, metric)
             if score is not None:
                 found[metric.name] = score
@@ -50,7 +51,7 @@ class Statistics:
         return _score(unweighted_mean(values), interval, sum(map(len, values.values())))
 
     def _rate(self, strata: Mapping[str, Values], metric: Metric) -> Score | None:
-        counted = {s: own.words if metric.family.name == "wer" else own.characters for s, own in strata.items()}
+        counted = {subset: own.errors.get(RATES[metric.family.name], {}) for subset, own in strata.items()}
         pairs = [(strata[s].clusters[id_], count) for s, own in counted.items() for id_, count in own.items()]
         if metric.macro:
             pairs = [(cluster, count) for cluster, count in pairs if count.reference_length > 0]
@@ -153,11 +154,11 @@ def _pooled(scored: Scored, places: Sequence[tuple[str, str]] | None) -> dict[st
     """The values of items (subset and id; None: all) of all subsets as one stratum, ids led by their subset."""
     own = {subset: None if places is None else {i for s, i in places if s == subset} for subset in scored}
 
-    def taken(part: str, metric: str = "") -> dict[str, Any]:
+    def taken(part: str, name: str = "") -> dict[str, Any]:
         found: dict[str, Any] = {}
         for subset, one in scored.items():
             table = getattr(one.values, part)
-            table = table.get(metric, {}) if metric else table
+            table = table.get(name, {}) if name else table
             kept = own[subset]
             found |= {f"{subset}/{id_}": value for id_, value in table.items() if kept is None or id_ in kept}
         return found
@@ -165,7 +166,8 @@ def _pooled(scored: Scored, places: Sequence[tuple[str, str]] | None) -> dict[st
     names = {name for one in scored.values() for name in one.values.ranking}
     clusters = {id_: f"{id_.partition('/')[0]}/{cluster}" for id_, cluster in taken("clusters").items()}
     ranking = {name: taken("ranking", name) for name in names}
-    return {"": Values(ranking, taken("words"), taken("characters"), clusters)}
+    errors = {unit: taken("errors", unit) for unit in RATES.values()}
+    return {"": Values(ranking, errors, clusters)}
 
 
 def _score(value: float, interval: Interval, n: int) -> Score:

@@ -24,6 +24,7 @@ from ..verification import (
     condition_config_problem,
     count_problems,
     flag_counts,
+    is_rate,
     keyed_values,
     rate_error,
     rate_scores,
@@ -45,7 +46,7 @@ def _metrics(result: Result) -> list[Metric]:
 
 
 def schema(result: Result) -> pa.Schema:
-    return items_schema(_metrics(result))
+    return items_schema(_metrics(result), rewritten="rewriter" in result.system.components)
 
 
 def rows(result: Result) -> int | None:
@@ -152,7 +153,7 @@ def recompute(result: Result, columns: Columns) -> Recomputed:
         },
         errors={
             name: rate_error(columns, name, every)
-            if name.removesuffix("_macro") in RATES
+            if is_rate(name)
             else _mean_error(columns, name, list(masks.values()))
             for name in scores
         },
@@ -249,7 +250,7 @@ def _strictly_ordered(column: pa.ChunkedArray) -> NDArray[np.bool_]:
 
 def item_values(table: pa.Table, metric: str, subset: str) -> dict[str, dict[str, float]]:
     """Ranking metrics are means over subsets, so these are the strata; a corpus rate has one."""
-    if metric.removesuffix("_macro") in RATES:
+    if is_rate(metric):
         return rate_values(table, metric, subset)
     if metric not in table.column_names or not metric_of(metric).is_ranking:
         return {}
