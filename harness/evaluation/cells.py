@@ -10,10 +10,11 @@ from dataclasses import replace
 from ...errors import DataError, ModelError, SqutrError, StorageError
 from ...loaders.data import check_pairing
 from ...loaders.records import SpokenQuery
+from ..components.raised import sentences
 from ..metering import WaitMeter
 from ..processes import complete, gather_long
 from ..protocols import Transcript
-from .inference import AudioModel, Cell, Inference, Inferred, Outputs, Precomputed, checked_transcript, sentences
+from .inference import AudioModel, Cell, Inference, Inferred, Outputs, Precomputed, checked_transcript
 from .plan import SpeechPlan
 from .shards import load_shards, read_shards, shard_count, without_audio
 from .tools import Tools, keep_nothing

@@ -17,7 +17,8 @@ from typing import Any, cast
 from ....errors import AudioError, ModelError, SqutrError
 from ....loaders.audio import decode_audio, resample
 from ....loaders.records import Samples, SpokenQuery
-from ...evaluation.inference import AudioModel, infer_clips, sentences
+from ...components.raised import sentences
+from ...evaluation.inference import AudioModel, infer_clips
 from ...evaluation.timing import latency_of
 from ...metering import gpu_memory_mb, peak_memory_mb
 from ...protocols import FrontEnd, Transcriber

@@ -15,8 +15,8 @@ from ....loaders.audio import decode_audio, encode_flac, resample
 from ....loaders.keyed import keyed_seed
 from ....loaders.records import SpokenQuery
 from ....loaders.rirs.measured import DECAY_STEP_S
+from ...components.raised import sentences
 from ...evaluation.groups import binned_column
-from ...evaluation.inference import sentences
 from ...evaluation.plan import SpeechPlan
 from ...protocols import FrontEnd
 from ...results.envelope import finite
