@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
@@ -10,14 +10,17 @@ from typing import Any, cast
 from ..errors import UsageError
 from .benchmarks import BENCHMARKS, Benchmark, benchmark
 from .data import open_data
+from .evaluation.computed import ComputedPlan, plan_questions, plan_speech
 from .evaluation.options import Options
 from .evaluation.run import Evaluation, run_evaluation
 from .evaluation.task import Forecast, Request
 from .evaluation.tools import open_tools
+from .evaluation.workload import speech_load
 from .processes import Alone, Processes
 from .progress import Progress
 from .results.envelope import Result
 from .systems import System, load_systems
+from .systems.reading import with_preset, written_entries
 from .tasks import load_task
 
 
@@ -110,6 +113,32 @@ def forecast(
         Request(_loaded(systems, cache), data, row, configs, options or Options(), judges),
     )
     return list(task.forecast(task.plan(request), open_tools(Alone(), cache, write=False)))
+
+
+def computed_forecast(
+    written: Sequence[str],
+    data: Any,
+    *,
+    only: Sequence[str] = (),
+    preset: str = "",
+    configs: Sequence[str] | None = None,
+    options: Options | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> ComputedPlan:
+    """What `evaluate_records` would take, by the sizes of models and data alone: nothing is loaded or downloaded.
+
+    `written`, `only` and `preset` are those of `load_systems`, `overrides` options that go before those written;
+    `data` may be stand-in data (`open_stand_in`). Raises `UsageError` for configs of questions.
+    """
+    entries = written_entries(written, only=only)
+    if preset:
+        entries = [with_preset(entry, preset) for entry in entries]
+    if hasattr(data, "questions"):
+        if configs:
+            raise UsageError("questions have no configs.", hint="Leave them out.")
+        return plan_questions(entries, data.questions(), overrides)
+    chosen = options or Options()
+    return plan_speech(entries, speech_load(data, configs, chosen), chosen, overrides)
 
 
 def evaluate(

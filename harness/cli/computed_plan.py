@@ -8,6 +8,7 @@ from typing import Any
 
 from ..evaluation.computed import Component, ComputedPlan
 from ..evaluation.gpus import GPUS, UTILIZATION
+from ..evaluation.run import counted
 from .common import duration, table_text
 
 MEMORY_GPU = "A100-80G"
@@ -43,7 +44,7 @@ def plan_json(plan: ComputedPlan) -> dict[str, Any]:
 def plan_text(plan: ComputedPlan, download: int = 0) -> str:
     """The plan to read; `download` are the bytes of the data itself (0: not known, or at hand)."""
     parts = [
-        f"{len(plan.systems)} systems on {len(plan.configs)} configs: {', '.join(plan.configs)}",
+        f"{counted(len(plan.systems), 'system')} on {counted(len(plan.configs), 'config')}: {', '.join(plan.configs)}",
         _stages(plan),
         _components(plan),
         _stored(plan, download),
@@ -77,7 +78,7 @@ def _components(plan: ComputedPlan) -> str:
     total = sum(held or 0 for held in plan.downloads.values())
     unknown = sorted(name for name, held in plan.downloads.items() if held is None)
     lacking = f" and {', '.join(unknown)}, whose size is not known" if unknown else ""
-    return f"{table_text(rows)}\nTo download: {size(total)}{lacking}."
+    return f"{table_text(rows)}\nTo download, where none is there yet: {size(total)}{lacking}."
 
 
 def _stored(plan: ComputedPlan, download: int) -> str:

@@ -16,7 +16,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from .common import Extend, duration, note, say, say_json, table_text
 
 if TYPE_CHECKING:
+    from ..evaluation.computed import ComputedPlan
     from ..evaluation.options import Options
     from ..evaluation.run import Evaluation
     from ..evaluation.task import Forecast
@@ -390,41 +391,48 @@ def _check_real(arguments: argparse.Namespace) -> None:
 
 
 def _computed_run(arguments: argparse.Namespace) -> int:
-    from ...errors import MissingExtraError, UsageError
-    from ..evaluation.computed import plan_questions, plan_speech
-    from ..evaluation.stand_in import is_stand_in, open_stand_in
-    from ..evaluation.workload import speech_load
-    from ..systems.reading import with_preset, written_entries
+    from ...errors import MissingExtraError
+    from ..components.hub_sizes import hub_bytes
+    from ..systems.reading import written_entries
     from ..systems.selecting import check_installed
     from .computed_plan import plan_json, plan_text
 
+    plan, download = planned(arguments)
+    plan = replace(plan, told=hub_bytes(name for name, held in plan.downloads.items() if held is None))
+    if arguments.json:
+        say_json(plan_json(plan))
+        return 0
+    try:
+        check_installed(written_entries([*arguments.systems, *arguments.system], only=arguments.only))
+    except MissingExtraError as error:
+        note(f"squtr: {error}")
+    say(plan_text(plan, download))
+    return 0
+
+
+def planned(arguments: argparse.Namespace) -> tuple[ComputedPlan, int]:
+    """The computed plan of a command line, and the bytes of its data where they are a download of their own."""
+    from ...errors import UsageError
+    from ..evaluate import computed_forecast
+    from ..evaluation.stand_in import is_stand_in, open_stand_in
+
     if arguments.front_end:
         raise UsageError("front ends are not in a computed plan.", hint="Leave --front-end out.")
-    entries = written_entries([*arguments.systems, *arguments.system], only=arguments.only)
-    if arguments.preset:
-        entries = [with_preset(entry, arguments.preset) for entry in entries]
     named = arguments.data or ""
     data = open_stand_in(named) if is_stand_in(named) else _data(arguments)
     overrides = options_from(arguments.option)
     if arguments.batch_size is not None:
         overrides["batch_size"] = arguments.batch_size
-    if hasattr(data, "questions"):
-        if arguments.configs:
-            raise UsageError("questions have no configs.", hint="Leave --configs out.")
-        plan = plan_questions(entries, data.questions(), overrides)
-    else:
-        plan = plan_speech(
-            entries, speech_load(data, arguments.configs, _options(arguments)), _options(arguments), overrides
-        )
-    if arguments.json:
-        say_json(plan_json(plan))
-        return 0
-    try:
-        check_installed(entries)
-    except MissingExtraError as error:
-        note(f"squtr: {error}")
-    say(plan_text(plan, getattr(getattr(data, "size", None), "download", 0)))
-    return 0
+    plan = computed_forecast(
+        [*arguments.systems, *arguments.system],
+        data,
+        only=arguments.only,
+        preset=arguments.preset,
+        configs=arguments.configs,
+        options=_options(arguments),
+        overrides=overrides,
+    )
+    return plan, int(getattr(getattr(data, "size", None), "download", 0))
 
 
 def _forecast_table(lines: Sequence[Forecast]) -> str:

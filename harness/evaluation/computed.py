@@ -34,6 +34,9 @@ SERVED = ("server", "dense-server", "chat-server", *SERVED_REWRITERS)
 PRECOMPUTED = ("transcripts", "trec", "replies")
 _TEXT_BACKENDS = ("dense", "dense-mteb")
 _FIXED_BATCHES: Mapping[str, int] = {"faster-whisper": 4, "openai-whisper": 1, "funasr": 32}
+_BEAMS: Mapping[str, int] = {"faster-whisper": 5}
+_CHOSEN_BY_DEVICE: Mapping[str, str] = {"auto": "float16", "gpu_float16": "float16"}
+"""What number types that depend on the device are on a GPU."""
 _DTYPES: Mapping[str, str] = {"faster-whisper": "int8", "glm-asr": "bfloat16", "qwen-asr": "bfloat16"}
 
 
@@ -72,7 +75,11 @@ class Component:
     def batch_on(self, gpu: Gpu, positions: float) -> int:
         """The clips of `positions` frames and tokens that are worked on together, as far as they fit."""
         given = self.options.get("batch_size")
-        fixed = 1 if "paraformer" in self.entry.model.lower() else _FIXED_BATCHES.get(self.entry.backend, 0)
+        fixed = _FIXED_BATCHES.get(self.entry.backend, 0)
+        if "paraformer" in self.entry.model.lower() or (
+            self.entry.backend == "faster-whisper" and self.options.get("timestamps", True)
+        ):
+            given, fixed = None, 1  # one clip at a time, whatever the batch size
         batch = given if isinstance(given, int) else fixed or first_batch_size(max(0, gpu.memory - self.weights))
         while batch > 1 and self.weights + self.working(batch, positions) > gpu.memory:
             batch //= 2
@@ -117,18 +124,23 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class ComputedPlan:
-    """What would run. `components` are those with weights, `works` the stages, `stored` what is kept on disk."""
+    """What would run. `components` are those with weights, `works` the stages, `stored` what is kept on disk.
+
+    `told` are sizes of repositories in bytes that were found out otherwise (see `hub_sizes`).
+    """
 
     systems: Sequence[str]
     configs: Sequence[str]
     components: Sequence[Component]
     works: Sequence[Work]
     stored: Sequence[Stored]
+    told: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def downloads(self) -> Mapping[str, int | None]:
         """Bytes by repository; None where they are not known."""
-        return {one.repository: None if one.size is None else one.size.download_bytes for one in self.components}
+        listed = {one.repository: None if one.size is None else one.size.download_bytes for one in self.components}
+        return {name: self.told.get(name) if held is None else held for name, held in listed.items()}
 
     def positions(self, component: Component) -> float:
         """The longest item of a component, in positions."""
@@ -148,8 +160,9 @@ class Parts:
             options = {**_preset(entry), **entry.options, **self._overrides}
             size = size_of(entry.backend, entry.model) if entry.backend not in SERVED else None
             narrow = options.get("dtype", options.get("compute_type", _DTYPES.get(entry.backend, "float32")))
-            dtype = narrow if narrow in BYTES else "float32"
-            self.made[key] = Component(role, entry, size, str(dtype), options)
+            dtype = _CHOSEN_BY_DEVICE.get(narrow, narrow) if isinstance(narrow, str) else ""
+            dtype = dtype if dtype in BYTES else "float32"
+            self.made[key] = Component(role, entry, size, dtype, options)
         return key, self.made[key]
 
     def loaded(self) -> list[Component]:
@@ -217,7 +230,7 @@ def plan_speech(
                 stored.append(_vectors(component, texts.values(), load, {cell[1] for cell in texts}))
         works += _search(component, texts, load)
         stored.append(stored_rankings(component.name, texts.values(), options.depth or DEFAULT_DEPTH))
-    stored.append(stored_records(items, runs, ranked=bool(load.corpora), depth=options.depth or DEFAULT_DEPTH))
+    stored.append(stored_records(items, runs, ranked=bool(load.corpora)))
     return ComputedPlan([name_of(entry) for entry in entries], load.configs, parts.loaded(), works, stored)
 
 
@@ -247,7 +260,7 @@ def plan_questions(
             cascade = entry.transcriber is not None
             works.append(_answer(component, seconds, number, as_text=cascade))
             stored.append(stored_replies(name_of(entry), number))
-    stored.append(stored_records(number * len(entries), len(entries), ranked=False, depth=0))
+    stored.append(stored_records(number * len(entries), len(entries), ranked=False))
     return ComputedPlan([name_of(entry) for entry in entries], ["all"], parts.loaded(), works, stored)
 
 
@@ -291,7 +304,7 @@ def _transcribe(component: Component, cells: Iterable[CellLoad]) -> Work:
         return Work("transcribe", component, scope, items, 0.0, known=False)
     frames = sum(c.items * _frames(size, c.seconds) for c in cells)
     # A cascade's window of 30 s repeats its prompt; beams are written side by side.
-    beams = component.options.get("beam_size", 1)
+    beams = component.options.get("beam_size", _BEAMS.get(component.entry.backend, 1))
     written = sum(c.items * c.tokens for c in cells) * (beams if isinstance(beams, int) else 1)
     read = sum(c.items * (c.seconds * size.audio_per_s + PROMPT_TOKENS) for c in cells) if size.audio_per_s else 0.0
     multiplied = size.parameters - size.encoder - size.embedding

@@ -9,10 +9,13 @@ from .workload import CellLoad
 
 _PAGES = 1.35
 """Bytes of a file of SQLite per byte of its rows."""
-_CLIP, _TRANSCRIPT, _RANKING, _REPLY = 135, 175, 330, 180
-_HIT = 9.5
-_KEY, _SHARD_ROW = 32, 4
-_RUN, _ITEM, _RANKED = 30_000, 120, 3.0
+_CLIP, _TRANSCRIPT, _RANKING, _REPLY = 90, 125, 330, 180
+_HIT = 14.0
+"""Of a ranking: a score in float64 and an id, compressed together."""
+_KEY = 32
+_RUN, _ITEM, _RANKED = 35_000, 200, 14.0
+_KEPT = 10
+"""The documents of a ranking that the records keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def stored_rankings(component: str, cells: Iterable[CellLoad], depth: int) -> St
 
 def stored_vectors(component: str, documents: int, queries: int, dimension: int, width: int) -> Stored:
     """Of a corpus in its storage type, of queries in float32 with their keys."""
-    held = documents * dimension * width + queries * (4 * dimension + _KEY + _SHARD_ROW)
+    held = documents * dimension * width + queries * (4 * dimension + _KEY)
     return Stored("vectors", component, documents + queries, held if dimension else 0)
 
 
@@ -46,5 +49,5 @@ def stored_replies(component: str, items: int) -> Stored:
     return Stored("replies", component, items, round(items * _REPLY * _PAGES))
 
 
-def stored_records(items: int, runs: int, *, ranked: bool, depth: int) -> Stored:
-    return Stored("results", "", items, round(runs * _RUN + items * (_ITEM + (depth * _RANKED if ranked else 0))))
+def stored_records(items: int, runs: int, *, ranked: bool) -> Stored:
+    return Stored("results", "", items, round(runs * _RUN + items * (_ITEM + (_KEPT * _RANKED if ranked else 0))))
