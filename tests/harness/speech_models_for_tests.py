@@ -27,7 +27,7 @@ _TEXT = {
 }
 
 
-def _tokenizer(special: list[str], **named: str) -> Any:
+def bytes_tokenizer(special: list[str], **named: str) -> Any:
     """One token per byte."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -56,7 +56,7 @@ def save_tiny_glm(folder: Path, *, seed: int = 0) -> Path:
     from transformers import GlmAsrConfig, GlmAsrForConditionalGeneration, GlmAsrProcessor, WhisperFeatureExtractor
 
     special = ["<|endoftext|>", "<|user|>", "<|assistant|>", "<|begin_of_audio|>", "<|end_of_audio|>", "<|pad|>"]
-    tokenizer = _tokenizer(special)
+    tokenizer = bytes_tokenizer(special)
     GlmAsrProcessor(
         WhisperFeatureExtractor(feature_size=16), tokenizer, chat_template=_GLM_TEMPLATE, max_audio_len=60
     ).save_pretrained(folder)
@@ -85,7 +85,7 @@ def save_tiny_qwen(folder: Path, *, seed: int = 0) -> Path:
     )
 
     special = ["<|im_end|>", "<|im_start|>", "<|audio_start|>", "<|audio_end|>", "<|audio_pad|>", "<asr_text>"]
-    tokenizer = _tokenizer(
+    tokenizer = bytes_tokenizer(
         special,
         extra_special_tokens={
             "audio_token": "<|audio_pad|>",

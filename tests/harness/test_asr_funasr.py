@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import logging
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,11 +19,11 @@ import pytest
 
 from squtr.errors import MissingExtraError, ModelError, UnknownNameError, UsageError
 from squtr.harness.components import load_transcriber
-from squtr.harness.components.transcribers.funasr import KNOWN_MODELS, FunASRTranscriber, plain_text
+from squtr.harness.components.transcribers.funasr import FunASRTranscriber, plain_text
+from squtr.harness.components.transcribers.funasr_models import FAMILIES, KNOWN_MODELS, REFUSED
 
 from .funasr_for_tests import (
-    PARAFORMER,
-    SENSE_VOICE,
+    CONFIGS,
     SENSE_VOICE_TAGS,
     FakeAutoModel,
     install_fake_distribution,
@@ -38,6 +41,7 @@ NEEDS_FUNASR = pytest.mark.skipif(
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[FakeAutoModel]:
     install_fake_distribution(monkeypatch, tmp_path / "site", "funasr", "1.4.16")
+    monkeypatch.setattr("squtr.harness.components.transcribers.funasr.check_weights", lambda *_, **__: None)
     return install_fake_funasr(monkeypatch)
 
 
@@ -55,7 +59,7 @@ def test_the_model_is_loaded_quietly_without_noise_and_without_foreign_code(
     folder = folder_of(tmp_path, "SenseVoiceSmall")
     (folder / "model.py").write_text("raise SystemExit\n")
     level = logging.getLogger().level
-    backend = load_transcriber(f"funasr:{folder}", device="cpu", threads=1, dtype="bfloat16")
+    backend = load_transcriber(f"funasr:{folder}", device="cpu", threads=1)
     assert backend.transcribe([], language="zh") == []
     _ = backend.spec
     assert not engine.made
@@ -74,7 +78,6 @@ def test_the_model_is_loaded_quietly_without_noise_and_without_foreign_code(
         "frontend_conf": {"dither": 0.0},
         "ncpu": 1,
         "trust_remote_code": False,
-        "bf16": True,
     }
     assert capsys.readouterr().out == ""
     assert logging.getLogger().level == level
@@ -94,7 +97,7 @@ def test_clips_are_decoded_in_batches_and_in_order(engine: type[FakeAutoModel], 
     ]
     assert "NaN" in found[3].error
     assert [asked["batch_size"] for asked in engine.asked] == [2, 2, 1]
-    assert all(asked["fs"] == 16_000 for asked in engine.asked)
+    assert not any("fs" in asked for asked in engine.asked)
 
 
 @pytest.mark.parametrize(
@@ -102,13 +105,27 @@ def test_clips_are_decoded_in_batches_and_in_order(engine: type[FakeAutoModel], 
     [
         ("SenseVoiceSmall", {}, "zh-CN", {"language": "zh", "use_itn": True}),
         ("SenseVoiceSmall", {"itn": False}, "yue", {"language": "yue", "use_itn": False}),
+        ("SenseVoiceSmall", {"itn": None, "language": "auto"}, "zh", {"language": "auto", "use_itn": False}),
         (
             "FunASRNano",
             {"max_length": 99},
             "en",
             {"language": "英文", "itn": True, "max_length": 99, "llm_kwargs": {"do_sample": False, "num_beams": 1}},
         ),
+        (
+            "FunASRNano",
+            {"itn": None, "dtype": "float16"},
+            "zh",
+            {
+                "language": "中文",
+                "itn": True,
+                "llm_dtype": "fp16",
+                "max_length": 512,
+                "llm_kwargs": {"do_sample": False, "num_beams": 1},
+            },
+        ),
         ("Paraformer", {"languages": ["zh", "en"]}, "en", {}),
+        ("Conformer", {"languages": ["en"]}, "en", {"beam_size": 10, "decoding_ctc_weight": 0.5}),
         ("FunASRNano", {"languages": ["vi"], "itn": False}, "vi", None),
     ],
 )
@@ -123,7 +140,7 @@ def test_each_family_is_asked_its_own_way(
     backend = load_transcriber(f"funasr:{folder_of(tmp_path, architecture)}", device="cpu", **options)
     backend.transcribe(CLIPS[:1], language=language)
     (said,) = engine.asked
-    given = {key: value for key, value in said.items() if key not in ("sizes", "batch_size", "fs")}
+    given = {key: value for key, value in said.items() if key not in ("sizes", "batch_size")}
     if asked is None:
         assert "language" not in given
     else:
@@ -252,7 +269,7 @@ def test_what_cannot_be_loaded_is_named(engine: type[FakeAutoModel], tmp_path: P
     engine.__init__ = lambda self, **_: (_ for _ in ()).throw(AssertionError("init_param does not exist"))  # type: ignore[method-assign]
     with pytest.raises(ModelError, match="cannot be loaded by FunASR: init_param does not exist"):
         load_transcriber(f"funasr:{folder}").transcribe(CLIPS[:1], language="zh")
-    assert all(known.hf and known.ms for known in KNOWN_MODELS.values())
+    assert all(known.ms for known in KNOWN_MODELS.values())
 
 
 def test_without_funasr_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,28 +278,133 @@ def test_without_funasr_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.M
         load_transcriber(f"funasr:{folder_of(tmp_path, 'SenseVoiceSmall')}").transcribe(CLIPS[:1], language="zh")
 
 
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a small real model by its class."""
+    root, made = tmp_path_factory.mktemp("funasr"), dict[str, Path]()
+
+    def folder(architecture: str) -> Path:
+        if architecture not in made:
+            made[architecture] = save_tiny_funasr(root / architecture, CONFIGS[architecture])
+        return made[architecture]
+
+    return folder
+
+
 @NEEDS_FUNASR
 @pytest.mark.slow
-@pytest.mark.parametrize(("config", "languages"), [(PARAFORMER, ["zh", "en"]), (SENSE_VOICE, [])])
-def test_the_real_funasr(tmp_path: Path, config: str, languages: list[str]) -> None:
-    folder = save_tiny_funasr(tmp_path / "model", config)
-    size = "auto" if config is PARAFORMER else 2
-    backend = load_transcriber(f"funasr:{folder}", device="cpu", batch_size=size, languages=languages)
-    together = [t.text for t in backend.transcribe(CLIPS, language="en")]
-    assert len(set(together)) > 1
-    assert [t.text for clip in CLIPS for t in backend.transcribe([clip], language="en")] == together
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_every_class_transcribes(real: Callable[[str], Path], architecture: str) -> None:
+    options = {"device": "cpu", "threads": 1, "languages": ["zh", "en"], "max_length": 12}
+    backend = load_transcriber(f"funasr:{real(architecture)}", **options)
+    found = backend.transcribe(CLIPS[:3], language="en")
+    assert [t.error for t in found] == [""] * 3
+    together = [t.text for t in found]
+    assert [t.text for clip in CLIPS[:3] for t in backend.transcribe([clip], language="en")] == together
     assert not [tag for text in together for tag in SENSE_VOICE_TAGS if tag in text]
-    in_chinese = [t.text for t in backend.transcribe(CLIPS, language="zh")]
-    assert (in_chinese == together) == (config is PARAFORMER)
+    # The language reaches the model, where it is told one.
+    in_chinese = [t.text for t in backend.transcribe(CLIPS[:3], language="zh")]
+    assert (in_chinese != together) == bool(FAMILIES[architecture].languages)
+    assert backend.spec.settings["architecture"] == architecture
+    if FAMILIES[architecture].batches == "one":
+        several = load_transcriber(f"funasr:{real(architecture)}", batch_size=3, **options)
+        assert [t.text for t in several.transcribe(CLIPS[:3], language="en")] == together
+        assert several.spec == backend.spec
+
+
+@NEEDS_FUNASR
+@pytest.mark.slow
+def test_what_is_too_short_fails_alone(real: Callable[[str], Path]) -> None:
+    backend = load_transcriber(f"funasr:{real('SenseVoiceSmall')}", device="cpu", batch_size=2)
     short = backend.transcribe([CLIPS[0][:100], CLIPS[0]], language="zh")
     assert "FunASR failed" in short[0].error
-    assert short[1].text == in_chinese[0]
-    assert backend.spec.settings["architecture"] in ("Paraformer", "SenseVoiceSmall")
+    assert short[1].text == backend.transcribe(CLIPS[:1], language="zh")[0].text
 
 
 @NEEDS_FUNASR
 @pytest.mark.slow
-def test_the_real_funasr_has_the_shape_of_the_fake() -> None:
-    code = "import inspect; from funasr import AutoModel; print(list(inspect.signature(AutoModel.generate).parameters))"
+def test_fun_asr_reads_the_clip_and_is_capped(real: Callable[[str], Path]) -> None:
+    # The path of its language model is relative to its folder; the CTC head for times needs torchaudio, and is left.
+    folder = real("FunASRNano")
+    options = {"device": "cpu", "threads": 1}
+    texts = [
+        t.text for t in load_transcriber(f"funasr:{folder}", max_length=9, **options).transcribe(CLIPS, language="zh")
+    ]
+    assert len(set(texts)) == len(CLIPS)
+    for dtype in ("bfloat16", "float16"):
+        narrow = load_transcriber(f"funasr:{folder}", max_length=9, dtype=dtype, **options)
+        assert [t.error for t in narrow.transcribe(CLIPS[:2], language="zh")] == [""] * 2
+    one = load_transcriber(f"funasr:{folder}", max_length=3, **options).transcribe(CLIPS, language="zh")
+    assert all(len(short.text) <= 3 for short in one)
+
+
+@NEEDS_FUNASR
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda weights: weights.pop("encoder.encoders.0.norm1.weight"),
+            "lacks 1 weight.*random numbers.*norm1.weight",
+        ),
+        (lambda weights: weights.update({"decoder2.bias": weights["ctc.ctc_lo.bias"]}), "1 weight that .* not take"),
+        (
+            lambda weights: weights.update({"ctc.ctc_lo.bias": weights["ctc.ctc_lo.bias"][:3]}),
+            r"another shape .*ctc\.ctc_lo\.bias: \(3,\)",
+        ),
+    ],
+)
+def test_weights_that_are_not_the_models_are_an_error(
+    real: Callable[[str], Path], tmp_path: Path, change: Callable[[dict[str, Any]], Any], message: str
+) -> None:
+    import torch
+
+    folder = tmp_path / "changed"
+    shutil.copytree(real("SenseVoiceSmall"), folder)
+    weights = torch.load(folder / "model.pt")["state_dict"]
+    change(weights)
+    torch.save({"state_dict": {f"module.{key}": value for key, value in weights.items()}}, folder / "model.pt")
+    with pytest.raises(ModelError, match=message):
+        load_transcriber(f"funasr:{folder}", device="cpu").transcribe(CLIPS[:1], language="zh")
+    told = load_transcriber(f"funasr:{folder}", device="cpu", unused_weights=[r"decoder2\."])
+    if "not take" in message:
+        assert told.transcribe(CLIPS[:1], language="zh")[0].error == ""
+        assert told.spec.settings["unused_weights"] == [r"decoder2\."]
+
+
+@NEEDS_FUNASR
+@pytest.mark.slow
+def test_the_table_has_every_class_that_funasr_has_and_the_fake_its_shape() -> None:
+    code = (
+        "import inspect; from funasr import AutoModel; from funasr.register import tables;"
+        "print(list(inspect.signature(AutoModel.generate).parameters));"
+        "print([(c.__module__ + c.__name__, c.__name__, n) for n, c in tables.model_classes.items()])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == str(list(inspect.signature(FakeAutoModel.generate).parameters))
+    signature, table = done.stdout.splitlines()[-2:]
+    assert signature == str(list(inspect.signature(FakeAutoModel.generate).parameters))
+    names: dict[str, set[str]] = {}
+    for where, name, registered in ast.literal_eval(table):
+        names.setdefault(where, {name}).add(registered)
+    assert len(names) > 30
+    assert [where for where, known in names.items() if not known & {*FAMILIES, *REFUSED}] == []
+
+
+def test_a_class_that_is_not_run_is_refused(engine: type[FakeAutoModel], tmp_path: Path) -> None:
+    for architecture, why in (("Qwen3ASR", "'qwen-asr' runs it"), ("SCAMA", "in chunks"), ("MyOwn", "not known here")):
+        with pytest.raises(ModelError, match=f"is a {architecture} of FunASR.*{why}.*Known: BiCifParaformer"):
+            _ = load_transcriber(f"funasr:{folder_of(tmp_path, architecture)}").spec
+    with pytest.raises(UsageError, match="runs SenseVoiceSmall in float32 only"):
+        _ = load_transcriber(f"funasr:{folder_of(tmp_path, 'SenseVoiceSmall')}", dtype="float16").spec
+    with pytest.raises(UsageError, match="Paraformer is told no language"):
+        _ = load_transcriber(f"funasr:{folder_of(tmp_path, 'Paraformer')}", language="auto", languages=["zh"]).spec
+    assert not engine.made
+
+
+def test_a_language_that_is_not_forced_is_in_the_spec(engine: type[FakeAutoModel], tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "SenseVoiceSmall")
+    forced = load_transcriber(f"funasr:{folder}").spec
+    free = load_transcriber(f"funasr:{folder}", language="auto").spec
+    assert (free.settings["language"], free.settings["forced_languages"]) == ("not forced", [])
+    assert free.fingerprint != forced.fingerprint
+    assert free.settings["use_itn"] is True

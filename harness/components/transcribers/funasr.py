@@ -8,11 +8,12 @@ import importlib.util
 import logging
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
+
+import yaml
 
 from ....errors import ModelError, UsageError, missing_extra
 from ....loaders.records import Samples
@@ -20,70 +21,36 @@ from ...protocols import ComponentSpec, Setting, Transcript
 from ..batches import BatchSize, require_positive
 from ..torch_models import AutoBatch, imported_torch
 from ..weights import FoundWeights, local_revision
-from .common import SAMPLE_RATE, Decoded, minor_version, primary_code, require_language, transcribe_batches
+from .common import Decoded, minor_version, primary_code, require_language, transcribe_batches
+from .funasr_models import KNOWN_MODELS, Family, family
+from .funasr_weights import check_weights
 from .torch_transcriber import TorchTranscriber
 
 Hub = Literal["hf", "ms"]
+Language = Literal["forced", "auto"]
 
 _AUTO_BATCH = 32
 _TAG = re.compile(r"<\|[^|<>]*\|>")
 _HAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u3000-\u303f\uff00-\uffef"
 _BETWEEN_HAN = re.compile(rf"(?<=[{_HAN}])\s+(?=[{_HAN}])")
-_ARCHITECTURE = re.compile(r"^model:\s*['\"]?([\w.-]+)", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    hf: str
-    ms: str
-    languages: tuple[str, ...] = ()
-
-
-_ZH_PARAFORMER = "iic/speech_seaco_paraformer_large_asr_nat-zh-cn-16k-common-vocab8404-pytorch"
-_EN_PARAFORMER = "iic/speech_paraformer-large-vad-punc_asr_nat-en-16k-common-vocab10020"
-KNOWN_MODELS: Mapping[str, _Known] = {
-    "paraformer-zh": _Known("funasr/paraformer-zh", _ZH_PARAFORMER, ("zh", "en")),
-    "paraformer-en": _Known("funasr/paraformer-en", _EN_PARAFORMER, ("en",)),
-    "sensevoice-small": _Known("FunAudioLLM/SenseVoiceSmall", "iic/SenseVoiceSmall"),
-    "fun-asr-nano": _Known("FunAudioLLM/Fun-ASR-Nano-2512", "FunAudioLLM/Fun-ASR-Nano-2512"),
-    "fun-asr-mlt-nano": _Known(
-        "FunAudioLLM/Fun-ASR-MLT-Nano-2512", "FunAudioLLM/Fun-ASR-MLT-Nano-2512", ("zh", "en", "ja", "yue", "ko")
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """How models of an architecture are asked: `languages` are what `generate` takes; `alone`: one clip a batch."""
-
-    languages: Mapping[str, str]
-    options: Mapping[str, Setting]
-    alone: bool
-
-
-_NANO = {"zh": "中文", "en": "英文", "ja": "日文", "yue": "粤语", "ko": "韩文"}
-
-
-def _family(architecture: str, *, itn: bool, max_length: int) -> _Family:
-    if architecture == "SenseVoiceSmall":
-        return _Family({code: code for code in ("zh", "en", "yue", "ja", "ko")}, {"use_itn": itn}, alone=False)
-    if architecture == "FunASRNano":
-        # Its language model comes with settings for sampling.
-        greedy: dict[str, Setting] = {"do_sample": False, "num_beams": 1}
-        return _Family(_NANO, {"itn": itn, "max_length": max_length, "llm_kwargs": greedy}, alone=False)
-    # The predictor of a Paraformer looks one frame ahead, and beyond a clip's end it sees the padding of its batch.
-    return _Family({}, {}, alone=True)
+_NARROW = {"float16": "fp16", "bfloat16": "bf16"}
 
 
 class FunASRTranscriber(TorchTranscriber):
     """A model of FunASR.
 
     `model` is a name of `KNOWN_MODELS`, a folder, or a repository on `hub`: "hf" (Hugging Face) or "ms" (ModelScope,
-    identified by the sha256 of its files). `device`, `dtype` and `threads` are those of `TorchOptions`. `batch_size`
-    "auto" is 1 for Paraformer, whose last characters depend on the clips beside it (then it is in the spec), else 32.
+    identified by the sha256 of its files). Its class must be one of `FAMILIES`. `device`, `dtype` and `threads` are
+    those of `TorchOptions`; only the language model of Fun-ASR runs in another dtype than float32. `batch_size` "auto"
+    is 1 for Paraformer, whose last characters depend on the clips beside it (then it is in the spec), else 32; models
+    that FunASR decodes by beam search are always given one clip.
 
-    `itn` asks SenseVoice and Fun-ASR for digits and punctuation as written. `max_length` caps the new tokens of Fun-ASR
+    `itn` asks SenseVoice and Fun-ASR for digits and punctuation as written, None is FunASR's own default (SenseVoice
+    without, Fun-ASR with). `language` "auto" forces none on them. `max_length` caps the new tokens of Fun-ASR
     (published: 512); FunASR does not tell when it cut a text. `languages` says what an unlisted model knows.
+
+    A checkpoint whose weights are not those of its class is an error; `unused_weights` are patterns (regular
+    expressions on a weight's name) of what is left by design.
 
     Dither is off, or else a transcript would depend on the clips before it. SenseVoice's tags are removed, and blanks
     between Chinese or Japanese characters. With `trust_remote_code`, a `model.py` beside the weights is run, and its
@@ -100,15 +67,21 @@ class FunASRTranscriber(TorchTranscriber):
         dtype: str = "float32",
         threads: int = 0,
         batch_size: int | AutoBatch = "auto",
-        itn: bool = True,
+        itn: bool | None = True,
+        language: Language = "forced",
         max_length: int = 512,
         languages: Sequence[str] = (),
+        unused_weights: Sequence[str] = (),
         trust_remote_code: bool = False,
     ) -> None:
         if hub not in ("hf", "ms"):
             raise UsageError(f"unknown hub {hub!r}.", hint="Known: hf, ms.")
+        if language not in ("forced", "auto"):
+            raise UsageError(f"unknown language {language!r} of FunASR.", hint="Known: forced, auto.")
         require_positive(max_length=max_length)
         self._known = KNOWN_MODELS.get(str(model).lower())
+        if self._known is not None and not self._known.hf:
+            hub = "ms"
         super().__init__(
             getattr(self._known, hub) if self._known is not None else model,
             batch_size=batch_size,
@@ -120,21 +93,27 @@ class FunASRTranscriber(TorchTranscriber):
         )
         self._hub: Hub = hub
         self._itn = itn
+        self._language: Language = language
+        self._unused_weights = tuple(unused_weights)
         self._max_length = max_length
         self._told_languages = tuple(primary_code(language) for language in languages)
 
     @cached_property
     def spec(self) -> ComponentSpec:
         settings: dict[str, Setting] = {
-            **self._family.options,
+            **self._asked,
             "architecture": self._architecture,
-            **({"batch_size": self._first_batch} if self._family.alone else {}),
+            **({} if self._family.batches == "any" else {"batch_size": self._first_batch}),
             "dither": 0.0,
             "features": _features(),
             "funasr": minor_version("funasr", "funasr", "funasr"),
-            "forced_languages": sorted(self._family.languages),
+            "forced_languages": sorted(self._family.languages) if self._language == "forced" else [],
             "text": "without tags and without blanks between Han",
         }
+        if self._language == "auto":
+            settings["language"] = "not forced"
+        if self._unused_weights:
+            settings["unused_weights"] = list(self._unused_weights)
         return self._spec("funasr", settings, transformers=False)
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
@@ -148,12 +127,16 @@ class FunASRTranscriber(TorchTranscriber):
 
     def _decoded(self, clips: list[Samples], code: str) -> list[Decoded]:
         torch = imported_torch()
-        asked: dict[str, Any] = dict(self._family.options)
-        if code in self._family.languages:
-            asked["language"] = self._family.languages[code]
+        asked: dict[str, Any] = dict(self._asked)
+        spoken = self._family.auto if self._language == "auto" else self._family.languages.get(code, "")
+        if spoken:
+            asked["language"] = spoken
+        if self._family.half == "language model" and self._torch.dtype in _NARROW:
+            asked["llm_dtype"] = _NARROW[self._torch.dtype]
         audio = [torch.tensor(clip, dtype=torch.float32) for clip in clips]
         try:
-            answers = self._engine.generate(input=audio, batch_size=len(clips), fs=SAMPLE_RATE, **asked)
+            # Without `fs`: FunASR takes 16 kHz, and Fun-ASR-Nano would be given it twice.
+            answers = self._engine.generate(input=audio, batch_size=len(clips), **asked)
             texts = [str(answer["text"]) for answer in answers]
         except (ValueError, IndexError, KeyError, AssertionError, NotImplementedError) as error:
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
@@ -174,10 +157,23 @@ class FunASRTranscriber(TorchTranscriber):
         return BatchSize(self._first_batch)
 
     @property
+    def _asked(self) -> dict[str, Setting]:
+        """What every clip is asked with."""
+        known = self._family
+        asked = dict(known.options)
+        if known.itn:
+            asked[known.itn] = known.itn_default if self._itn is None else self._itn
+        if self._architecture == "FunASRNano":
+            asked["max_length"] = self._max_length
+        return asked
+
+    @property
     def _first_batch(self) -> int:
+        if self._family.batches == "one":
+            return 1
         if self._asked_batch_size != "auto":
             return self._asked_batch_size
-        return 1 if self._family.alone else _AUTO_BATCH
+        return 1 if self._family.batches == "one by default" else _AUTO_BATCH
 
     @cached_property
     def _languages(self) -> tuple[str, ...]:
@@ -195,22 +191,38 @@ class FunASRTranscriber(TorchTranscriber):
         )
 
     @cached_property
-    def _family(self) -> _Family:
-        return _family(self._architecture, itn=self._itn, max_length=self._max_length)
+    def _family(self) -> Family:
+        known = family(self._architecture, str(self._requested))
+        if known.half == "none" and self._torch.dtype in _NARROW:
+            raise UsageError(
+                f"FunASR runs {self._architecture} in float32 only, not in {self._torch.dtype}.",
+                hint="Leave the dtype out.",
+            )
+        if self._language == "auto" and not known.languages:
+            raise UsageError(f"{self._architecture} is told no language.", hint="Leave language='auto' out.")
+        return known
 
     @cached_property
     def _architecture(self) -> str:
+        found = self._config.get("model")
+        if not isinstance(found, str):
+            raise ModelError(
+                f"{self._found.path / 'config.yaml'} names no model.",
+                hint="Give the folder or repository of a speech model.",
+            )
+        return found
+
+    @cached_property
+    def _config(self) -> dict[str, Any]:
         file = self._found.path / "config.yaml"
         try:
-            found = _ARCHITECTURE.search(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError) as error:
             raise ModelError(
                 f"{self._found.path} is no model of FunASR: config.yaml cannot be read ({error}).",
                 hint="Give the folder or repository of the model.",
             ) from error
-        if found is None:
-            raise ModelError(f"{file} names no model.", hint="Give the folder or repository of a speech model.")
-        return found[1]
+        return found if isinstance(found, dict) else {}
 
     @cached_property
     def _found(self) -> FoundWeights:
@@ -244,13 +256,12 @@ class FunASRTranscriber(TorchTranscriber):
         trusted: dict[str, Any] = {"trust_remote_code": False}
         if self._torch.trust_remote_code and own_code.is_file():
             trusted = {"trust_remote_code": True, "remote_code": str(own_code)}
-        narrow = {"float16": {"fp16": True}, "bfloat16": {"bf16": True}}.get(self._torch.dtype, {})
         torch = imported_torch()
         threads = self._torch.threads or torch.get_num_threads()
         try:
             with _quiet():
                 # A folder is read the same way for each hub, but only "ms" merges the settings of the features.
-                return AutoModel(
+                engine = AutoModel(
                     model=str(folder),
                     hub="ms",
                     device=self._torch.resolved_device(),
@@ -262,7 +273,7 @@ class FunASRTranscriber(TorchTranscriber):
                     frontend_conf={"dither": 0.0},
                     ncpu=threads,
                     **trusted,
-                    **narrow,
+                    **self._parts,
                 )
         except (OSError, ValueError, KeyError, RuntimeError, AssertionError, TypeError, AttributeError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
@@ -270,6 +281,22 @@ class FunASRTranscriber(TorchTranscriber):
                 f"the model in {folder} cannot be loaded by FunASR: {reason[:300]}.",
                 hint="Check the folder, device and dtype.",
             ) from error
+        unused = (*self._family.unused, *self._unused_weights)
+        check_weights(engine.model, str(engine.kwargs.get("init_param") or ""), name=self._name, unused=unused)
+        if self._architecture == "FunASRNano":
+            # It only times the words, for which FunASR needs torchaudio, and with it clips are decoded one by one.
+            engine.model.ctc_decoder = None
+        return engine
+
+    @property
+    def _parts(self) -> dict[str, dict[str, str]]:
+        """Paths of models inside the folder (Fun-ASR's language model), which FunASR would look for on the Hub."""
+        found = {}
+        for part, settings in self._config.items():
+            path = settings.get("init_param_path") if isinstance(settings, dict) else None
+            if isinstance(path, str) and (self._found.path / path).exists():
+                found[part] = {"init_param_path": str(self._found.path / path)}
+        return found
 
 
 def _features() -> str:
