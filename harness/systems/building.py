@@ -213,7 +213,7 @@ def _preset(entry: ComponentEntry) -> Mapping[str, Any]:
         return {}
     from ..components.transcribers.presets import preset
 
-    return preset(entry.preset, entry.backend)
+    return preset(entry.preset, entry.backend, entry.model)
 
 
 def _wiring(entry: ComponentEntry, parts: list[object]) -> dict[str, Any]:

@@ -11,11 +11,20 @@ from squtr.harness.components.transcribers.presets import PRESETS, preset
 BACKENDS = ("faster-whisper", "transformers", "openai-whisper")
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_constructs_every_whisper(name: str, backend: str) -> None:
+@pytest.mark.parametrize(("name", "written"), [(name, key) for name in PRESETS for key in PRESETS[name].options])
+def test_every_preset_constructs_its_backend(name: str, written: str) -> None:
     # A constructor refuses options that it does not know or that contradict each other.
-    assert load_transcriber(f"{backend}:whisper-base", **preset(name, backend)) is not None
+    backend, _, model = written.partition(":")
+    model = model or "whisper-base"
+    assert load_transcriber(f"{backend}:{model}", **preset(name, backend, model)) is not None
+
+
+def test_models_of_one_backend_may_differ() -> None:
+    assert preset("squtr", "funasr", "sensevoice-small")["language"] == "auto"
+    nano = preset("squtr", "funasr", "FunAudioLLM/Fun-ASR-Nano-2512")
+    assert (nano["itn"], "language" in nano) == (True, False)
+    with pytest.raises(UsageError, match=r"funasr:paraformer-en cannot decode as 'squtr'.*funasr:fun-asr-nano"):
+        preset("squtr", "funasr", "paraformer-en")
 
 
 def test_the_published_numbers() -> None:
@@ -40,6 +49,6 @@ def test_unknown_names_and_other_backends() -> None:
     with pytest.raises(UnknownNameError, match="Known: squtr, whisper-rir-mega"):
         preset("squtrr", "transformers")
     with pytest.raises(
-        UsageError, match=r"'ctc' cannot decode as 'squtr'.*faster-whisper, openai-whisper, transformers"
+        UsageError, match=r"'ctc' cannot decode as 'squtr'.*faster-whisper, .*openai-whisper, .*transformers"
     ):
         preset("squtr", "ctc")

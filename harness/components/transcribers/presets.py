@@ -8,12 +8,17 @@ from types import MappingProxyType
 
 from ....errors import UsageError, unknown_name
 from ...protocols import Setting
+from .funasr_models import short_name
 from .whisper import TEMPERATURES
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How a paper decoded, or a setting that many use: the `languages` it was published for (empty: any), the `options` by backend."""
+    """How a paper decoded, or a setting that many use.
+
+    `languages` are those it was published for (empty: any), `options` those by backend or, where they differ between a
+    backend's models, by `<backend>:<short name of the model>`.
+    """
 
     name: str
     source: str
@@ -99,13 +104,20 @@ _ROWS = (
     Preset(
         "squtr",
         "SQuTR: greedy, language forced, at most 256 tokens, one window without timestamps, fp16. Where a CPU has no "
-        "float16, float32 is used; the result says which.",
+        "float16, float32 is used; the result says which. Models of FunASR as the released code asks them: float32, "
+        "no language forced on SenseVoice.",
         (),
         {
             # 256 tokens where the engine writes so many: CTranslate2 ends at 224.
             "openai-whisper": {**_GREEDY, "dtype": "auto", "logprob_threshold": None, "max_tokens": 256},
             "faster-whisper": {**_GREEDY, "compute_type": "gpu_float16", "log_prob_threshold": None, "max_tokens": 224},
             "transformers": {"beam_size": 1, "dtype": "float16", "max_new_tokens": 256, "timestamps": False},
+            "funasr:sensevoice-small": {"batch_size": 1, "dtype": "float32", "itn": False, "language": "auto"},
+            "funasr:paraformer-large": {"batch_size": 1, "dtype": "float32"},
+            "funasr:paraformer-zh": {"batch_size": 1, "dtype": "float32", "hub": "ms"},
+            "funasr:fun-asr-nano": {"dtype": "float32", "itn": True, "max_length": 512},
+            "glm-asr": {"dtype": "float16", "max_new_tokens": 500},
+            "qwen-asr": {"dtype": "bfloat16", "max_new_tokens": 256},
         },
     ),
 )
@@ -113,24 +125,28 @@ _ROWS = (
 PRESETS: Mapping[str, Preset] = MappingProxyType({row.name: row for row in _ROWS})
 
 
-def preset(name: str, backend: str) -> Mapping[str, Setting]:
-    """Constructor options of `backend` that decode as `name` says.
+def preset(name: str, backend: str, model: str = "") -> Mapping[str, Setting]:
+    """Constructor options of `backend` (for `model`, where its models differ) that decode as `name` says.
 
-    Raises `UnknownNameError` that lists the presets, `UsageError` for a backend that cannot decode so.
+    Raises `UnknownNameError` that lists the presets, `UsageError` for a backend or model that cannot decode so.
 
     >>> preset("squtr", "transformers")["max_new_tokens"]
     256
+    >>> preset("squtr", "funasr", "iic/SenseVoiceSmall")["itn"]
+    False
     >>> preset("squtr", "ctc")
     Traceback (most recent call last):
     ...
-    squtr.errors.UsageError: the backend 'ctc' cannot decode as 'squtr' does. ...
+    squtr.errors.UsageError: 'ctc' cannot decode as 'squtr' does. ...
     """
     if name not in PRESETS:
         raise unknown_name("preset", name, PRESETS)
     options = PRESETS[name].options
-    if backend not in options:
+    exact = f"{backend}:{short_name(model)}"
+    found = options.get(exact, options.get(backend))
+    if found is None:
         raise UsageError(
-            f"the backend {backend!r} cannot decode as {name!r} does.",
+            f"{f'{backend}:{model}' if model else backend!r} cannot decode as {name!r} does.",
             hint=f"Take one of {', '.join(sorted(options))}, or leave the preset out.",
         )
-    return MappingProxyType(dict(options[backend]))
+    return MappingProxyType(dict(found))
