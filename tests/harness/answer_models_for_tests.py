@@ -9,19 +9,18 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .audio_models_for_tests import AUDIO, SPECIAL, TEXT, _omni_thinker, chat_tokenizer, save_omni, save_qwen2_audio
-
-BOS = {"bos_token": "<bos>"}
+from .audio_models_for_tests import TEXT, _omni_thinker, chat_tokenizer, save_qwen2_audio
 
 
-def template(audio: str, *, start: str = "") -> str:
+def template(audio: str) -> str:
     """Writes the parts of a message in their order, `audio` for each clip."""
     return (
-        start + "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% for part in message['content'] %}"
+        "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% for part in message['content'] %}"
         "{% if part['type'] == 'audio' %}" + audio + "{% else %}{{ part['text'] }}{% endif %}{% endfor %}<|im_end|>\n"
         "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     )
@@ -46,7 +45,10 @@ def save_flamingo(folder: Path, *, music: bool = False) -> Path:
     from transformers import WhisperFeatureExtractor
 
     family = "MusicFlamingo" if music else "AudioFlamingo3"
-    special = {"audio_token": "<sound>", **({"audio_bos": "<|sound_bos|>", "audio_eos": "<|sound_eos|>"} if music else {})}
+    special = {
+        "audio_token": "<sound>",
+        **({"audio_bos": "<|sound_bos|>", "audio_eos": "<|sound_eos|>"} if music else {}),
+    }
     tokenizer = chat_tokenizer(special)
     extractor = WhisperFeatureExtractor(feature_size=16, return_attention_mask=True)
     made = getattr(transformers, f"{family}Processor")(
@@ -97,7 +99,9 @@ def save_granite(folder: Path, *, plus: bool = False, adapter: bool = False) -> 
     model.save_pretrained(folder)
     if adapter:
         # Its published files are from a version that nested the classes otherwise.
-        save_adapter(folder, model, r".*language_model.*\.(q|v)_proj", ("model.language_model.", "language_model.model."))
+        save_adapter(
+            folder, model, r".*language_model.*\.(q|v)_proj", ("model.language_model.", "language_model.model.")
+        )
     return folder
 
 
@@ -204,3 +208,237 @@ def save_voxtral(folder: Path) -> Path:
     )  # fmt: skip
     VoxtralForConditionalGeneration(config).save_pretrained(folder)
     return folder
+
+
+_GEMMA = {
+    "image_token": "<image_soft_token>", "audio_token": "<audio_soft_token>", "boi_token": "<boi>",
+    "eoi_token": "<eoi>", "boa_token": "<boa>", "eoa_token": "<eoa>",
+}  # fmt: skip
+
+
+def save_gemma3n(folder: Path) -> Path:
+    """A Gemma 3n: 188 tokens for every clip."""
+    import torch
+    from transformers import (
+        Gemma3nAudioFeatureExtractor,
+        Gemma3nConfig,
+        Gemma3nForConditionalGeneration,
+        Gemma3nProcessor,
+        SiglipImageProcessor,
+    )
+
+    tokenizer = chat_tokenizer(_GEMMA)
+    Gemma3nProcessor(
+        Gemma3nAudioFeatureExtractor(), SiglipImageProcessor(), tokenizer,
+        chat_template=template("<audio_soft_token>"),
+    ).save_pretrained(folder)  # fmt: skip
+    torch.manual_seed(0)
+    ids, size = tokenizer.convert_tokens_to_ids, len(tokenizer)
+    text = {
+        **TEXT, "vocab_size": size, "num_hidden_layers": 4, "head_dim": 8, "vocab_size_per_layer_input": size,
+        "hidden_size_per_layer_input": 8, "num_kv_shared_layers": 2, "laurel_rank": 4, "altup_num_inputs": 2,
+        "layer_types": ["sliding_attention", "full_attention"] * 2, "activation_sparsity_pattern": [0.0] * 4,
+        "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "bos_token_id": None,
+    }  # fmt: skip
+    audio = {
+        "vocab_size": 8, "vocab_offset": ids("<audio_soft_token>"), "hidden_size": 32, "conf_num_attention_heads": 2,
+        "conf_num_hidden_layers": 1, "sscp_conv_channel_size": [8, 4],
+    }  # fmt: skip
+    vision = {
+        "vocab_size": 1,
+        "vocab_offset": ids("<image_soft_token>"),
+        "hidden_size": 32,
+        "architecture": "test_resnet",
+    }
+    config = Gemma3nConfig(
+        text_config=text, audio_config=audio, vision_config=vision, audio_token_id=ids("<audio_soft_token>"),
+        image_token_id=ids("<image_soft_token>"), boa_token_id=ids("<boa>"), eoa_token_id=ids("<eoa>"),
+        boi_token_id=ids("<boi>"), eoi_token_id=ids("<eoi>"), initializer_range=0.3,
+    )  # fmt: skip
+    Gemma3nForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
+def save_gemma4(folder: Path) -> Path:
+    """A Gemma 4 with audio (the small ones, E2B and E4B)."""
+    import torch
+    from transformers import (
+        Gemma4AudioFeatureExtractor,
+        Gemma4Config,
+        Gemma4ForConditionalGeneration,
+        Gemma4ImageProcessor,
+        Gemma4Processor,
+        Gemma4VideoProcessor,
+    )
+
+    tokenizer = chat_tokenizer(_GEMMA | {"video_token": "<|video|>"})
+    Gemma4Processor(
+        Gemma4AudioFeatureExtractor(), Gemma4ImageProcessor(), tokenizer, Gemma4VideoProcessor(),
+        chat_template=template("<audio_soft_token>"),
+    ).save_pretrained(folder)  # fmt: skip
+    torch.manual_seed(0)
+    ids, size = tokenizer.convert_tokens_to_ids, len(tokenizer)
+    text = {
+        **TEXT, "vocab_size": size, "head_dim": 8, "global_head_dim": 8, "vocab_size_per_layer_input": size,
+        "hidden_size_per_layer_input": 8, "layer_types": ["sliding_attention", "full_attention"],
+        "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "bos_token_id": None,
+    }  # fmt: skip
+    audio = {
+        "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "subsampling_conv_channels": [128, 4],
+        "output_proj_dims": 32, "initializer_range": 0.3,
+    }  # fmt: skip
+    vision = {
+        "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 16,
+        "num_key_value_heads": 2, "position_embedding_size": 64,
+    }  # fmt: skip
+    config = Gemma4Config(
+        text_config=text, audio_config=audio, vision_config=vision, audio_token_id=ids("<audio_soft_token>"),
+        image_token_id=ids("<image_soft_token>"), video_token_id=ids("<|video|>"), boa_token_id=ids("<boa>"),
+        eoa_token_index=ids("<eoa>"), boi_token_id=ids("<boi>"), eoi_token_id=ids("<eoi>"), initializer_range=0.3,
+    )  # fmt: skip
+    Gemma4ForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
+def _loud_thinker(tokenizer: Any) -> dict[str, Any]:
+    """Weights so large that audio makes a difference."""
+    parts = _omni_thinker(tokenizer)
+    parts["audio_config"] |= {"initializer_range": 0.5}
+    return parts | {"initializer_range": 0.5}
+
+
+def save_omni3(folder: Path, *, whole: bool = False) -> Path:
+    """The hearing half of a Qwen3-Omni, or with `whole` all of it, with its own processor."""
+    import torch
+    from transformers import (
+        Qwen2VLImageProcessor,
+        Qwen2VLVideoProcessor,
+        Qwen3OmniMoeConfig,
+        Qwen3OmniMoeForConditionalGeneration,
+        Qwen3OmniMoeProcessor,
+        Qwen3OmniMoeThinkerConfig,
+        Qwen3OmniMoeThinkerForConditionalGeneration,
+        WhisperFeatureExtractor,
+    )
+
+    tokenizer = chat_tokenizer()
+    Qwen3OmniMoeProcessor(
+        Qwen2VLImageProcessor(), Qwen2VLVideoProcessor(), WhisperFeatureExtractor(feature_size=16), tokenizer,
+        chat_template=template("<|audio_bos|><|AUDIO|><|audio_eos|>"),
+    ).save_pretrained(folder)  # fmt: skip
+    torch.manual_seed(0)
+    parts = _loud_thinker(tokenizer)
+    parts["audio_config"] |= {"downsample_hidden_size": 8, "n_window": 50, "n_window_infer": 400}
+    parts["vision_config"] = {
+        "depth": 1,
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_heads": 2,
+        "out_hidden_size": 16,
+        "deepstack_visual_indexes": [0],
+        "num_position_embeddings": 16,
+    }
+    parts["text_config"] |= {"head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+    if whole:
+        small = {**TEXT, "head_dim": 8, "num_code_groups": 2, "vocab_size": 32}
+        del small["initializer_range"]
+        config = Qwen3OmniMoeConfig(
+            thinker_config=parts,
+            talker_config={
+                "thinker_hidden_size": 16,
+                "num_code_groups": 2,
+                "spatial_merge_size": 2,
+                "code_predictor_config": small,
+                "text_config": {
+                    **small,
+                    "num_experts": 2,
+                    "num_experts_per_tok": 1,
+                    "moe_intermediate_size": 8,
+                    "shared_expert_intermediate_size": 8,
+                },
+            },
+            code2wav_config={
+                "codebook_size": 8,
+                "hidden_size": 16,
+                "num_attention_heads": 2,
+                "num_key_value_heads": 2,
+                "intermediate_size": 16,
+                "num_hidden_layers": 1,
+                "num_quantizers": 2,
+                "decoder_dim": 32,
+            },
+            enable_audio_output=True,
+        )
+        Qwen3OmniMoeForConditionalGeneration(config).save_pretrained(folder)
+    else:
+        Qwen3OmniMoeThinkerForConditionalGeneration(Qwen3OmniMoeThinkerConfig(**parts)).save_pretrained(folder)
+    return folder
+
+
+def save_whole_omni(folder: Path) -> Path:
+    """A whole Qwen2.5-Omni, its speaking half too, with its own processor."""
+    import torch
+    from transformers import (
+        Qwen2_5OmniConfig,
+        Qwen2_5OmniForConditionalGeneration,
+        Qwen2_5OmniProcessor,
+        Qwen2VLImageProcessor,
+        Qwen2VLVideoProcessor,
+        WhisperFeatureExtractor,
+    )
+
+    tokenizer = chat_tokenizer()
+    Qwen2_5OmniProcessor(
+        Qwen2VLImageProcessor(), Qwen2VLVideoProcessor(), WhisperFeatureExtractor(feature_size=16, chunk_length=4),
+        tokenizer, chat_template=template("<|audio_bos|><|AUDIO|><|audio_eos|>"),
+    ).save_pretrained(folder)  # fmt: skip
+    torch.manual_seed(0)
+    small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = Qwen2_5OmniConfig(
+        thinker_config=_loud_thinker(tokenizer),
+        talker_config={**small, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 32, "embedding_size": 16},
+        token2wav_config={
+            "dit_config": {
+                "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 8, "ff_mult": 1,
+                "emb_dim": 8, "enc_dim": 8, "enc_emb_dim": 8, "mel_dim": 8, "num_embeds": 8, "enc_channels": [8] * 5,
+                "enc_attention_channels": 4, "enc_se_channels": 4,
+            },
+            "bigvgan_config": {"mel_dim": 8, "upsample_initial_channel": 64},
+        },
+        enable_audio_output=True,
+    )  # fmt: skip
+    Qwen2_5OmniForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
+def _save_own_qwen2_audio(folder: Path) -> Path:
+    from transformers import AutoProcessor
+
+    save_qwen2_audio(folder)
+    processor = AutoProcessor.from_pretrained(folder)
+    processor.chat_template = template("<|audio_bos|><|AUDIO|><|audio_eos|>")
+    processor.save_pretrained(folder)
+    return folder
+
+
+CASES: Mapping[str, tuple[Callable[[Path], Path], tuple[str, ...]]] = {
+    "qwen2_audio": (_save_own_qwen2_audio, ()),
+    "qwen2_5_omni": (save_whole_omni, ("torchvision",)),
+    "qwen3_omni_moe": (partial(save_omni3, whole=True), ("torchvision",)),
+    "qwen3_omni_moe_thinker": (save_omni3, ("torchvision",)),
+    "voxtral": (save_voxtral, ("mistral_common",)),
+    "gemma3n": (save_gemma3n, ("timm", "torchvision")),
+    "gemma4": (save_gemma4, ("torchvision",)),
+    "phi4_multimodal": (save_phi4, ("torchvision",)),
+    "audioflamingo3": (save_flamingo, ()),
+    "musicflamingo": (partial(save_flamingo, music=True), ()),
+    "granite_speech": (partial(save_granite, adapter=True), ("torchaudio",)),
+    "granite_speech_plus": (partial(save_granite, plus=True), ("torchaudio",)),
+}
+"""By `model_type`: how a model is made, and the packages that its processor needs beside the extra `torch`."""
+
+
+def lacking(name: str) -> str:
+    """Why a case cannot run here, "" if it can."""
+    missing = [package for package in CASES[name][1] if find_spec(package) is None]
+    return f"needs {', '.join(missing)}" if missing else ""

@@ -75,11 +75,11 @@ class SpeechAdapter:
 
 
 def _layer(module: str, layers: dict[str, Any], name: str) -> str:
-    """The layer that a file calls `module`: classes are nested otherwise in other versions of transformers."""
+    """The layer that a file calls `module`: classes are nested the other way round in other versions of transformers."""
     if module in layers:
         return module
-    end = module[module.find("layers.") :]
-    found = [key for key in layers if key.endswith(f".{end}")]
+    parts = sorted(module.split("."))
+    found = [key for key in layers if sorted(key.split(".")) == parts]
     if len(found) != 1:
         raise ModelError(
             f"the adapter of {name} is for a layer {module}, which the model lacks.", hint="It is another model's."

@@ -73,7 +73,13 @@ class ChatAnswerer(GeneratingAnswerer):
 
     @cached_property
     def _facts(self) -> AnswerModel:
-        facts = answer_model(str(read_config(self._found.path).get("model_type")), self._asked_class)
+        config = read_config(self._found.path)
+        facts = answer_model(str(config.get("model_type")), self._asked_class)
+        if "audio_config" in config and config["audio_config"] is None:
+            raise UsageError(
+                f"{self._name} takes no audio: its config.json has no audio_config.",
+                hint="Give a model of the family that does, or ask it as an LLM (… + llm:MODEL).",
+            )
         if self._asked_prompt and not facts.takes_system_prompt:
             raise UsageError(f"{self._name} takes no system_prompt.", hint="Leave it out.")
         return facts
@@ -105,7 +111,7 @@ class ChatAnswerer(GeneratingAnswerer):
 
     @cached_property
     def _model(self) -> Any:
-        return self._torch.load_model(self._class_name, self._found.path, name=self._name)
+        return self._torch.load_model(self._class_name, self._found.path, name=self._name, adapter=True)
 
     @cached_property
     def _adapter(self) -> SpeechAdapter | None:
