@@ -24,6 +24,7 @@ def test_every_row_of_the_tables_can_be_imported() -> None:
     for row in TRANSCRIBERS.values():
         assert load_transcriber(f"{row.name}:whisper-base") is not None
     more = {"hybrid": {"parts": ["bm25", "dense:all-minilm-l6-v2"]}, "rerank": {"first": "bm25"}}
+    more["route"] = {"below": "dense:all-minilm-l6-v2", "otherwise": "bm25", "threshold": 0.6}
     for row in RETRIEVERS.values():
         name = f"{row.name}:all-minilm-l6-v2" if row.takes_model else row.name
         if row.name == "dense-mteb":

@@ -64,15 +64,67 @@ def test_score_fusion_is_the_sum_of_normalized_scores(rankings: list[list[Hit]],
             low, high = min(scores.values()), max(scores.values())
             mean = sum(scores.values()) / len(scores)
             deviation = math.sqrt(sum((s - mean) ** 2 for s in scores.values()) / len(scores))
-            score = scores.get(hit.document_id, 0.0 if normalization == "none" else low)
-            if normalization == "min-max":
-                expected += (score - low) / (high - low) if high > low else 1.0
-            elif normalization == "z":
-                expected += (score - mean) / deviation if high > low else 0.0
-            else:
-                expected += score
+            values = {
+                id_: ((s - low) / (high - low) if high > low else 1.0)
+                if normalization == "min-max"
+                else ((s - mean) / deviation if high > low else 0.0)
+                if normalization == "z"
+                else s
+                for id_, s in scores.items()
+            }
+            least, most = min(values.values()), max(values.values())
+            absent = least - ((most - least) / len(values) if most > least else 1.0)
+            if normalization == "none" and least > 0:
+                absent = 0.0
+            expected += values.get(hit.document_id, absent)
         assert hit.score == pytest.approx(expected, abs=1e-9)
     assert in_trec_order(fused)
+
+
+any_rankings = st.lists(
+    st.dictionaries(st.sampled_from(DOCUMENTS), st.floats(-1e300, 1e300), max_size=8).map(
+        lambda scores: sorted((Hit(*p) for p in scores.items()), key=lambda h: (h.score, h.document_id), reverse=True)
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(any_rankings, st.sampled_from(["rrf", *NORMALISATIONS]), st.floats(1e-3, 1e3))
+def test_what_a_part_lacks_gets_less_from_it_than_what_it_has(
+    rankings: list[list[Hit]], how: str, weight: float
+) -> None:
+    for ranking in filter(None, rankings):
+        if how == "rrf":
+            # What is lacking adds nothing.
+            assert all(hit.score > 0 for hit in reciprocal_rank_fusion([ranking], weights=[weight]))
+            continue
+        # A ranking in which all are equal brings a document into the fusion that the other lacks.
+        equal = [Hit(id_, 0.0) for id_ in ("stranger", *(hit.document_id for hit in ranking))]
+        fused = {
+            hit.document_id: hit.score
+            for hit in score_fusion([ranking, equal], [weight, 1.0], normalization=how)  # type: ignore[arg-type]
+        }
+        assert all(fused[hit.document_id] > fused["stranger"] for hit in ranking)
+
+
+def test_one_hit_counts() -> None:
+    """By hand: BM25 finds x alone, which dense search has second. x: 1 + 0.5, y: 0 + 1, z: 0 + 0."""
+    words, vectors = [Hit("x", 7.0)], [Hit("y", 0.9), Hit("x", 0.7), Hit("z", 0.5)]
+    fused = score_fusion([words, vectors])
+    assert [(h.document_id, h.score) for h in fused] == [("x", pytest.approx(1.5)), ("y", 1.0), ("z", 0.0)]
+    # With z, x has 0 in its ranking, y and z one less; the other has x at its mean.
+    z = {h.document_id: h.score for h in score_fusion([words, vectors], normalization="z")}
+    assert z == {
+        "x": pytest.approx(0, abs=1e-9),
+        "y": pytest.approx(0.5**0.5 * 3**0.5 - 1),
+        "z": pytest.approx(-(1.5**0.5) - 1),
+    }
+    # Raw scores may be below 0: what is lacking is below them.
+    raw = {h.document_id: h.score for h in score_fusion([[Hit("x", -3.0)], [Hit("y", 0.5)]], normalization="none")}
+    assert raw == {"x": -3.0, "y": -3.5}
+    ranked = [h.document_id for h in fuse_hypotheses([words, vectors], [0.0, 0.0], method="score")]
+    assert ranked == ["x", "y", "z"]
 
 
 @given(rankings_strategy, st.randoms(use_true_random=False), st.sampled_from(["rrf", *NORMALISATIONS]))

@@ -6,7 +6,8 @@ The result depends on the set of rankings, not on their order: sums are correctl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
 from ....errors import DataError, UsageError, unknown_name
@@ -57,13 +58,16 @@ def score_fusion(
     """The weighted sum of normalized scores (CombSUM, Fox and Shaw 1994).
 
     `min-max` maps the scores of a ranking to [0, 1] (to 1 if they are all equal), `z` subtracts their mean and divides
-    by their standard deviation (0 if they are all equal), `none` takes them as they are. A document that a ranking
-    lacks has there the least that the ranking's own hits have, as if it came right after them; with `none` it adds 0.
-    An empty ranking adds nothing. Otherwise as `reciprocal_rank_fusion`.
+    by their standard deviation (0 if they are all equal), `none` takes them as they are. A document that a ranking of n
+    hits lacks is below them all: it gets the least of their values less 1/n of what lies between the least and the
+    highest, or less 1 where they are all equal; with `none` it gets 0 if that is below them. An empty ranking adds
+    nothing. Otherwise as `reciprocal_rank_fusion`.
 
-    >>> a, b = [Hit("x", 9.0), Hit("y", 8.0), Hit("z", 7.0)], [Hit("y", 0.7), Hit("w", 0.1)]
+    >>> a, b = [Hit("x", 9.0), Hit("y", 8.0), Hit("z", 7.0), Hit("v", 5.0)], [Hit("y", 0.7), Hit("w", 0.1)]
     >>> [(hit.document_id, hit.score) for hit in score_fusion([a, b], [1.0, 2.0])]
-    [('y', 2.5), ('x', 1.0), ('z', 0.0), ('w', 0.0)]
+    [('y', 2.75), ('x', 0.0), ('w', -0.25), ('z', -0.5), ('v', -1.0)]
+    >>> [hit.document_id for hit in score_fusion([[Hit("x", 3.0)], [Hit("y", 0.9), Hit("x", 0.8)]])]
+    ['x', 'y']
     """
     if normalization not in NORMALISATIONS:
         raise unknown_name("normalization", normalization, NORMALISATIONS)
@@ -72,9 +76,9 @@ def score_fusion(
     parts: dict[str, list[float]] = {hit.document_id: [] for ranking, _ in used for hit in ranking}
     for ranking, weight in used:
         scores = dict(zip((hit.document_id for hit in ranking), normalize(ranking), strict=True))
-        missing = 0.0 if normalization == "none" else min(scores.values())
+        absent = _absent(scores.values(), zero=normalization == "none")
         for document_id, terms in parts.items():
-            terms.append(weight * scores.get(document_id, missing))
+            terms.append(weight * scores.get(document_id, absent))
     return _best(parts, k)
 
 
@@ -185,6 +189,16 @@ def _z(ranking: Sequence[Hit]) -> list[float]:
     mean = math.fsum(scaled) / len(scaled)
     deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scaled) / len(scaled))
     return [(score - mean) / deviation if deviation else 0.0 for score in scaled]
+
+
+def _absent(values: Collection[float], *, zero: bool) -> float:
+    """What a document gets that is not among hits of these values: less than each; 0 with `zero`, if that is less."""
+    low, high, n = min(values), max(values), len(values)
+    if zero and low > 0:
+        return 0.0
+    below = low - (high / n - low / n) if high > low else low - 1.0
+    # The step may be lost next to a huge value.
+    return max(min(below, math.nextafter(low, -math.inf)), -sys.float_info.max)
 
 
 _NORMALIZE: dict[str, Callable[[Sequence[Hit]], list[float]]] = {

@@ -17,7 +17,8 @@ class HybridRetriever(Composite):
     """`parts` (retrievers or their names) fused by `method`: `rrf` by reciprocal ranks, `score` by scores.
 
     `weights` are one per part (None: all 1). `constant` is that of reciprocal rank fusion, `normalization` what scores
-    go through before they are added (`fusion.score_fusion`). Of every part the best `depth` documents are fused, or as
+    go through before they are added (`fusion.score_fusion`). A document that a part did not find gets from that part
+    less than any that it found, by either method. Of every part the best `depth` documents are fused, or as
     many as are asked for, if that is more.
     """
 
@@ -57,6 +58,7 @@ class HybridRetriever(Composite):
             settings["constant"] = self._constant
         else:
             settings["normalization"] = self._normalization
+            settings["absent"] = "below"
         names = ", ".join(part.spec.name for part in self._parts)
         return ComponentSpec("retriever", "hybrid", f"{self._method}({names})", settings=settings)
 
