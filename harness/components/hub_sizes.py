@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 
 from .weights import OTHER_FORMATS, REPOSITORY
 
-_COPIES = ("*.bin", "*.pt", "*.pth")
+_COPIES = (".bin", ".pt", ".pth")
 _WAIT_S = 3.0
 
 
@@ -36,10 +36,15 @@ def hub_bytes(repositories: Iterable[str]) -> dict[str, int]:
 
 
 def needed_files(sizes: Mapping[str, int]) -> dict[str, int]:
-    """The files of a repository that are downloaded: no other formats, and no pickled copies of safetensors.
+    """The files of a repository that are downloaded: no other formats, and no pickled copies beside safetensors.
 
     >>> needed_files({"model.safetensors": 8, "pytorch_model.bin": 8, "onnx/model.onnx": 9, "config.json": 1})
     {'model.safetensors': 8, 'config.json': 1}
     """
-    pickled = _COPIES if any(name.endswith(".safetensors") for name in sizes) else ()
-    return {n: size for n, size in sizes.items() if not any(fnmatch(n, p) for p in (*OTHER_FORMATS, *pickled))}
+    folders = {name.rpartition("/")[0] for name in sizes if name.endswith(".safetensors")}
+
+    def needed(name: str) -> bool:
+        copy = name.endswith(_COPIES) and name.rpartition("/")[0] in folders
+        return not copy and not any(fnmatch(name, pattern) for pattern in OTHER_FORMATS)
+
+    return {name: size for name, size in sizes.items() if needed(name)}

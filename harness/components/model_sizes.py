@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .transcribers.faster_whisper import HUB_MODELS
-from .transcribers.funasr import KNOWN_MODELS
+from .transcribers.funasr_models import KNOWN_MODELS
 
 BYTES: Mapping[str, int] = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 _MIB = 1 << 20
@@ -80,6 +80,10 @@ _WHISPER = {
     "medium": (763_857_920, 307_216_384, 24, 1024),
     "large-v3": (1_543_490_560, 636_968_960, 32, 1280),
 }
+_PARAFORMER = ModelSize(
+    220_000_000, "float32", "FunASR's model zoo; files of the repository on the Hub", 889_000_000,
+    encoder=220_000_000, frames_per_s=1000 / 60, width=512,
+)  # fmt: skip
 _CONFIGURED = "computed from the default configuration of transformers 5.24"
 
 SIZES: Mapping[str, ModelSize] = {
@@ -110,9 +114,9 @@ SIZES: Mapping[str, ModelSize] = {
     # OpenAI's own files and CTranslate2's hold the same weights in float16.
     **{f"whisper/{size}": _whisper(*numbers, "float16") for size, numbers in _WHISPER.items()},
     **{f"systran/faster-whisper-{size}": _whisper(*numbers, "float16") for size, numbers in _WHISPER.items()},
-    "funasr/paraformer-zh": ModelSize(
-        220_000_000, "float32", "FunASR's model zoo; files of the repository on the Hub", 889_000_000,
-        encoder=220_000_000, frames_per_s=1000 / 60, width=512,
+    **dict.fromkeys(
+        ("funasr/paraformer-zh", "iic/speech_paraformer-large_asr_nat-zh-cn-16k-common-vocab8404-pytorch"),
+        _PARAFORMER,
     ),
     "funaudiollm/sensevoicesmall": ModelSize(
         234_000_000, "float32", "FunASR's model zoo; files of the repository on the Hub", 944_000_000,
@@ -159,7 +163,7 @@ _OWN_NAMES: Mapping[str, Mapping[str, str]] = {
     "faster-whisper": {**HUB_MODELS, "whisper-base": "Systran/faster-whisper-base"},
     "openai-whisper": {name: f"whisper/{name.removeprefix('whisper-')}" for size in _WHISPER
                        for name in (size, f"whisper-{size}")},
-    "funasr": {name: known.hf for name, known in KNOWN_MODELS.items()},
+    "funasr": {name: known.hf or known.ms for name, known in KNOWN_MODELS.items()},
     "dense": {"all-minilm-l6-v2": "sentence-transformers/all-MiniLM-L6-v2",
               "multilingual-e5-small": "intfloat/multilingual-e5-small"},
 }  # fmt: skip

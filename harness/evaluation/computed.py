@@ -19,6 +19,7 @@ from ..components.encoders.st_model import GPU_TOKENS
 from ..components.model_sizes import BYTES, ModelSize, repository_of, size_of
 from ..components.torch_models import first_batch_size
 from ..results.envelope import TEXT_CONDITION
+from ..systems.building import preset_options
 from ..systems.entries import ComponentEntry, Role, SystemEntry, Written, entries_of
 from ..systems.selecting import component_name, name_of
 from .gpus import Gpu
@@ -157,7 +158,7 @@ class Parts:
     def of(self, role: Role, entry: ComponentEntry) -> tuple[str, Component]:
         key = json.dumps([role, entry.as_dict()], sort_keys=True, default=str)
         if key not in self.made:
-            options = {**_preset(entry), **entry.options, **self._overrides}
+            options = {**preset_options(entry), **entry.options, **self._overrides}
             size = size_of(entry.backend, entry.model) if entry.backend not in SERVED else None
             narrow = options.get("dtype", options.get("compute_type", _DTYPES.get(entry.backend, "float32")))
             dtype = _CHOSEN_BY_DEVICE.get(narrow, narrow) if isinstance(narrow, str) else ""
@@ -399,14 +400,6 @@ def _cut(component: Component, tokens: float) -> float:
     given = component.options.get("max_tokens")
     limits = [one for one in (given, component.size and component.size.max_tokens) if isinstance(one, int) and one]
     return min([tokens, *limits])
-
-
-def _preset(entry: ComponentEntry) -> Mapping[str, Any]:
-    if not entry.preset:
-        return {}
-    from ..components.transcribers.presets import preset
-
-    return preset(entry.preset, entry.backend)
 
 
 def _flat(entry: ComponentEntry) -> list[ComponentEntry]:

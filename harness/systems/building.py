@@ -148,7 +148,7 @@ class Builder:
         constructors = [_user_class(role, entry)] if own else constructors_of(role, entry.backend)
         known = options_of(constructors, positional=own)
         self._known |= set(known)
-        options = {**_preset(entry), **entry.options}
+        options = {**preset_options(entry), **entry.options}
         if n_best is not None and "n_best" in known:
             options.setdefault("n_best", n_best)
             # A beam narrower than that has not so many hypotheses.
@@ -208,7 +208,8 @@ def _no_options() -> None:
     """Stands for an object that needs no call."""
 
 
-def _preset(entry: ComponentEntry) -> Mapping[str, Any]:
+def preset_options(entry: ComponentEntry) -> Mapping[str, Any]:
+    """The options of a component's preset; {} without one."""
     if not entry.preset:
         return {}
     from ..components.transcribers.presets import preset
