@@ -13,6 +13,7 @@ HARMLESS = (
     r"Both `max_new_tokens` .* and `max_length`",  # the first is the one that is meant
     r"Setting `pad_token_id` to `eos_token_id`",
     r"Passing `generation_config` together with generation-related arguments",
+    r"You are using a model of type `nvomniembed`",  # which is a thinker of Qwen2.5-Omni (`encoders.audio_models`)
     r"A custom logits processor of type",  # Whisper's own, made from its own configuration
 )
 """Lines of transformers that say nothing about how a model is used here, as text for `re.match`."""

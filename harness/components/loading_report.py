@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from ...errors import ModelError
@@ -125,6 +126,15 @@ def check_loading(
             "a part of the model would be left out.",
             hint=f"{advice}Give the class that it was saved from (model_class) or another backend; if that part is not "
             "needed for this use, name it as a pattern in unused_weights.",
+        )
+
+
+def refuse_adapter(folder: Path, *, name: str) -> None:
+    """Raises `ModelError` for a folder with an adapter (LoRA, …), which would be left off in silence without peft."""
+    if (folder / "adapter_config.json").is_file():
+        raise ModelError(
+            f"{name} holds an adapter for a model, which would not be put on.",
+            hint="Merge it into the model (merge_and_unload of peft), save that, and give its folder.",
         )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...errors import ModelError, UsageError, missing_extra
-from .loading_report import HEADS, POOLERS, check_loading, recorded_loading
+from .loading_report import HEADS, POOLERS, check_loading, recorded_loading, refuse_adapter
 from .tokenizer_marks import lost_marks, restore_marks
 
 ModelKind = Literal["SentenceTransformer", "SparseEncoder", "MultiVectorEncoder", "CrossEncoder"]
@@ -95,6 +95,7 @@ def load_whole(
         from sentence_transformers.sentence_transformer.modules import Pooling
     except ImportError as error:
         raise missing_extra(error.name or "sentence_transformers", "torch") from error
+    refuse_adapter(folder, name=name)
     saved = SavedModel.in_folder(folder)
     lack = saved.lack(kind)
     if lack:
@@ -104,8 +105,8 @@ def load_whole(
             f"{name} lacks {lack}: {kind} would make one of random or unfit weights.",
             hint=f"{advice} a model that was trained and saved as {kind}.",
         )
-    if pooling is not None and saved.modules is not None:
-        raise UsageError(f"{name} says itself how its tokens become one vector.", hint="Leave pooling out.")
+    if pooling is not None and (saved.modules is not None or kind != "SentenceTransformer"):
+        raise UsageError(f"{name} says itself what becomes of the vectors of its tokens.", hint="Leave pooling out.")
     with recorded_loading() as loaded:
         model = getattr(sentence_transformers, kind)(str(folder), **arguments)
     poolings = [module for module in model.modules() if isinstance(module, Pooling)]

@@ -16,7 +16,7 @@ from ..processes import local_device_index
 from ..protocols import ComponentSpec, Kind, Setting
 from .batches import BatchSize, require_positive
 from .library_log import quiet
-from .loading_report import check_loading
+from .loading_report import check_loading, refuse_adapter
 from .st_loading import ModelKind, TokenPooling, load_whole
 from .weights import FoundWeights, find_weights
 
@@ -123,12 +123,20 @@ class TorchOptions:
         return arguments
 
     def load_model(
-        self, class_name: str, folder: Path, *, name: str, unused: Sequence[str] = (), absent: Sequence[str] = ()
+        self,
+        class_name: str,
+        folder: Path,
+        *,
+        name: str,
+        unused: Sequence[str] = (),
+        absent: Sequence[str] = (),
+        adapter: bool = False,
     ) -> Any:
         """The weights in `folder`, loaded with a class of transformers, placed, ready for inference.
 
         `name` is the model's in errors. `unused` are patterns (`re.match`) of weights that the class leaves by design,
-        `absent` of those that the folder may lack (`loading_report` has some). Raises `UsageError` for a class that
+        `absent` of those that the folder may lack (`loading_report` has some). With `adapter`, the caller puts on the
+        adapter that lies in the folder, if one does. Raises `UsageError` for a class that
         transformers lacks, `ModelError` for a folder that cannot be loaded and for weights that are missing, left over
         or of another shape.
         """
@@ -140,6 +148,8 @@ class TorchOptions:
                 hint="Give another model_class (AutoModel, AutoModelForMultimodalLM, …), or run: "
                 "pip install 'squtr[torch]' -U",
             )
+        if not adapter:
+            refuse_adapter(folder, name=name)
         with self._loading(folder, name), quiet():
             model, report = model_class.from_pretrained(
                 str(folder),

@@ -202,11 +202,13 @@ def _from_hub(
 
 
 def _copies(repository: str, revision: str | None, failures: tuple[type[Exception], ...]) -> list[str]:
-    """Patterns for the pickled copies of weights that a repository holds as safetensors too; [] without an answer."""
+    """The pickled copies of weights that a folder of a repository holds as safetensors too; [] without an answer."""
     import huggingface_hub
 
     try:
         names = huggingface_hub.list_repo_files(repository, revision=revision)
     except failures:
         return []
-    return ["*.bin", "*.pt", "*.pth"] if any(name.endswith(".safetensors") for name in names) else []
+    folders = {name.rpartition("/")[0] for name in names if name.endswith(".safetensors")}
+    # By folder: the modules of one model may be saved in different formats.
+    return [name for name in names if name.endswith((".bin", ".pt", ".pth")) and name.rpartition("/")[0] in folders]

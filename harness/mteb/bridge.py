@@ -32,6 +32,7 @@ from ...errors import DataError, ModelError
 from ...loaders.conditions import TEXT
 from ...loaders.home import squtr_home
 from ...loaders.records import SAMPLE_RATE
+from ..components.loading_report import HEADS, POOLERS, check_loading, recorded_loading
 from .catalog import CITATION, ORIGINALS, PUBLISHED, REFERENCE, TaskInfo, condition_label, mteb_license
 from .search import CorpusOnce, QueryCounts, search_all
 from .task_data import TaskData, decoded
@@ -341,10 +342,22 @@ def find_model(name: str, *, revision: str | None) -> ModelMeta:
 
 
 def load_model(meta: ModelMeta, *, device: str | None) -> Model:
+    """The loaded model. Raises `ModelError`, also for weights that it lacks or leaves."""
     try:
-        return meta.load_model(device=device)
+        with recorded_loading() as loaded:
+            model = meta.load_model(device=device)
     except Exception as error:  # whatever its models raise
         raise ModelError(f"mteb cannot load {meta.name}: {_one_line(error)}.") from error
+    for one in loaded:
+        check_loading(
+            one.report,
+            class_name=one.class_name,
+            name=str(meta.name),
+            saved_as=one.saved_as,
+            unused=HEADS,
+            absent=POOLERS,
+        )
+    return model
 
 
 def encode(model: Model, rows: Dataset, *, tag: str, audio: bool, role: str, batch_size: int) -> Any:

@@ -20,6 +20,13 @@ from .audio_models_for_tests import RATE, save_omni, save_omni_thinker, save_qwe
 pytest.importorskip("transformers")
 SECONDS = (0.5, 2.0, 1.2, 3.9)
 TEXTS = ["abc", "你好 世界", "a longer text than all the others, with words in it", ""]
+# What Qwen2.5-Omni's own template makes of messages with text and audio.
+QWEN_OMNI_TEMPLATE = (
+    "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' }}{% if message.content is string %}"
+    "{{ message.content }}{% else %}{% for part in message.content %}{% if part.type == 'audio' %}"
+    "{{ '<|audio_bos|><|AUDIO|><|audio_eos|>' }}{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}"
+    "{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
 SAVERS = {"qwen2-audio": save_qwen2_audio, "omni-thinker": save_omni_thinker}
 
 
@@ -168,6 +175,90 @@ def test_a_whole_omni_model_and_its_hearing_half_are_one(thinker: Path, tmp_path
     clip = sound(0.5, 1)
     a, b = (e.encode_audio([clip], language="en") for e in (encoder, encoder_of(thinker)))
     np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def nemotron(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A thinker under the names that omni-embed-nemotron-3b's own code has, with the feature extractor's 300 s."""
+    from transformers import AutoTokenizer, Qwen2AudioProcessor, WhisperFeatureExtractor
+
+    folder = save_omni_thinker(tmp_path_factory.mktemp("models") / "omni-embed-nemotron-3b")
+    settings = json.loads((folder / "config.json").read_text())
+    code = "modeling_nvomniembed.NVOmniEmbed"
+    settings |= {"model_type": "nvomniembed", "architectures": ["NVOmniEmbedModel"]}
+    settings["auto_map"] = {"AutoConfig": f"{code}Config", "AutoModel": f"{code}Model"}
+    (folder / "config.json").write_text(json.dumps(settings))
+    extractor = WhisperFeatureExtractor(feature_size=16, chunk_length=300)
+    Qwen2AudioProcessor(extractor, AutoTokenizer.from_pretrained(folder)).save_pretrained(folder)
+    return folder
+
+
+def frames_and_vectors(encoder: ChatTemplateEncoder, clips: list[np.ndarray]) -> tuple[int, np.ndarray]:
+    """How many frames the model was given for a batch, and the vectors."""
+    given: list[int] = []
+    states = encoder._states
+    encoder._states = lambda inputs: (given.append(inputs["input_features"].shape[-1]), states(inputs))[1]  # type: ignore[method-assign]
+    vectors = encoder.encode_audio(clips, language="en")
+    (frames,) = given
+    return frames, vectors
+
+
+def test_omni_embed_nemotron_hears_and_is_given_the_clip_alone(nemotron: Path, thinker: Path) -> None:
+    clips = [sound(seconds, seed) for seed, seconds in enumerate((1.0, 1.6, 1.3))]
+    encoder = encoder_of(nemotron, batch_size=3)
+    settings = encoder.spec.settings
+    assert (settings["model_class"], settings["window_s"]) == ("Qwen2_5OmniThinkerForConditionalGeneration", 128.0)
+    frames, vectors = frames_and_vectors(encoder, clips)
+    assert 160 <= frames < 170
+    similar = vectors @ vectors.T
+    assert similar[np.triu_indices(3, 1)].max() < 1 - 1e-4
+    # It is the thinker, with the published prompts, and the model gets its audio tower from the checkpoint.
+    same = encoder_of(thinker, pooling="mean", bidirectional=True, add_generation_prompt=False)
+    np.testing.assert_allclose(vectors, same.encode_audio(clips, language="en"), atol=1e-5)
+    tower = "audio_tower.layers.0.self_attn.q_proj.weight"
+    assert dict(encoder._model.named_parameters())[tower].equal(dict(same._model.named_parameters())[tower])
+
+
+def test_the_published_padding_gives_the_same_vectors(nemotron: Path) -> None:
+    # 2,048,000 samples, as the model card has it; here less, for the time it takes.
+    clips = [sound(0.7, 1), sound(0.4, 2)]
+    encoder = encoder_of(nemotron, batch_size=2)
+    _, tight = frames_and_vectors(encoder, clips)
+    padded = encoder_of(nemotron, batch_size=2)
+    padded._audio_options = lambda clips: {"max_length": 20 * RATE}  # type: ignore[method-assign]
+    frames, published = frames_and_vectors(padded, clips)
+    assert frames == 2000
+    np.testing.assert_allclose(tight, published, atol=1e-5)
+
+
+def test_a_class_without_the_audio_tower_is_refused(nemotron: Path, thinker: Path) -> None:
+    with pytest.raises(
+        ModelError, match=r"holds .* that Qwen2_5OmniThinkerTextModel does not take \(audio_tower"
+    ):
+        encoder_of(thinker, model_class="Qwen2_5OmniThinkerTextModel").encode(["a"], role="query")
+
+
+def test_the_processor_of_qwen_omni_gives_the_clip_alone(nemotron: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torchvision")
+    from transformers import AutoTokenizer, Qwen2_5OmniProcessor, WhisperFeatureExtractor
+    from transformers.models.qwen2_vl import Qwen2VLImageProcessor, Qwen2VLVideoProcessor
+
+    folder = tmp_path / nemotron.name
+    shutil.copytree(nemotron, folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    extractor = WhisperFeatureExtractor(feature_size=16, chunk_length=300, return_attention_mask=True)
+    parts = (Qwen2VLImageProcessor(), Qwen2VLVideoProcessor(), extractor, tokenizer)
+    Qwen2_5OmniProcessor(*parts, chat_template=QWEN_OMNI_TEMPLATE).save_pretrained(folder)
+    clips = [sound(seconds, seed) for seed, seconds in enumerate((1.0, 1.6, 1.3))]
+    encoder = encoder_of(folder, batch_size=3)
+    assert type(encoder._processor) is Qwen2_5OmniProcessor
+    frames, vectors = frames_and_vectors(encoder, clips)
+    assert 160 <= frames < 170
+    assert (vectors @ vectors.T)[np.triu_indices(3, 1)].max() < 1 - 1e-4
+    alone = np.concatenate([encoder_of(folder).encode_audio([clip], language="en") for clip in clips])
+    np.testing.assert_allclose(vectors, alone, atol=1e-4)
+    text = encoder.encode(["abc"], role="document")
+    assert np.isfinite(text).all()
 
 
 def test_a_class_with_a_head_over_the_vocabulary_is_used_without_it(folder: Path) -> None:

@@ -17,7 +17,9 @@ import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
 from squtr.errors import IntegrityError, ModelError, StorageError, UnknownNameError, UsageError
-from squtr.harness.components.weights import find_weights, local_revision
+from squtr.harness.components.encoders.audio_models import published_audio_model
+from squtr.harness.components.encoders.prompts import published_prompts
+from squtr.harness.components.weights import _copies, find_weights, local_revision, published_name
 from squtr.harness.demo import packages
 from squtr.harness.demo.packages import PACKAGED_WEIGHTS, Carrier, PackagedFile, PackagedWeights
 from squtr.loaders.home import squtr_home
@@ -212,7 +214,7 @@ def test_the_hub_gives_a_commit(site: Path, tmp_path: Path, monkeypatch: pytest.
     assert (found.origin, found.revision, found.model) == ("hub", COMMIT, "openai/whisper-small")
     assert found.path == tmp_path / "models" / "snapshots" / COMMIT
     assert calls[0]["revision"] == "main"
-    assert "*.bin" in calls[0]["ignore_patterns"]
+    assert "pytorch_model.bin" in calls[0]["ignore_patterns"]
     # Without safetensors the .bin file is the model.
     monkeypatch.setattr(huggingface_hub, "list_repo_files", lambda *_, **__: ["model.bin", "config.json"])
     find_weights("someone/converted")
@@ -366,3 +368,36 @@ def test_the_table_describes_the_real_packages(name: str, tmp_path: Path, monkey
     assert found.provenance["package_files"] == {file.name: file.sha256 for file in row.files}
     for file in () if row.convert else row.files:
         assert (found.path / file.name).stat().st_size == file.size
+
+
+def test_a_snapshot_of_the_hubs_cache_is_known_by_its_repository(tmp_path: Path) -> None:
+    folder = tmp_path / "models--intfloat--multilingual-e5-base" / "snapshots" / COMMIT
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_bytes(b"{}")
+    found = find_weights(folder)
+    assert (found.model, found.name) == ("intfloat/multilingual-e5-base", "multilingual-e5-base")
+    link = tmp_path / "mine"
+    link.symlink_to(folder)
+    for path in (folder, f"{folder}/", link):
+        assert published_name(path) == "multilingual-e5-base"
+    prompts = published_prompts(str(folder))
+    assert prompts is not None
+    assert prompts.query == "query: "
+    assert published_audio_model("models--nvidia--omni-embed-nemotron-3b/snapshots/" + COMMIT) is not None
+    # A commit alone says nothing, and a wrong prompt is worse than a question.
+    folder.rename(tmp_path / COMMIT)
+    with pytest.raises(UsageError, match=r"named by a commit.*Name the folder as the model"):
+        published_prompts(str(tmp_path / COMMIT))
+
+
+def test_the_name_of_a_published_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert published_name("models/Qwen/Qwen3-Embedding-0___6B") == "qwen3-embedding-0.6b"
+    (tmp_path / "bge-m3").mkdir()
+    monkeypatch.chdir(tmp_path / "bge-m3")
+    assert published_name(".") == "bge-m3"
+
+
+def test_pickled_weights_are_fetched_where_a_folder_holds_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = ["model.safetensors", "pytorch_model.bin", "2_Dense/pytorch_model.bin", "config.json"]
+    monkeypatch.setattr(huggingface_hub, "list_repo_files", lambda *_, **__: files)
+    assert _copies("org/name", None, (OSError,)) == ["pytorch_model.bin"]
