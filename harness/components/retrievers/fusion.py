@@ -66,8 +66,8 @@ def score_fusion(
     >>> a, b = [Hit("x", 9.0), Hit("y", 8.0), Hit("z", 7.0), Hit("v", 5.0)], [Hit("y", 0.7), Hit("w", 0.1)]
     >>> [(hit.document_id, hit.score) for hit in score_fusion([a, b], [1.0, 2.0])]
     [('y', 2.75), ('x', 0.0), ('w', -0.25), ('z', -0.5), ('v', -1.0)]
-    >>> [hit.document_id for hit in score_fusion([[Hit("x", 3.0)], [Hit("y", 0.9), Hit("x", 0.8)]])]
-    ['x', 'y']
+    >>> [hit.document_id for hit in score_fusion([[Hit("x", 3.0)], [Hit("y", 0.9), Hit("x", 0.8), Hit("z", 0.2)]])]
+    ['x', 'y', 'z']
     """
     if normalization not in NORMALISATIONS:
         raise unknown_name("normalization", normalization, NORMALISATIONS)

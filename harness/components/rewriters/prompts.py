@@ -51,18 +51,18 @@ PROMPTS: Mapping[str, RewritePrompt] = MappingProxyType(
             RewritePrompt(
                 "correct/1",
                 "A person spoke a search query in {language}, and speech recognition wrote it down. The transcript may "
-                "hold words that were misheard. Replace these by what was most likely said, and keep all other words. "
-                "Do not answer the query, do not translate it, do not add anything to it. If nothing is wrong, repeat "
-                "the transcript as it is.\n\n"
+                "hold words that were misrecognized. Replace these by what was most likely said, and keep all other "
+                "words. Do not answer the query, do not translate it, do not add anything to it. If nothing is wrong, "
+                "repeat the transcript as it is.\n\n"
                 "Transcript: {text}\n\n"
                 "Write the corrected transcript on one line, and nothing else.",
             ),
             RewritePrompt(
                 "correct-n-best/1",
                 "A person spoke a search query in {language}, and speech recognition wrote down what it may have been, "
-                "the most likely transcript first. Each may hold words that were misheard. Find out from all of them "
-                "what was most likely said. Do not answer the query, do not translate it, do not add anything to it.\n"
-                "\n"
+                "the most likely transcript first. Each may hold words that were misrecognized. Find out from all of "
+                "them what was most likely said. Do not answer the query, do not translate it, do not add anything to "
+                "it.\n\n"
                 "Transcripts:\n{texts}\n\n"
                 "Write the corrected transcript on one line, and nothing else.",
             ),
