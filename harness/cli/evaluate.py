@@ -1,6 +1,6 @@
 """Evaluate systems on a data set. What the data is decides the task: retrieval, speech recognition, or questions.
 
-A SYSTEM is written in short or is a spec file (system.yaml):
+A SYSTEM is written in short, is a spec file (system.yaml), or the systems of a paper (paper:squtr):
   retrieval     'whisper-base + bm25', 'class:my_module:Encoder', 'trec:run.trec'
   recognition   whisper-base, transcripts:mine.jsonl
   questions     chat:MODEL, 'whisper-base + llm:MODEL', replies:FILE
@@ -37,12 +37,13 @@ EXAMPLE = """example:
   squtr evaluate --system base.yaml robust.yaml --data data --metrics ndcg_at_10 recall_at_100 --out run
   squtr evaluate whisper-base --front-end wpe spectral-gate --data whisper-rir-mega --out run --num-processes 2
   squtr evaluate 'whisper-base + llm:MODEL' --data questions:mini --baselines text-only --out run
+  squtr evaluate --system paper:squtr --only '* + BM25' --data stand-in:squtr --dry-run
   squtr report run
 """
 
 _CHOSEN = (
     "metrics", "normalizer", "depth", "resamples", "permutations", "seed", "samples", "limit", "fraction", "strict",
-    "latency", "option_orders", "baselines", "spoken",
+    "latency", "option_orders", "baselines", "spoken", "self_check",
 )  # fmt: skip
 """Fields of `Options` that are options here; those that were not given keep their defaults."""
 
@@ -97,6 +98,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         default=argparse.SUPPRESS,
         help="an item that fails fails its config (else: counted, scores 0)",
+    )
+    how.add_argument(
+        "--no-self-check",
+        dest="self_check",
+        action="store_false",
+        default=argparse.SUPPRESS,
+        help="score components that were not seen to work (squtr check); results then say 'not checked'",
     )
     _add(how, "--latency", int, "N", "time N items per config, one at a time (0)")
     _add(how, "--samples", int, "N", "items per subset to keep clips of, for the report (2)")

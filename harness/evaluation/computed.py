@@ -73,6 +73,10 @@ class Component:
         """Bytes of its weights where it runs; 0 where they are not known."""
         return 0 if self.size is None else self.size.parameters * BYTES[self.dtype]
 
+    def least(self, positions: float) -> int:
+        """Bytes that it cannot do without: its weights and one clip, for an encoder of texts its weights."""
+        return self.weights + (0 if self.is_text_encoder else self.working(1, positions))
+
     def batch_on(self, gpu: Gpu, positions: float) -> int:
         """The clips of `positions` frames and tokens that are worked on together, as far as they fit."""
         given = self.options.get("batch_size")
@@ -115,7 +119,7 @@ class Work:
 
     def seconds(self, gpu: Gpu) -> float:
         """On one GPU; NaN where it is not computed or does not fit."""
-        if not self.known or self.component.weights > gpu.memory:
+        if not self.known or self.component.least(self.positions) > gpu.memory:
             return math.nan
         reads = (
             self.token_reads / self.component.batch_on(gpu, self.positions) / gpu.bandwidth if self.token_reads else 0

@@ -8,7 +8,7 @@ from itertools import islice
 from statistics import fmean
 from typing import Any
 
-from ...loaders.data import SpeechData, config_subsets
+from ...loaders.data import SpeechData, check_config, config_subsets
 from ...loaders.partial import PartialData
 from ..results.envelope import TEXT_CONDITION
 from ..text.languages import is_written_without_spaces
@@ -55,8 +55,9 @@ def speech_load(data: SpeechData, configs: Sequence[str] | None, options: Option
     if options.partial:
         part = PartialData(data, limit=options.limit, fraction=options.fraction, seed=options.seed)
     named = list(expand_configs(part, configs) if configs is not None else all_configs(part))
-    retrieval = any(map(data.has_corpus, data.subsets))
-    if retrieval:
+    for name in named:
+        check_config(part, name)
+    if any(map(data.has_corpus, data.subsets)):
         scopes = dict.fromkeys(name.partition("_")[0] for name in named)
         named = list(dict.fromkeys([*(f"{scope}_{TEXT_CONDITION}" for scope in scopes), *named]))
     cells: dict[Cell, CellLoad] = {}
