@@ -20,6 +20,7 @@ from .server_answers import (
     ContentRefusedError,
     NoAnswerError,
     NotFoundError,
+    deadline_hooks,
     error_text,
     read_json,
     read_text,
@@ -54,7 +55,8 @@ class ModelServer:
     sent to this machine only, or, if the variable is not the usual one, within a private network; redirects are not
     followed.
 
-    A request may take `timeout_s` and is tried `attempts` times, with `openai`'s backoff. At most `concurrency` run at
+    A request may take `timeout_s`, its answer to the last byte included, and is tried `attempts` times, with `openai`'s
+    backoff. At most `concurrency` run at
     once. Raises `UsageError` for a URL that is none, or holds a password or a query, and for other unusable values.
     """
 
@@ -275,6 +277,7 @@ class ModelServer:
 
         transport = httpx2.Client(
             timeout=self._timeout_s,
+            event_hooks=deadline_hooks(self._timeout_s),
             limits=httpx2.Limits(max_connections=self._concurrency, max_keepalive_connections=self._concurrency),
             follow_redirects=False,
             # A proxy has no business between a machine and itself.

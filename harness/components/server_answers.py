@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...errors import ModelError
@@ -81,3 +83,33 @@ def error_text(content: bytes) -> str:
             value = value[key]
     text = " ".join((value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).split())
     return f": {text[:SHOWN].rstrip('.')}" if text else ""
+
+
+def deadline_hooks(seconds: float) -> Mapping[str, list[Callable[[Any], None]]]:
+    """Hooks for a client of httpx2 that cut an answer which is not complete `seconds` after its request.
+
+    The client's own time-out is one between two packets: an answer that drips never reaches it.
+    """
+    import httpx2
+
+    class Cut(httpx2.SyncByteStream):
+        def __init__(self, stream: httpx2.SyncByteStream, end: float) -> None:
+            self._stream, self._end = stream, end
+
+        def __iter__(self) -> Iterator[bytes]:
+            for part in self._stream:
+                if time.monotonic() > self._end:
+                    raise httpx2.ReadTimeout(f"the answer was not complete after {seconds:g} s")
+                yield part
+
+        def close(self) -> None:
+            self._stream.close()
+
+    def start(request: httpx2.Request) -> None:
+        request.extensions["end"] = time.monotonic() + seconds
+
+    def watch(response: httpx2.Response) -> None:
+        if isinstance(response.stream, httpx2.SyncByteStream):
+            response.stream = Cut(response.stream, response.request.extensions["end"])
+
+    return {"request": [start], "response": [watch]}

@@ -16,7 +16,11 @@ from ...loaders.records import Samples
 from ..protocols import Setting
 from .model_server import DEFAULT_KEY_VARIABLE, DEFAULT_URL, ModelServer
 
-AudioFormat = Literal["flac", "wav"]
+LosslessFormat = Literal["flac", "wav"]
+AudioFormat = Literal[LosslessFormat, "mp3"]
+MP3_BITS_PER_S = 64_000
+_MP3_LEVEL = 0.6
+"""libsndfile's measure: 64 kbit/s at 16 kHz (160 kbit/s at 0, 8 kbit/s at 1)."""
 _FULL_SCALE = 32767 / 32768
 
 
@@ -71,7 +75,10 @@ class ServerComponent:
 
 
 def audio_file(clip: Samples, audio_format: AudioFormat, rate: int) -> bytes:
-    """A clip ((T,) float32 at `rate` Hz) as a 16-bit mono file; one that would clip is scaled, as a whole, to fit."""
+    """A clip ((T,) float32 at `rate` Hz) as a mono file; one that would clip is scaled, as a whole, to fit.
+
+    WAV and FLAC have 16 bits and lose nothing more; MP3 has a constant `MP3_BITS_PER_S`.
+    """
     audio = clip.astype(np.float32, copy=False)
     peak = float(np.abs(audio).max())
     if peak > _FULL_SCALE:
@@ -79,5 +86,12 @@ def audio_file(clip: Samples, audio_format: AudioFormat, rate: int) -> bytes:
     if audio_format == "flac":
         return encode_flac(audio, "the clip", rate)
     buffer = io.BytesIO()
-    soundfile.write(buffer, to_pcm16(audio, "the clip"), rate, format="WAV", subtype="PCM_16")
+    samples = to_pcm16(audio, "the clip")
+    if audio_format == "wav":
+        soundfile.write(buffer, samples, rate, format="WAV", subtype="PCM_16")
+        return buffer.getvalue()
+    if "MP3" not in soundfile.available_formats():
+        raise UsageError("this build of libsndfile writes no MP3.", hint="Give audio_format 'wav' or 'flac'.")
+    constant: Any = {"bitrate_mode": "CONSTANT", "compression_level": _MP3_LEVEL}
+    soundfile.write(buffer, samples, rate, format="MP3", subtype="MPEG_LAYER_III", **constant)
     return buffer.getvalue()

@@ -186,7 +186,7 @@ def test_an_adapter_adds_the_product_of_its_matrices(tmp_path: Path) -> None:
         config.write_text(json.dumps({**json.loads(config.read_text()), **change}))
         with pytest.raises(ModelError, match=message):
             SpeechAdapter(model, tmp_path / "adapter", name="it")
-    with pytest.raises(ModelError, match="adapter_config.json cannot be read"):
+    with pytest.raises(ModelError, match=r"adapter_config\.json cannot be read"):
         SpeechAdapter(model, tmp_path, name="it")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 
 from squtr.errors import DataError, ModelError, UnknownNameError, UsageError
 from squtr.harness.components import load_answerer
@@ -23,7 +26,7 @@ from squtr.harness.components.generation import without_marks
 from squtr.harness.protocols import AnswerRequest, ComponentSpec, Reply
 
 from .audio_models_for_tests import save_omni_thinker, save_qwen2_audio, sound
-from .server_for_tests import Fault, model_server
+from .server_for_tests import Call, Fault, model_server
 
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% for part in message['content'] %}"
@@ -192,6 +195,75 @@ def test_the_server_gets_clips_as_input_audio() -> None:
         assert with_audio["messages"][0] == {"role": "system", "content": "Eres útil."}
         assert with_audio["temperature"] == 0.0
         assert "org/tiny-v2" in answerer.spec.revision
+
+
+def sent_audio(call: Call) -> list[tuple[str, np.ndarray, str]]:
+    """The audio of a chat request: the format that it names, what a decoder makes of it, the format that this finds."""
+    parts = [part["input_audio"] for part in call.fields["messages"][-1]["content"] if part["type"] == "input_audio"]
+    found = []
+    for part in parts:
+        with soundfile.SoundFile(io.BytesIO(base64.b64decode(part["data"]))) as file:
+            assert (file.samplerate, file.channels) == (16_000, 1)
+            found.append((part["format"], file.read(dtype="float32"), file.format))
+    return found
+
+
+@pytest.mark.parametrize(("audio_format", "tolerance"), [("wav", 4e-5), ("flac", 4e-5), ("mp3", 0.2)])
+def test_the_server_gets_the_format_that_is_asked_for(audio_format: str, tolerance: float) -> None:
+    clip = sound(2.0, 0)
+    with model_server() as server:
+        server.fault = Fault(status=200, body=completion("A"), path="chat/completions")
+        options = {"url": server.url, "key_variable": "", "revision": "1", "audio_format": audio_format}
+        answerer = ServerAnswerer("tiny", **options)
+        assert answerer.answer([AnswerRequest("?", (clip,))])[0].text == "A"
+        [(named, samples, real)] = sent_audio(server.calls[-1])
+    assert (named, real) == (audio_format, audio_format.upper())
+    assert samples.size == clip.size
+    assert np.abs(samples - clip).max() < tolerance
+    assert answerer.spec.settings["audio_format"] == audio_format
+    assert answerer.spec.settings.get("mp3_bits_per_s") == (64_000 if audio_format == "mp3" else None)
+
+
+def test_audio_is_sent_without_loss_where_it_fits_and_else_as_mp3_or_not_at_all() -> None:
+    with model_server() as server:
+        server.fault = Fault(status=200, body=completion("A"), path="chat/completions")
+        options = {"url": server.url, "key_variable": "", "revision": "1", "max_request_mb": 0.1}
+        answerer = ServerAnswerer("tiny", **options)
+        asked = [request([1.0]), request([1.0, 6.0]), request([40.0])]
+        replies = answerer.answer(asked)
+        sent = sorted((len(found), found[0][0]) for found in map(sent_audio, server.calls))
+        sizes = [len(json.dumps(call.fields)) for call in server.calls]
+        # The longer request is not sent: MP3 does not make it small enough.
+        assert sent == [(1, "wav"), (2, "mp3")]
+        assert max(sizes) <= 100_000
+        assert [reply.text for reply in replies] == ["A", "A", ""]
+        assert "MB, and" in replies[2].error and "give total_seconds" in replies[2].error
+        wav = ServerAnswerer("tiny", audio_format="wav", **options)
+        assert "give audio_format mp3 or total_seconds" in wav.answer([request([10.0])])[0].error
+        short = ServerAnswerer("tiny", total_seconds=5.0, **options)
+        assert short.answer([request([40.0])])[0].audio_truncated
+        # What is sent depends on lengths alone.
+        assert answerer._format(request([3.0]), in_pieces(request([3.0]), AudioLimit(), 16_000)[0]) == "mp3"
+        silent = AnswerRequest("¿Qué se oye?", (np.full(48_000, 1e-3, np.float32),))
+        assert answerer._format(silent, in_pieces(silent, AudioLimit(), 16_000)[0]) == "mp3"
+        assert ServerAnswerer("tiny", **{**options, "max_request_mb": None})._most_bytes is None
+
+
+def test_what_services_take_is_known() -> None:
+    openai = ServerAnswerer("gpt-audio", revision="1")
+    gemini = ServerAnswerer("g", url="https://generativelanguage.googleapis.com/v1beta/openai", revision="1")
+    assert [one.spec.settings["max_request_bytes"] for one in (openai, gemini)] == [20_000_000, 20_000_000]
+    assert openai.spec.settings["mp3_bits_per_s"] == 64_000
+    raised = ServerAnswerer("gpt-audio", revision="1", max_request_mb=50)
+    assert raised.spec.settings["max_request_bytes"] == 50_000_000
+    assert raised.spec.fingerprint != openai.spec.fingerprint
+    for options, said in (
+        ({"audio_format": "flac"}, "takes no flac in a chat"),
+        ({"audio_format": "ogg"}, "unknown audio_format 'ogg'"),
+        ({"max_request_mb": 0}, "max_request_mb is 0"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            ServerAnswerer("gpt-audio", **options)
 
 
 def test_a_server_that_refuses_or_goes_away() -> None:

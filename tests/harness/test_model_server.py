@@ -57,6 +57,8 @@ def test_a_fault_that_passes_is_survived_and_a_retry_after_is_honored(server: Mo
         (Fault(status=200, body=b'{"data": [1, 2, 3, 4]}', truncate=True), "no connection"),
         (Fault(hang_up=True), "no connection"),
         (Fault(slow_s=0.6), "longer than 0.2 s"),
+        # No pause is long, but the answer would take 2 s.
+        (Fault(status=200, body=b" " * 20, drip_s=0.1), "longer than 0.2 s"),
     ],
 )
 def test_a_lasting_fault_is_tried_again_and_then_named(server: ModelServer, fault: Fault, said: str) -> None:

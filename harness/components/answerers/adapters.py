@@ -75,7 +75,7 @@ class SpeechAdapter:
 
 
 def _layer(module: str, layers: dict[str, Any], name: str) -> str:
-    """The layer that a file calls `module`: classes are nested the other way round in other versions of transformers."""
+    """The layer that a file calls `module`: other versions of transformers nest the classes the other way round."""
     if module in layers:
         return module
     parts = sorted(module.split("."))

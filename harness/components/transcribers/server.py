@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Transcript
-from ..server_component import AudioFormat, ServerComponent, audio_file
+from ..server_component import LosslessFormat, ServerComponent, audio_file
 from .common import LOOP_SETTINGS, SAMPLE_RATE, clip_fault, is_loop, primary_code, require_language
 
 ResponseFormat = Literal["json", "text", "verbose_json"]
@@ -37,7 +37,7 @@ class ServerTranscriber(ServerComponent):
         prompt: str = "",
         temperature: float | None = 0.0,
         response_format: ResponseFormat = "json",
-        audio_format: AudioFormat = "flac",
+        audio_format: LosslessFormat = "flac",
         languages: Sequence[str] = (),
         **server: Any,
     ) -> None:
@@ -49,7 +49,7 @@ class ServerTranscriber(ServerComponent):
         self._temperature = temperature
         self._prompt = prompt
         self._response_format = response_format
-        self._audio_format: AudioFormat = audio_format
+        self._audio_format: LosslessFormat = audio_format
         self._languages = tuple(primary_code(language) for language in languages)
 
     @cached_property
