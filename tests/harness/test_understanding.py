@@ -47,7 +47,7 @@ def knows(**options: object) -> System:
 
 def evaluate(folder: Path, *systems: System, **options: object) -> Evaluation:
     places = {name: options.pop(name) for name in ("out", "cache", "configs", "judges") if name in options}
-    chosen = Options(resamples=50, **options)  # type: ignore[arg-type]
+    chosen = Options(**{"resamples": 50, "self_check": False, **options})  # type: ignore[arg-type]
     return run_evaluation(
         UnderstandingTask(),
         benchmark("understanding"),
@@ -154,6 +154,10 @@ def test_a_clip_that_cannot_be_transcribed_fails_its_questions(folder: Path) -> 
 def test_systems_that_answer_nothing_are_refused(folder: Path) -> None:
     with pytest.raises(UsageError, match="gives no answers"):
         evaluate(folder, System(transcriber=Types()))
+    with pytest.raises(UsageError, match="reads A answers text alone"):
+        evaluate(folder, System(answerer=Reads()))
+    with pytest.raises(UsageError, match=r"the judge types \+ reads A has a transcriber"):
+        evaluate(folder, knows(), judges=[System(transcriber=Types(), answerer=Reads())])
     with pytest.raises(UsageError, match="Leave --latency out"):
         evaluate(folder, knows(), latency=3)
     with pytest.raises(UnknownNameError, match="baseline"):
@@ -337,6 +341,7 @@ def test_a_question_is_never_read_as_a_template() -> None:
 def test_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "class:tests.harness.questions_for_tests:Knows"
     given = ["evaluate", name, "--data", str(folder), "--out", str(tmp_path), "--resamples", "50"]
+    given += ["--no-self-check"]
     assert main([*given, "--baselines", "text-only", "--cache", str(tmp_path / "cache")]) == 0
     shown = capsys.readouterr().out
     assert "text-only + knows" in shown
@@ -354,7 +359,15 @@ def test_two_processes_give_what_one_gives(folder: Path, tmp_path: Path) -> None
     for number in (1, 2):
         out = tmp_path / str(number)
         command = ["evaluate", name, "--data", str(folder), "--out", str(out), "--resamples", "50"]
-        more = ["--cache", str(out / "cache"), "--num-processes", str(number), "--option-orders", "4"]
+        more = [
+            "--cache",
+            str(out / "cache"),
+            "--num-processes",
+            str(number),
+            "--option-orders",
+            "4",
+            "--no-self-check",
+        ]
         subprocess.run([sys.executable, "-m", "squtr.harness", *command, *more], check=True, capture_output=True)
         (record,) = read_runs(out)
         results[number] = record
@@ -370,7 +383,17 @@ def test_a_judge_behind_a_url(folder: Path, capsys: pytest.CaptureFixture[str], 
     name = "class:tests.harness.questions_for_tests:Knows"
     with model_server() as server:
         server.fault = Fault(status=200, body=body, path="chat/completions")
-        given = ["--data", str(folder), "--out", str(tmp_path), "--resamples", "50", "--no-cache", "--json"]
+        given = [
+            "--data",
+            str(folder),
+            "--out",
+            str(tmp_path),
+            "--resamples",
+            "50",
+            "--no-cache",
+            "--json",
+            "--no-self-check",
+        ]
         options = [f"url={server.url}", "key_variable=SQUTR_NO_SUCH_KEY"]
         assert main(["evaluate", name, *given, "--judge", "chat-server:tiny", "--option", *options]) == 0
         asked = [call.fields for call in server.calls if call.path.endswith("completions")]
@@ -383,7 +406,7 @@ def test_a_judge_behind_a_url(folder: Path, capsys: pytest.CaptureFixture[str], 
 def test_a_model_of_transformers_from_the_command_line(folder: Path, tmp_path: Path) -> None:
     model = save_qwen2_audio(tmp_path / "model")
     given = ["evaluate", f"chat:{model}", "--data", str(folder), "--out", str(tmp_path / "runs"), "--resamples", "50"]
-    options = ["--option", "max_new_tokens=3", "long_audio=chunks", "--device", "cpu", "--no-cache"]
+    options = ["--option", "max_new_tokens=3", "long_audio=chunks", "--device", "cpu", "--no-cache", "--no-self-check"]
     assert main([*given, *options, "--baselines", "text-only"]) == 0
     results = {record.result.system.reference: record.result for record in read_runs(tmp_path / "runs")}
     assert results[False].failures["failed"] == 0 and results[False].failures["truncated"] > 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -79,6 +79,14 @@ class UnderstandingPlan:
         other = next((system for system in self.systems if system.fingerprint == wanted), None)
         return {} if other is None else {"text-only": Run(other.name, run.config)}
 
+    def language_of(self, config: str) -> str:
+        return self.data.language
+
+    def without(self, left_out: Collection[Run]) -> UnderstandingPlan:
+        """The same without the systems of these runs: all configs are in one language."""
+        names = {run.system for run in left_out}
+        return replace(self, systems=tuple(system for system in self.systems if system.name not in names))
+
     def prompts_for(self, run: Run) -> list[Prompt]:
         """The prompts of a config for a system; what needs audio is not put to one that has none."""
         ids = {question.id for question in self.questions[run.config]}
@@ -112,6 +120,18 @@ class UnderstandingTask:
                     f"{system.name} gives no answers.",
                     hint="For example: 'chat:MODEL', 'whisper-base + llm:MODEL', 'text-only + llm:MODEL'.",
                 )
+        deaf = next((one for one in systems if not (uses_audio(one) or one.text_only or one.is_precomputed)), None)
+        if deaf is not None:
+            raise UsageError(
+                f"{deaf.name} answers text alone: it would be asked about audio that it is not given.",
+                hint=f"Put a transcriber before it ('whisper-base + {deaf.name}'), or write 'text-only + {deaf.name}'.",
+            )
+        busy = next((one for one in request.judges if one.transcriber is not None or one.front_end is not None), None)
+        if busy is not None:
+            raise UsageError(
+                f"the judge {busy.name} has a transcriber, and reads replies alone.",
+                hint="Write a judge as its answerer: 'llm:MODEL', 'chat-server:MODEL'.",
+            )
         if data.language not in LANGUAGES:
             raise UsageError(
                 f"{data.name} is in {data.language!r}, for which there are no prompts.",
