@@ -92,8 +92,37 @@ def test_the_text_is_the_tokenizers_own(wav2vec2: Path) -> None:
     transcriber, tokenizer = ctc(wav2vec2), Wav2Vec2CTCTokenizer.from_pretrained(wav2vec2)
     for clip, text in zip(CLIPS, texts(transcriber, CLIPS), strict=True):
         (frames,) = transcriber._frames([clip])
-        own = tokenizer.decode(frames)
+        own = tokenizer.decode(frames.ids)
         assert text == own.replace("<s>", "").replace("</s>", "").replace("<unk>", "").strip()
+
+
+def test_the_confidence_is_the_mean_probability_of_what_was_written(wav2vec2: Path) -> None:
+    import torch
+
+    transcriber = ctc(wav2vec2, batch_size=5)
+    found = transcriber.transcribe(CLIPS, language="en")
+    alone = ctc(wav2vec2, batch_size=1).transcribe(CLIPS, language="en")
+    np.testing.assert_allclose([t.confidence for t in found], [t.confidence for t in alone], rtol=1e-4)
+    assert all(0 < t.confidence < 1 for t in found)
+    # By hand: the likeliest of each frame, without frames that are not text; the largest of each run.
+    inputs = transcriber._extractor(CLIPS[0], sampling_rate=16_000, return_tensors="pt")
+    with torch.inference_mode():
+        chances = transcriber._model(**inputs).logits[0].softmax(-1)
+    letters: list[list[float]] = []
+    previous = -1
+    for frame in chances:
+        token = int(frame.argmax())
+        if token >= 4:  # what is before are <pad>, <s>, </s> and <unk>
+            letters = [*letters, []] if token != previous else letters
+            letters[-1].append(float(frame.max()))
+        previous = token
+    expected = np.exp(np.mean(np.log([max(run) for run in letters])))
+    assert found[0].confidence == pytest.approx(expected, rel=1e-4)
+    # Nothing written is nothing to be sure of.
+    transcriber._model.lm_head.bias.data[0] = 1e4
+    (nothing,) = transcriber.transcribe(CLIPS[:1], language="en")
+    assert nothing.text == ""
+    assert np.isnan(nothing.confidence)
 
 
 def test_a_blank_keeps_two_of_the_same_apart(wav2vec2: Path) -> None:
@@ -215,7 +244,7 @@ def test_pieces_are_declared_and_only_long_clips_have_them(wav2vec2: Path) -> No
     frames: list[list[int]] = []
     cut._text = lambda ids: (frames.append(ids), "")[1]  # type: ignore[method-assign]
     texts(cut, [CLIPS[1]])
-    assert abs(len(frames[0]) - len(whole._frames([CLIPS[1]])[0])) <= 2
+    assert abs(len(frames[0]) - len(whole._frames([CLIPS[1]])[0].ids)) <= 2
 
 
 def test_the_spec_says_what_decides(wav2vec2: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
@@ -107,18 +107,24 @@ class CTCTranscriber(TorchTranscriber):
         return _ANY_LENGTH if self._is_masked else clip.size
 
     def _whole(self, clips: list[Samples]) -> list[Decoded]:
-        return [Decoded(self._text(frames)) for frames in self._frames(clips)]
+        return [self._decoded(frames) for frames in self._frames(clips)]
 
     def _pieces(self, clips: list[Samples]) -> list[Decoded]:
         found = []
         for clip in clips:
-            kept: list[int] = []
+            kept = Frames([], [])
             for start, stop, left, right in pieces(clip.size, *self._piece):
                 (frames,) = self._frames([clip[start:stop]])
-                per_sample = len(frames) / (stop - start)
-                kept += frames[round(left * per_sample) : len(frames) - round(right * per_sample)]
-            found.append(Decoded(self._text(kept)))
+                number = len(frames.ids)
+                per_sample = number / (stop - start)
+                own = slice(round(left * per_sample), number - round(right * per_sample))
+                kept.ids.extend(frames.ids[own])
+                kept.scores.extend(frames.scores[own])
+            found.append(self._decoded(kept))
         return found
+
+    def _decoded(self, frames: Frames) -> Decoded:
+        return Decoded(self._text(frames.ids), confidence=confidence(frames, self._special))
 
     @cached_property
     def _piece(self) -> tuple[int, int]:
@@ -127,7 +133,7 @@ class CTCTranscriber(TorchTranscriber):
         size = max(1, size)
         return size * frame, min(overlap, (size - 1) // 2) * frame
 
-    def _frames(self, clips: list[Samples]) -> list[list[int]]:
+    def _frames(self, clips: list[Samples]) -> list[Frames]:
         """The likeliest token of each frame of each clip; `RuntimeError` if one has no frame, or no scores."""
         torch, model = imported_torch(), self._model
         if min(clip.size for clip in clips) < self._shortest:
@@ -145,7 +151,8 @@ class CTCTranscriber(TorchTranscriber):
             raise RuntimeError(f"the feature extractor refuses the clip ({error})") from error
         with self._torch.inference(model):
             logits = model(**inputs).logits
-            ids, usable = logits.argmax(-1), ~torch.isnan(logits).any(-1)
+            scores, ids = logits.float().log_softmax(-1).max(-1)
+            usable = ~torch.isnan(logits).any(-1)
             mask = torch.ones_like(usable)
             if self._is_masked:
                 mask = self._frame_mask(inputs["attention_mask"], logits.shape[1])
@@ -153,7 +160,8 @@ class CTCTranscriber(TorchTranscriber):
             raise RuntimeError(_TOO_SHORT)
         if not bool((usable | ~mask).all()):
             raise RuntimeError("the model's scores are not numbers")
-        return [row[kept].tolist() for row, kept in zip(ids.cpu(), mask.cpu(), strict=True)]
+        rows = zip(ids.cpu(), scores.cpu(), mask.cpu(), strict=True)
+        return [Frames(row[kept].tolist(), score[kept].tolist()) for row, score, kept in rows]
 
     @cached_property
     def _shortest(self) -> int:
@@ -176,13 +184,16 @@ class CTCTranscriber(TorchTranscriber):
 
     def _text(self, frames: list[int]) -> str:
         """Repeats joined, then blanks and special tokens removed."""
-        tokenizer = self._tokenizer
-        special = {tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id}
-        if tokenizer.pad_token_id is None:
-            special.add(self._config.pad_token_id)
-        ids = [token for token, _ in itertools.groupby(frames) if token not in special]
+        ids = [token for token, _ in itertools.groupby(frames) if token not in self._special]
         # Two of the same that a blank kept apart are two: the tokenizer must not join them again.
-        return str(tokenizer.decode(ids, group_tokens=False)) if ids else ""
+        return str(self._tokenizer.decode(ids, group_tokens=False)) if ids else ""
+
+    @property
+    def _special(self) -> frozenset[int | None]:
+        """The blank, and what is never text; another vocabulary may come with another language."""
+        tokenizer = self._tokenizer
+        blank = self._config.pad_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        return frozenset({blank, tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id})
 
     def _switch_to(self, code: str) -> None:
         target = self._targets.get(code)
@@ -277,6 +288,28 @@ class CTCTranscriber(TorchTranscriber):
 
 _IN_PIECES, _ANY_LENGTH = -2, -1
 _TOO_SHORT = "the clip is too short for one frame"
+
+
+class Frames(NamedTuple):
+    """The likeliest token of each frame, and its log-probability."""
+
+    ids: list[int]
+    scores: list[float]
+
+
+def confidence(frames: Frames, special: Collection[int | None]) -> float:
+    """The geometric mean probability of the tokens that are not `special`; NaN of none.
+
+    A token is a run of frames of which it is the likeliest; its probability is the largest among them.
+
+    >>> round(confidence(Frames([0, 7, 7, 0, 7], [-0.1, -2.0, -1.0, -0.1, -0.5]), {0}), 4) == round(math.exp(-0.75), 4)
+    True
+    """
+    best = []
+    for token, run in itertools.groupby(zip(*frames, strict=True), key=lambda frame: frame[0]):
+        if token not in special:
+            best.append(max(score for _, score in run))
+    return math.exp(sum(best) / len(best)) if best else math.nan
 
 
 def pieces(length: int, size: int, overlap: int) -> list[tuple[int, int, int, int]]:

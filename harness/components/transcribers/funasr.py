@@ -90,11 +90,11 @@ class FunASRTranscriber(TorchTranscriber):
             dtype=dtype,
             threads=threads,
             trust_remote_code=trust_remote_code,
+            unused_weights=unused_weights,
         )
         self._hub: Hub = hub
         self._itn = itn
         self._language: Language = language
-        self._unused_weights = tuple(unused_weights)
         self._max_length = max_length
         self._told_languages = tuple(primary_code(language) for language in languages)
 
@@ -112,8 +112,6 @@ class FunASRTranscriber(TorchTranscriber):
         }
         if self._language == "auto":
             settings["language"] = "not forced"
-        if self._unused_weights:
-            settings["unused_weights"] = list(self._unused_weights)
         return self._spec("funasr", settings, transformers=False)
 
     def transcribe(self, clips: Sequence[Samples], *, language: str) -> list[Transcript]:
@@ -281,7 +279,7 @@ class FunASRTranscriber(TorchTranscriber):
                 f"the model in {folder} cannot be loaded by FunASR: {reason[:300]}.",
                 hint="Check the folder, device and dtype.",
             ) from error
-        unused = (*self._family.unused, *self._unused_weights)
+        unused = (*self._family.unused, *self._torch.unused_weights)
         check_weights(engine.model, str(engine.kwargs.get("init_param") or ""), name=self._name, unused=unused)
         if self._architecture == "FunASRNano":
             # It only times the words, for which FunASR needs torchaudio, and with it clips are decoded one by one.
