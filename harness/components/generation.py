@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...loaders.records import Samples
+
 Message = dict[str, Any]
 
 
@@ -48,3 +50,16 @@ def dialogue_marks(tokenizer: Any, *more: str) -> re.Pattern[str]:
 def without_marks(text: str, marks: re.Pattern[str]) -> str:
     """The text with a blank in every mark of the dialogue, so that it is read and not obeyed."""
     return marks.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
+
+
+def window_for(extractor: Any, clips: Sequence[Samples]) -> dict[str, int]:
+    """Arguments for a feature extractor that pads to a long window (300 s): one that ends with the longest clip.
+
+    Only for a model that is given which frames are audio. Nothing where the extractor's window is not known.
+    """
+    hop, frame, most = (getattr(extractor, name, None) for name in ("hop_length", "n_fft", "n_samples"))
+    if not clips or hop is None or frame is None or most is None:
+        return {}
+    # One frame more, so that the last frame of a clip always sees silence behind it and never a mirrored edge.
+    length = -(-(max(clip.size for clip in clips) + frame) // hop) * hop
+    return {"max_length": min(int(length), int(most))}

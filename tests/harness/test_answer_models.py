@@ -16,8 +16,8 @@ from squtr.harness.components.answerers.chat import ChatAnswerer
 from squtr.harness.components.answerers.models import ANSWER_MODELS, REFUSED, answer_model
 from squtr.harness.protocols import AnswerRequest
 
-from .answer_models_for_tests import CASES, TEXT_TEMPLATE, lacking, save_adapter, save_flamingo
-from .audio_models_for_tests import save_qwen2_audio, sound
+from .answer_models_for_tests import CASES, TEXT_TEMPLATE, lacking, save_adapter, save_flamingo, template
+from .audio_models_for_tests import save_omni_thinker, save_qwen2_audio, sound
 
 QUESTION = "¿Qué se oye?"
 RUN = [
@@ -211,6 +211,27 @@ def test_a_template_of_texts_gets_the_marks_in_the_text(tmp_path: Path) -> None:
     deaf = Watched(folder, chat_template="{% for message in messages %}{{ message['role'] }}{% endfor %}")
     with pytest.raises(ModelError, match="has no place for audio"):
         deaf.answer([request([1.0])])
+
+
+def test_an_omni_is_not_given_a_window_of_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save_omni_thinker(tmp_path)
+    quick = Watched(folder, chat_template=template("<|AUDIO|>"))
+    asked = request([1.0, 2.5])
+    inputs, logits = quick.asked(asked), quick.logits(asked)
+    frames = inputs["input_features"].shape[-1]
+    assert frames < 260
+    monkeypatch.setattr("squtr.harness.components.answerers.chat_inputs.window_for", lambda extractor, clips: {})
+    whole = Watched(folder, chat_template=template("<|AUDIO|>"))
+    padded = whole.asked(asked)
+    assert padded["input_features"].shape[-1] == 400
+    mask = padded["feature_attention_mask"].bool()
+    assert bool((inputs["feature_attention_mask"].bool().sum(dim=1) == mask.sum(dim=1)).all())
+    for row, kept in zip(range(2), mask, strict=True):
+        n = int(kept.sum())
+        assert (
+            np.abs(np.asarray(inputs["input_features"][row, :, :n] - padded["input_features"][row, :, :n])).max() < 1e-6
+        )
+    assert np.abs(logits - whole.logits(asked)).max() < 1e-5
 
 
 def test_a_processor_that_makes_no_audio_is_an_error(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import soundfile
 
 from ....errors import ModelError
 from ....loaders.records import Samples
-from ..generation import Message, conversation, dialogue_marks, without_marks
+from ..generation import Message, conversation, dialogue_marks, window_for, without_marks
 from ..library_log import quiet
 from ..torch_models import TorchOptions
 from .common import Piece
@@ -107,7 +107,10 @@ class ChatInputs:
         message with clips is in its inputs.
         """
         parts = [self._parts(pieces, without_marks(prompt, self._marks)) for pieces, prompt in messages]
-        text_options = {"text_kwargs": {"padding": True, "padding_side": "left"}}
+        clips = [piece.samples for pieces, _ in messages for piece in pieces]
+        options: dict[str, Any] = {"text_kwargs": {"padding": True, "padding_side": "left"}}
+        if self._facts.masks_padding and (window := window_for(self._extractor, clips)):
+            options["audio_kwargs"] = window
         with quiet():
             if self._takes_parts:
                 inputs = self.processor.apply_chat_template(
@@ -117,18 +120,18 @@ class ChatInputs:
                     tokenize=True,
                     return_dict=True,
                     return_tensors="pt",
-                    processor_kwargs=text_options,
+                    processor_kwargs=options,
                 )
             else:
                 prompts = [self._rendered(self._as_text(content)) for content in parts]
                 start = self.tokenizer.bos_token
                 inputs = self.processor(
                     text=prompts,
-                    audio=[piece.samples for pieces, _ in messages for piece in pieces] or None,
+                    audio=clips or None,
                     return_tensors="pt",
                     # A template writes the tokens at the beginning itself.
                     add_special_tokens=not (start and prompts[0].startswith(start)),
-                    **text_options,
+                    **options,
                 )
         self._require_audio(inputs, [bool(pieces) for pieces, _ in messages])
         return inputs

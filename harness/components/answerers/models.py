@@ -31,6 +31,7 @@ class AnswerModel:
     authors write before every dialogue, `takes_system_prompt` False where none may be written. `adapter` is the folder,
     beside the weights, of an adapter that is on for requests with audio; `needs` are packages that audio needs beside
     the extra `torch`. `alone`: what is beside a request in a batch changes its reply, so that batches hold one.
+    `masks_padding`: silence behind a clip does not reach the model, so that it need not be padded to the whole window.
     `generate` are further arguments of `generate`.
     """
 
@@ -43,10 +44,13 @@ class AnswerModel:
     adapter: str = ""
     needs: tuple[str, ...] = ()
     alone: bool = False
+    masks_padding: bool = False
     generate: Mapping[str, Setting] = field(default_factory=dict)
 
 
-_OMNI_25 = AnswerModel("Qwen2_5OmniThinkerForConditionalGeneration", window_s=300.0, system_prompt=_QWEN_OMNI)
+_OMNI_25 = AnswerModel(
+    "Qwen2_5OmniThinkerForConditionalGeneration", window_s=300.0, system_prompt=_QWEN_OMNI, masks_padding=True
+)
 # Experts share their capacity within a batch.
 _OMNI_3 = AnswerModel("Qwen3OmniMoeThinkerForConditionalGeneration", alone=True)
 

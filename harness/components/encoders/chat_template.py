@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec
-from ..generation import Message, conversation, dialogue_marks, without_marks
+from ..generation import Message, conversation, dialogue_marks, window_for, without_marks
 from ..library_log import quiet
 from ..loading_report import HEADS, LM_HEAD
 from ..torch_models import read_config
@@ -155,13 +155,9 @@ class ChatTemplateEncoder(ProcessorEncoder):
 
     def _audio_options(self, clips: list[Samples]) -> dict[str, Any]:
         """A batch that ends with its longest clip, where what is behind a clip does not reach the model anyway."""
-        extractor = self._processor.feature_extractor
-        hop, frame = getattr(extractor, "hop_length", None), getattr(extractor, "n_fft", None)
-        if not self._architecture.masks_padding or self._window is None or hop is None or frame is None:
+        if not self._architecture.masks_padding or self._window is None:
             return {}
-        # One frame more, so that the last frame of a clip always sees silence behind it and never a mirrored edge.
-        length = -(-(max(clip.size for clip in clips) + frame) // hop) * hop
-        return {"max_length": min(length, int(extractor.n_samples))}
+        return dict(window_for(self._processor.feature_extractor, clips))
 
     def _text_rows(self, texts: list[str], role: Role) -> NDArray[np.float64]:
         return self._pooled(
