@@ -25,6 +25,8 @@ from .common import (
     transcribe_by_kind,
 )
 from .torch_transcriber import TorchTranscriber
+from .transformers_models import Architecture, architecture
+from .transformers_speech import SpeechDecoder, SpeechSearch
 
 # Kinds of clips for Whisper; for other models the length is the kind.
 _LONG, _ONE_WINDOW = -2, -1
@@ -57,6 +59,7 @@ class TransformersTranscriber(TorchTranscriber):
         max_new_tokens: int = MAX_TOKENS,
         condition_on_previous_text: bool = False,
         languages: Sequence[str] = (),
+        unlisted: bool = False,
         **torch: Any,
     ) -> None:
         require_positive(max_new_tokens=max_new_tokens)
@@ -67,10 +70,14 @@ class TransformersTranscriber(TorchTranscriber):
         self._n_best = n_best
         self._max_new_tokens = max_new_tokens
         self._condition = condition_on_previous_text
+        self._unlisted = unlisted
         self._told_languages = tuple(primary_code(language) for language in languages)
 
     @cached_property
     def spec(self) -> ComponentSpec:
+        if not self._is_whisper:
+            listed: dict[str, Setting] = {"unlisted": True} if self._unlisted else {}
+            return self._spec("transformers", {**self._speech_search.settings(self._architecture), **listed})
         settings: dict[str, Setting] = {
             "long_clips": "sequential windows with timestamps" if self._is_whisper else "whole",
             "max_new_tokens": self._max_new_tokens,
@@ -118,12 +125,35 @@ class TransformersTranscriber(TorchTranscriber):
         return _LONG if clip.ndim == 1 and clip.size > WINDOW_S * self.sample_rate else _ONE_WINDOW
 
     def _short(self, clips: list[Samples], code: str) -> list[Decoded]:
+        if not self._is_whisper:
+            return self._speech.batch(clips, code)
         inputs = self._inputs(clips, padding="max_length" if self._is_whisper else True, truncation=self._is_whisper)
         if self._n_best > 1:
             return self._several(inputs, code)
         # One call: otherwise a stray timestamp in the text would make transformers decode the rest of the window again.
         options = {"return_timestamps": False, "force_unique_generate_call": True} if self._is_whisper else {}
         return [self._decoded(row) for row in self._generate(inputs, code, **options).tolist()]
+
+    @cached_property
+    def _architecture(self) -> Architecture:
+        model_type = str(self._read("config.json").get("model_type", ""))
+        return architecture(model_type, str(self._requested), unlisted=self._unlisted)
+
+    @property
+    def _speech_search(self) -> SpeechSearch:
+        return SpeechSearch(self._beam_size, self._n_best, self._max_new_tokens)
+
+    @cached_property
+    def _speech(self) -> SpeechDecoder:
+        return SpeechDecoder(
+            self._model,
+            self._processor,
+            architecture=self._architecture,
+            search=self._speech_search,
+            saved=self._read("generation_config.json"),
+            torch=self._torch,
+            name=str(self._requested),
+        )
 
     def _several(self, inputs: Any, code: str) -> list[Decoded]:
         options = {
@@ -261,6 +291,8 @@ class TransformersTranscriber(TorchTranscriber):
         if self._told_languages:
             return self._told_languages
         if not self._is_whisper:
+            if self._architecture.languages:
+                return tuple(self._architecture.languages)
             raise UsageError(
                 f"the model {self._requested} does not say which languages it knows.",
                 hint="Give them, for example languages=['en'].",
@@ -285,4 +317,6 @@ class TransformersTranscriber(TorchTranscriber):
 
     @cached_property
     def _model(self) -> Any:
-        return self._torch.load_model("AutoModelForSpeechSeq2Seq", self._found.path, name=self._name)
+        known = None if self._is_whisper else self._architecture
+        name, unused = (known.model_class, known.unused) if known else ("AutoModelForSpeechSeq2Seq", ())
+        return self._torch.load_model(name, self._found.path, name=self._name, unused=unused)
