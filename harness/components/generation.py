@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from ...loaders.records import Samples
 
 Message = dict[str, Any]
+TEMPLATE_DATE = "2026-01-01"
+_TODAY = re.compile(r"""strftime_now\(\s*(?P<quote>['"])(?P<form>.*?)(?P=quote)\s*\)""")
 
 
 def without_end(row: Sequence[int], ends: frozenset[int], cap: int) -> tuple[list[int], bool]:
@@ -35,6 +38,18 @@ def conversation(content: list[Message], system_prompt: str) -> list[Message]:
     if not system_prompt:
         return [user]
     return [{"role": "system", "content": [{"type": "text", "text": system_prompt}]}, user]
+
+
+def dated(template: Any) -> Any:
+    """A chat template with one date, where it writes today's into every prompt; what is no text comes back as it is.
+
+    >>> dated("{{ 'Today: ' + strftime_now('%d %B %Y') }}")
+    "{{ 'Today: ' + '01 January 2026' }}"
+    """
+    if not isinstance(template, str):
+        return template
+    today = datetime.fromisoformat(TEMPLATE_DATE)
+    return _TODAY.sub(lambda match: repr(today.strftime(match["form"])), template)
 
 
 def dialogue_marks(tokenizer: Any, *more: str) -> re.Pattern[str]:

@@ -14,6 +14,7 @@ from squtr.errors import ModelError, UsageError
 from squtr.harness.components.answerers.adapters import SpeechAdapter
 from squtr.harness.components.answerers.chat import ChatAnswerer
 from squtr.harness.components.answerers.models import ANSWER_MODELS, REFUSED, answer_model
+from squtr.harness.components.generation import TEMPLATE_DATE
 from squtr.harness.protocols import AnswerRequest
 
 from .answer_models_for_tests import CASES, TEXT_TEMPLATE, lacking, save_adapter, save_flamingo, template
@@ -232,6 +233,14 @@ def test_an_omni_is_not_given_a_window_of_silence(tmp_path: Path, monkeypatch: p
             np.abs(np.asarray(inputs["input_features"][row, :, :n] - padded["input_features"][row, :, :n])).max() < 1e-6
         )
     assert np.abs(logits - whole.logits(asked)).max() < 1e-5
+
+
+def test_a_template_writes_the_same_date_every_day(tmp_path: Path) -> None:
+    answerer = Watched(
+        save_qwen2_audio(tmp_path), chat_template="{{ strftime_now('%Y-%m-%d') }}" + template("<|AUDIO|>")
+    )
+    assert answerer.text(answerer.asked(request([1.0]))).startswith(f"{TEMPLATE_DATE}<|im_start|>user")
+    assert answerer.spec.settings["template_date"] == TEMPLATE_DATE
 
 
 def test_a_processor_that_makes_no_audio_is_an_error(tmp_path: Path) -> None:

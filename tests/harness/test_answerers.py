@@ -293,6 +293,7 @@ def test_a_text_model_answers(tmp_path: Path) -> None:
         "{% endfor %}",
         "{{ message['content'] }}",
     )
+    tokenizer.chat_template = "{{ strftime_now('%Y-%m-%d') }}" + tokenizer.chat_template
     tokenizer.save_pretrained(tmp_path)
     torch.manual_seed(0)
     Qwen2ForCausalLM(Qwen2Config(vocab_size=len(tokenizer), **TEXT)).save_pretrained(tmp_path)
@@ -302,6 +303,8 @@ def test_a_text_model_answers(tmp_path: Path) -> None:
     assert together == [reader.answer([one])[0].text for one in asked]
     assert reader.spec.backend == "llm"
     assert reader._prompt("x").endswith("<|im_start|>assistant\n")
+    # Some templates write today's date; replies would depend on the day.
+    assert reader._prompt("x").startswith(f"{reader.spec.settings['template_date']}<|im_start|>")
 
 
 def test_precomputed_replies(tmp_path: Path) -> None:

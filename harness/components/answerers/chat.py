@@ -9,6 +9,7 @@ from typing import Any
 from ....errors import UsageError
 from ...protocols import AnswerRequest, ComponentSpec
 from ..batches import BatchSize
+from ..generation import TEMPLATE_DATE
 from ..torch_models import read_config
 from .adapters import SpeechAdapter
 from .chat_inputs import ChatInputs
@@ -62,6 +63,7 @@ class ChatAnswerer(GeneratingAnswerer):
             "model_class": self._class_name,
             "sample_rate": self.sample_rate,
             "system_prompt": self._system_prompt,
+            "template_date": TEMPLATE_DATE,
             **self._limit.settings(),
             **self._torch.settings(device=True),
         }

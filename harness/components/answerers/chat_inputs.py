@@ -15,7 +15,7 @@ import soundfile
 
 from ....errors import ModelError
 from ....loaders.records import Samples
-from ..generation import Message, conversation, dialogue_marks, window_for, without_marks
+from ..generation import Message, conversation, dated, dialogue_marks, window_for, without_marks
 from ..library_log import quiet
 from ..torch_models import TorchOptions
 from .common import Piece
@@ -48,7 +48,7 @@ class ChatInputs:
         self, folder: Path, facts: AnswerModel, options: TorchOptions, *, template: str | None, system: str, name: str
     ) -> None:
         self._folder, self._facts, self._torch, self._name = folder, facts, options, name
-        self._template, self._system = template, system
+        self._template, self._system = dated(template), system
 
     @cached_property
     def processor(self) -> Any:
@@ -59,6 +59,7 @@ class ChatInputs:
         if getattr(processor, "chat_template", None) is None:
             # Some processors do not read the template that lies beside them; their tokenizers do.
             processor.chat_template = getattr(processor.tokenizer, "chat_template", None)
+        processor.chat_template = dated(processor.chat_template)
         if self._template is None and not processor.chat_template:
             raise ModelError(
                 f"the processor of {self._name} has no chat template.",

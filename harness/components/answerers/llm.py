@@ -10,7 +10,7 @@ from typing import Any
 
 from ....errors import ModelError
 from ...protocols import AnswerRequest, ComponentSpec
-from ..generation import dialogue_marks, without_marks
+from ..generation import TEMPLATE_DATE, dated, dialogue_marks, without_marks
 from ..library_log import quiet
 from ..transcribers.common import SAMPLE_RATE
 from .common import Written
@@ -45,6 +45,7 @@ class TextAnswerer(GeneratingAnswerer):
         settings = {
             "max_new_tokens": self._max_new_tokens,
             "system_prompt": self._system_prompt,
+            "template_date": TEMPLATE_DATE,
             "template_options": dict(self._template_options),
             **self._torch.settings(device=True),
         }
@@ -54,6 +55,7 @@ class TextAnswerer(GeneratingAnswerer):
     def _tokenizer(self) -> Any:
         tokenizer = self._torch.load_part("AutoTokenizer", self._found.path, name=self._name)
         tokenizer.padding_side = "left"
+        tokenizer.chat_template = dated(tokenizer.chat_template)
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
         if tokenizer.pad_token is None:
