@@ -27,7 +27,7 @@ from ..harness.results.envelope import Loss, Result, Score
 Who = Literal["self-reported", "re-scored", "published"]
 """Who vouches for the numbers: the submitter; the submitter's own per-item records, scored again; a paper."""
 
-ROLES = ("front_end", "transcriber", "encoder", "retriever", "answerer")
+ROLES = ("front_end", "transcriber", "rewriter", "encoder", "retriever", "answerer")
 _AUDIO_ROLES = ("transcriber", "encoder", "answerer")
 HUB = "https://huggingface.co"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
@@ -290,11 +290,12 @@ def _identity(entry: Entry) -> str:
 
 
 def _base_key(entry: Entry) -> str:
-    # Under `text` there are no n best transcripts, nor a script to fold: these settings follow the transcriber.
+    # Under `text` there are no n best transcripts, nor a script to fold: these settings follow the transcriber. What a
+    # threshold was fitted to differs by language.
     settings = {
         name: value
         for name, value in entry.settings.items()
-        if name not in {"n_best", "n_best_fusion", "script_folding", "preset", "seed", "normalizer"}
+        if name not in {"n_best", "n_best_fusion", "script_folding", "preset", "route", "seed", "normalizer"}
     }
     return content_sha256(
         [

@@ -54,7 +54,7 @@ class Items(_Strict):
 class About(_Strict):
     """What the submitter says about the model in one role. A link is https."""
 
-    role: Literal["front_end", "transcriber", "encoder", "retriever", "answerer"]
+    role: Literal["front_end", "transcriber", "rewriter", "encoder", "retriever", "answerer"]
     link: str = Field(
         default="", pattern=r"^(https://[A-Za-z0-9.-]+(:\d+)?(/[A-Za-z0-9_.~%/+@=,;:-]*)?)?$", max_length=300
     )

@@ -240,22 +240,26 @@ def cross_check(found: Sequence[Validation], others: Sequence[Validation] = ()) 
     return checked
 
 
+_SPOKEN_ROLES = ("front_end", "transcriber", "rewriter")
+
+
 def _system_key(result: Result) -> str:
-    """One system on one data set. The transcriber is not part of it: a typed query has none."""
+    """One system on one data set, without what comes before the search: a typed query has none of it."""
     system = result.system
-    later = {role: spec for role, spec in system.components.items() if role not in ("front_end", "transcriber")}
+    later = {role: spec for role, spec in system.components.items() if role not in _SPOKEN_ROLES}
     return content_sha256([aspects(result, words=False), system.name, system.kind, later, system.settings.get("depth")])
 
 
 def _check_baselines(result: Result, siblings: Mapping[str, Sequence[Result]], findings: Findings) -> None:
     """Note losses against other conditions that are not the differences of the scores on the same items."""
     condition, config = result.data.condition, result.data.config
-    transcriber = result.system.components.get("transcriber")
+    components = result.system.components
     for baseline, by_metric in result.losses.items():
         others = [
             other
             for other in siblings.get(f"{config.removesuffix(f'_{condition}')}_{baseline}", ())
-            if baseline == TEXT_CONDITION or other.system.components.get("transcriber") == transcriber
+            if baseline == TEXT_CONDITION
+            or all(other.system.components.get(role) == components.get(role) for role in ("transcriber", "rewriter"))
         ]
         for metric, loss in by_metric.items():
             here, n = result.scores.get(metric), loss.absolute.n

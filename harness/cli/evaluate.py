@@ -42,8 +42,8 @@ EXAMPLE = """example:
 """
 
 _CHOSEN = (
-    "metrics", "normalizer", "depth", "resamples", "permutations", "seed", "samples", "limit", "fraction", "strict",
-    "latency", "option_orders", "baselines", "spoken", "self_check",
+    "metrics", "normalizer", "depth", "resamples", "permutations", "seed", "samples", "limit", "fraction",
+    "dev_fraction", "strict", "latency", "option_orders", "baselines", "spoken", "self_check",
 )  # fmt: skip
 """Fields of `Options` that are options here; those that were not given keep their defaults."""
 
@@ -84,6 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     part = parser.add_argument_group("a part of the data (results are marked partial, in a folder of their own)")
     _add(part, "--limit", int, "N", "items per subset; 0: all (0)")
     _add(part, "--fraction", float, "F", "share of every subset, as 0.05 (1)")
+    _add(part, "--dev-fraction", float, "F", "share of every subset to fit thresholds on, which is not scored (0)")
     _add_systems(parser.add_argument_group("systems"))
     _add_questions(parser.add_argument_group("questions"))
     how = parser.add_argument_group("how to run")

@@ -359,7 +359,7 @@ def _system(path: Path, meta: Mapping[str, Any]) -> SystemInfo:
     )
 
 
-ROLES = ("front_end", "transcriber", "encoder", "retriever")
+ROLES = ("front_end", "transcriber", "rewriter", "encoder", "retriever")
 
 
 def _shown(components: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ _WITHOUT_WEIGHTS = {"bm25", "hybrid", "wpe", "spectral-gate", "wiener"}
 _TYPES: Mapping[str, str] = {
     "bm25": "sparse", "splade": "sparse", "colbert": "late-interaction", "hybrid": "hybrid", "rerank": "cross-encoder",
 }  # fmt: skip
-COMPOSITES = ("hybrid", "rerank")
+COMPOSITES = ("hybrid", "rerank", "route")
 """Backends whose ranking depends on how many documents they retrieve."""
 _UNKNOWN = (
     "release_date", "n_parameters", "n_active_parameters_override", "n_embedding_parameters", "memory_usage_mb",

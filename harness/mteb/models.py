@@ -13,6 +13,7 @@ from ...errors import AudioError, UsageError
 from ...loaders.audio import to_pcm16
 from ...loaders.records import Document, Samples
 from ..components.retrievers.fusion import Method, fuse_hypotheses
+from ..components.retrievers.route import is_route
 from ..evaluation.inference import AudioModel
 from ..evaluation.options import DEFAULT_DEPTH
 from ..evaluation.store import Store
@@ -71,6 +72,7 @@ def mteb_model(
             raise _no_model(f"{opened.name} ({opened.kind})")
         front_end, name, opened = cast("FrontEnd | None", opened.front_end), name or opened.name, opened.encoder
     if hasattr(opened, "index") and hasattr(opened, "search"):
+        _refuse_route(opened)
         alone = _encoder_of(opened)
         if alone is None:
             return RetrieverModel(cast(Retriever, opened), name=name, meta=meta, depth=depth)
@@ -268,13 +270,27 @@ def cascade_description(cascade: System, name: str = "", depth: int = DEFAULT_DE
 
 
 def _transcriber_and_retriever(cascade: System) -> tuple[Transcriber, Retriever]:
-    """The components of a cascade, if audio is all that it needs."""
+    """The components of a cascade, if audio is all that it needs, and no stage between the two."""
+    if cascade.rewriter is not None:
+        raise UsageError(
+            f"{cascade.name} has a rewriter, which models of mteb have no place for.",
+            hint="Evaluate it with squtr evaluate, and export the results: squtr export --format mteb RUN --out DIR.",
+        )
     if cascade.model_transcriber is None or cascade.searcher is None:
         raise UsageError(
             f"{cascade.name} is precomputed by query and condition, which mteb tells no model.",
             hint="Export its results instead: squtr export --format mteb RUN --out DIR.",
         )
+    _refuse_route(cascade.searcher)
     return cascade.model_transcriber, cascade.searcher
+
+
+def _refuse_route(retriever: Any) -> None:
+    if is_route(retriever):
+        raise UsageError(
+            f"{retriever.spec.name} chooses by the confidence of a transcript, which mteb passes to no model.",
+            hint="Give one of its parts, or evaluate it with squtr evaluate.",
+        )
 
 
 def _corpus_digest(documents: Sequence[Document]) -> str:

@@ -63,6 +63,7 @@ _TIME = (
     Column("Audio", "s", _sum(lambda t: t.audio_s), "Length of all clips, over all conditions."),
     Column("Front end", "s", _sum(_stage("front_end")), "Dereverberation or denoising before the model."),
     Column("Transcription", "s", _sum(_stage("transcribe")), "The transcriber on the audio."),
+    Column("Rewriting", "s", _sum(_stage("rewrite")), "The rewriter on all distinct transcripts."),
     Column("Encoding", "s", _sum(_stage("encode")), "The encoder of an end-to-end system on the audio."),
     Column("Answering", "s", _sum(_stage("answer")), "The answerer on all prompts."),
     Column(

@@ -14,17 +14,21 @@ from squtr.harness.evaluation import rewriting
 from squtr.harness.evaluation.options import Options
 from squtr.harness.evaluation.run import Evaluation
 from squtr.harness.protocols import ComponentSpec, Rewritten, Transcript
+from squtr.harness.report import summary_table, write_report
+from squtr.harness.report.sections import sections
 from squtr.harness.results.columns import Columns
 from squtr.harness.results.envelope import RunRecord
 from squtr.harness.systems.system import System
 from squtr.harness.tasks.retrieval import verify
+from squtr.harness.tasks.retrieval.report.rewriting import most_changed, rewritings
+from squtr.harness.tasks.retrieval.report.worst import worst_cases
 from squtr.loaders.data import BuiltData
 from squtr.loaders.records import SpokenQuery
 
-from .evaluate_runs_for_tests import evaluate_runs
 from .evaluation_for_tests import NBest, built, by_config, truth_of
 from .fakes import LookupTranscriber, WordRetriever
 from .groups_for_tests import Crew
+from .test_report import Page
 
 UNCHECKED = Options(self_check=False)
 MENDED = {"rover": "river", "stoned": "stone", "bridge": "fridge"}
@@ -76,8 +80,13 @@ def wrong(truth: Mapping[str, SpokenQuery]) -> LookupTranscriber:
     return LookupTranscriber({key: WRONG.get(query.text, query.text) for key, query in truth.items()})
 
 
-def runs(systems: Sequence[System], data: BuiltData, **options: Any) -> list[RunRecord]:
-    return evaluate_runs(systems, data, self_check=False, **options)
+def runs(systems: Sequence[System], data: BuiltData, *, benchmark: str | None = None, **how: Any) -> list[RunRecord]:
+    """As `evaluate_runs`, unchecked."""
+    named = {name: how.pop(name) for name in ("configs", "cache") if name in how}
+    options = Options.of({**how, "self_check": False})
+    done = evaluate_records(systems, data, benchmark=benchmark, options=options, **named)
+    done.raise_failures()
+    return done.records
 
 
 def chain(transcriber: object, rewriter: object | None = None, **more: object) -> System:
@@ -281,3 +290,59 @@ def test_a_killed_rewriting_continues(data: BuiltData, truth: Mapping[str, Spoke
         assert len(again.asked) == 3
         whole = runs([chain(perfect, Mending())], data, configs=["en_clean"])
     assert same(after, whole)
+
+
+# Speech recognition
+
+
+def test_in_speech_recognition_the_rewritten_text_is_the_hypothesis(
+    data: BuiltData, wrong: LookupTranscriber, tmp_path: Path
+) -> None:
+    mending = Mending(failing=["bridge"])
+    systems = [System(transcriber=wrong), System(transcriber=wrong, rewriter=mending)]
+    assert systems[1].name == "lookup + mending"
+    assert systems[1].kind == "transcriber"
+    records = runs(systems, data, configs=["en_clean"], cache=tmp_path, benchmark="recognition")
+    plain, changed = (by_config(records, system.name)["en_clean"] for system in systems)
+    assert [row["transcript"] for row in plain.items.to_pylist()] == ["rover", "stoned", "", "", "bridge"]
+    rows = changed.items.to_pylist()
+    assert [row["transcript"] for row in rows] == ["river", "stone", "", "", ""]
+    assert rows[4]["error"] == "the rewriter failed: it could not"
+    assert changed.result.failures["failed"] == 2
+    # Of three that were decoded and rewritten, the empty one is wrong.
+    assert (changed.result.scores["wer"].value, changed.result.scores["wer"].n) == (pytest.approx(1 / 3), 3)
+    assert changed.result.timing.stages["rewrite"] == pytest.approx(1.5)
+    assert changed.result.system.components["rewriter"]["name"] == "mending"
+    with pytest.raises(UsageError, match="has a rewriter, and only transcribers are timed alone"):
+        runs(systems[1:], data, configs=["en_clean"], benchmark="recognition", latency=1)
+
+
+# The report
+
+
+def test_the_report_shows_what_was_changed(data: BuiltData, wrong: LookupTranscriber, tmp_path: Path) -> None:
+    systems = [chain(wrong), chain(wrong, Mending(failing=["bridge"]))]
+    done = evaluate_records(systems, data, configs=["en_clean"], out=tmp_path, options=UNCHECKED)
+    done.raise_failures()
+    content = write_report(tmp_path, tmp_path / "report.html").read_text(encoding="utf-8")
+    shown = " ".join("".join(Page(content).text).split())
+    assert "Rewritten transcripts" in shown
+    # Per query: the transcript against what was typed, then the rewritten text against the transcript.
+    assert '<del>river</del> <ins>rover</ins></span></td><td class="transcript" lang="en">' in content
+    assert '<span class="sub"><del>rover</del> <ins>river</ins></span>' in content
+    assert "1 → 0" in shown
+    assert "Does the rewriter help?" in shown
+    assert "mending against no rewriter" in shown
+    (section,) = sections(done.records)
+    (found,) = rewritings(section)
+    # Of four transcripts one is empty and one failed: two are rewritten, both changed for the better. The empty one
+    # counts with its error before and after.
+    assert (found.n, found.failed, len(found.changed), found.better, found.worse) == (2, 1, 2, 2, 0)
+    assert found.rates == (pytest.approx(3 / 3), pytest.approx(1 / 3))
+    assert [one.key[1] for one in most_changed([found], 1)] == ["q0"]
+    case = next(one for one in worst_cases(section, 10) if one.query_id == "q4" and "mending" in one.system.name)
+    assert case.noisy.failure == "the rewriter failed: it could not"
+    table = summary_table(done.records)
+    assert "WER, rewritten" in table
+    plain = evaluate_records(systems[:1], data, configs=["en_clean"], options=UNCHECKED).records
+    assert "rewritten" not in summary_table(plain)

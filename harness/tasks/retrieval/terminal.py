@@ -17,11 +17,16 @@ def section_table(section: Section, sections: Sequence[Section]) -> str:
     error = section.error_metric.upper()
     timed = any(run.result.timing.rtfx is not None for run in section.runs)
     metric = f"{metric_name(section.metric)} [95 % interval]"
-    head = ("condition", "n", metric, "loss against text", "relative", error, *(("RTFx",) if timed else ()))
+    rewritten = f"{section.error_metric}_rewritten"
+    changes = any(rewritten in run.result.scores for run in section.runs)
+    head = (
+        "condition", "n", metric, "loss against text", "relative", error,
+        *((f"{error}, rewritten",) if changes else ()), *(("RTFx",) if timed else ()),
+    )  # fmt: skip
     rows: list[Sequence[str] | str] = []
     for system in section.systems:
         rows.append(system.name)
-        rows.extend(_cells(section, run)[: len(head)] for run in system.shown)
+        rows.extend(_cells(section, run, changes)[: len(head)] for run in system.shown)
     sizes = section.sizes
     n = plural(sizes[0], "query") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} queries"
     lines = [heading(f"{section.title} ({section.language}), {n}")]
@@ -33,7 +38,8 @@ def section_table(section: Section, sections: Sequence[Section]) -> str:
     return "\n\n".join(["\n".join(lines), *robustness_text(section, sections)])
 
 
-def _cells(section: Section, run: Run) -> tuple[str, ...]:
+def _cells(section: Section, run: Run, changes: bool) -> tuple[str, ...]:
+    after = run.score(f"{section.error_metric}_rewritten")
     score, rate = run.score(), run.score(section.error_metric)
     loss = None if run.condition == TEXT_CONDITION else run.loss("text")
     lost, relative = UNDEFINED, UNDEFINED
@@ -47,5 +53,6 @@ def _cells(section: Section, run: Run) -> tuple[str, ...]:
         lost,
         relative,
         UNDEFINED if run.condition == TEXT_CONDITION or rate is None else percent(rate.value),
+        *([UNDEFINED if after is None else percent(after.value)] if changes else ()),
         number(run.result.timing.rtfx, 1),
     )

@@ -442,9 +442,7 @@ def _check_options(options: Options) -> None:
         raise unknown_name("baseline", wrong, BASELINES)
     if options.latency:
         raise UsageError("answers are not timed one at a time.", hint="Leave --latency out.")
-    for name in ("depth", "normalizer"):
-        if getattr(options, name):
-            raise UsageError(f"{name} does not apply to questions.", hint=f"Leave --{name} out.")
+    options.refuse("depth", "normalizer", "dev_fraction", where="questions")
 
 
 def _expanded(configs: Sequence[str] | None) -> list[str]:

@@ -16,6 +16,7 @@ from .attribution import TITLE, attributions, classes_table, parts_table
 from .clips import choose_clips
 from .curves import axis_top, curve_panels
 from .headline import chains, facts, lede, warnings
+from .rewriting import most_changed, rewriting_table, rewritings
 from .scatter import scatter
 from .scores import score_table, speed
 from .variants import answers, variants
@@ -42,7 +43,7 @@ def _body(section: Section, context: Context) -> Markup:
         context.cache["clips"] = choose_clips(context.folder, context.sections, context.audio)
         context.cache["robustness"] = robustness(context.sections)
     cases = worst_cases(section, context.max_worst)
-    found = attributions(section)
+    found, rewritten = attributions(section), rewritings(section)
     return markup(
         _TEMPLATE,
         section=section,
@@ -55,6 +56,8 @@ def _body(section: Section, context: Context) -> Markup:
         attribution_title=TITLE,
         classes=classes_table(section, found),
         answers=answers(section, variants(section)),
+        rewriting=rewriting_table(section, rewritten) if rewritten else None,
+        rewritten=most_changed(rewritten, context.max_worst),
         cases=cases,
         case_systems=sorted({case.system.index: case.system.name for case in cases}.items()),
         case_conditions=[c for c in section.conditions if any(case.condition == c for case in cases)],

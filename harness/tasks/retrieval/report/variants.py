@@ -17,6 +17,7 @@ from ....results.envelope import Score
 
 QUESTIONS = {
     "front end": "Does the front end help?",
+    "rewriter": "Does the rewriter help?",
     "n-best": "Do more transcripts help?",
     "reranker": "Does the reranker help?",
     "hybrid": "Does combining retrievers help?",
@@ -103,6 +104,8 @@ def _difference(plain: System, changed: System) -> tuple[str, str, str] | None:
         differing.append("rest")
     if differing == ["front_end"] and "front_end" not in a.components:
         return "front end", component_name(b.components["front_end"]), "no front end"
+    if differing == ["rewriter"] and "rewriter" not in a.components:
+        return "rewriter", component_name(b.components["rewriter"]), "no rewriter"
     if differing == ["n-best"] and a.settings.get("n_best", 1) == 1:
         return "n-best", f"The {b.settings['n_best']} best transcripts", "the best one"
     if differing == ["retriever"] and "retriever" in a.components and "retriever" in b.components:
@@ -193,7 +196,7 @@ def _cost(one: Variant) -> str:
     clauses = []
     if one.question in ("front end", "n-best"):
         clauses.append(_goes("RTFx", one.plain.rtfx, one.changed.rtfx))
-    if one.question != "front end":
+    if one.question not in ("front end", "rewriter"):
         clauses.append(_goes("The time of a search", _search_ms(one.plain), _search_ms(one.changed), " ms per query"))
     return " ".join(filter(None, clauses))
 

@@ -24,7 +24,8 @@ POOL = 10
 class View:
     """One way a query reached the retriever: what was searched, the score, and what was found.
 
-    `text` is None where the system searches without words. `rank` is that of the first relevant document, 0 if none was
+    `text` is the transcript, None where the system searches without words; `rewritten` what was searched with in its
+    place, "" without a rewriter. `rank` is that of the first relevant document, 0 if none was
     found.
     """
 
@@ -33,6 +34,14 @@ class View:
     score: float
     rank: int | None
     top_document: str
+    rewritten: str = ""
+
+    @property
+    def failure(self) -> str:
+        """What went wrong, "" if nothing did."""
+        if not self.error:
+            return ""
+        return self.error if self.text else f"not decoded: {self.error}"
 
     @property
     def score_words(self) -> str:
@@ -44,6 +53,10 @@ class View:
 
     def marked(self, reference: str, by_character: bool) -> Markup:
         return marked(reference, self.text or "", by_character=by_character)
+
+    def marked_rewritten(self, by_character: bool) -> Markup:
+        """With its differences from the transcript."""
+        return marked(self.text or "", self.rewritten, by_character=by_character)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +162,7 @@ def _view(run: Run, key: Key) -> View:
         score=math.nan if score is None else score,
         rank=run.value(key, "first_relevant_rank"),
         top_document=documents[0] if documents else "",
+        rewritten=run.value(key, "rewritten") or "",
     )
 
 
