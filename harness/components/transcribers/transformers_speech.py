@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ....errors import ModelError, unknown_name
+from ....errors import ModelError
 from ....loaders.records import Samples
 from ...protocols import Hypothesis, Setting
 from ..generation import end_tokens
@@ -143,7 +143,10 @@ class SpeechDecoder:
             return {}
         found = [token for name, token in known.items() if name.split("_")[0] == code]
         if not found:
-            raise unknown_name(f"language of {self._name}", code, sorted({name.split("_")[0] for name in known}))
+            raise ModelError(
+                f"the tokenizer of {self._name} has no token for the language {code!r}.",
+                hint=f"It has those of {', '.join(sorted({name.split('_')[0] for name in known}))}.",
+            )
         return {"forced_bos_token_id": found[0]}
 
     def _called(self, inputs: Any, options: dict[str, Any]) -> Any:
