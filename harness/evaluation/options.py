@@ -26,6 +26,7 @@ class Options:
       no system is scored on: such runs are marked partial, too.
     - `strict`: a config in which any item failed fails.
     - `latency`: how many items of every config are timed one at a time (0: none).
+    - `self_check`: whether components must show that they work before they are scored (`harness.self_check`).
     - `option_orders`: in how many orders of its options a question is asked; `baselines`: of `text-only` and
       `shuffled`, what else is asked for comparison; `spoken`: whether spoken versions of questions are asked too.
 
@@ -44,6 +45,7 @@ class Options:
     dev_fraction: float = 0.0
     strict: bool = False
     latency: int = 0
+    self_check: bool = True
     option_orders: int = 1
     baselines: tuple[str, ...] = ()
     spoken: bool = True

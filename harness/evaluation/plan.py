@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import cast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self, cast
 
 from ...errors import DataError, UsageError, unknown_name
 from ...loaders.corpus import Corpus, as_corpus
@@ -53,6 +53,17 @@ class SpeechPlan:
 
     def condition(self, config: str) -> str:
         return self.configs[config][1]
+
+    def language_of(self, config: str) -> str:
+        return self.language(self.configs[config][0][0])
+
+    def without(self, left_out: Collection[Run]) -> Self:
+        """The same without these runs."""
+        kept = {
+            system: [config for config in configs if Run(system, config) not in left_out]
+            for system, configs in self.runnable.items()
+        }
+        return replace(self, runnable=kept)
 
     def scope(self, config: str) -> str:
         return config.removesuffix(f"_{self.condition(config)}")

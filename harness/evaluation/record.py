@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from ... import __version__
 from ...errors import DataError, ModelError, SqutrError, StorageError
 from ..benchmarks import Benchmark
 from ..metrics.registry import METRICS_VERSION
-from ..results.envelope import Result, RunRecord, read_record, run_path
+from ..results.envelope import Result, RunRecord, read_record, run_path, write_result
+from ..results.self_check import SelfCheck
 from .environment import environment
 from .options import Options
 from .task import Output, Plan, Run, Task
@@ -37,6 +38,7 @@ class Recorder:
     options: Options
     cost: Cost
     target: Path | None
+    checks: Mapping[Run, SelfCheck] = field(default_factory=dict)
 
     def records(self) -> Iterator[tuple[Run, tuple[RunRecord, bool] | SqutrError]]:
         """Every run's record, and whether `target` held it already from the same inputs; or why the run failed."""
@@ -72,7 +74,7 @@ class Recorder:
                 inputs = self._inputs_sha256(run, {name: digests[one] for name, one in {"": run, **baselines}.items()})
                 kept = self._kept(run, inputs)
                 if kept is not None:
-                    yield run, (kept, True)
+                    yield run, (self._with_check(run, kept), True)
                     continue
                 compared = {name: bare[one] if one in bare else scored(one) for name, one in baselines.items()}
                 yield run, (self._record(run, scored(run), compared, inputs), False)
@@ -95,7 +97,7 @@ class Recorder:
             squtr_version=__version__,
             inputs_sha256=inputs,
             data=task.data_info(plan, run),
-            system=task.system_info(plan, run),
+            system=task.system_info(plan, run).model_copy(update={"self_check": self.checks.get(run, SelfCheck())}),
             main_metric=summary.main_metric,
             scores=dict(summary.scores),
             by_group={name: list(groups) for name, groups in summary.by_group.items()},
@@ -108,6 +110,16 @@ class Recorder:
             resamples=self.options.resamples,
         )
         return RunRecord(result, summary.items, seconds)
+
+    def _with_check(self, run: Run, kept: RunRecord) -> RunRecord:
+        """A kept record, with this evaluation's self-check, if it made another one."""
+        check, system = self.checks.get(run), kept.result.system
+        if check is None or check == system.self_check or self.target is None:
+            return kept
+        system = system.model_copy(update={"self_check": check})
+        result = kept.result.model_copy(update={"system": system})
+        write_result(self.target, result)
+        return replace(kept, result=result)
 
     def with_latency(self, run: Run, record: RunRecord) -> RunRecord | SqutrError:
         """The record with the latency of drawn items, measured now; or why it could not be measured."""

@@ -17,6 +17,7 @@ from ..processes import Alone, Processes
 from ..progress import Progress
 from ..results.envelope import Result, RunRecord, write_result, write_run
 from ..systems.system import System
+from .guard import guarded
 from .options import Options
 from .record import Cost, Recorder
 from .samples import keep_samples
@@ -82,6 +83,8 @@ def run_evaluation(
     already, made from the same inputs, is read instead of scored. With `cache`, what was inferred is kept in that
     folder; several `processes` need one.
 
+    A system with a component that fails the self-check is not scored: its runs fail, the others go on.
+
     Raises `UsageError` for wrong names, `DataError` if no system supports any config, `StorageError` if the disk
     refuses. What fails otherwise fails its runs only, and is listed in the evaluation.
     """
@@ -94,13 +97,15 @@ def run_evaluation(
     target = out / chosen.part if out is not None and chosen.part else out
     keeper = None if target is None else keep_samples(target, chosen.samples, chosen.seed)
     tools = open_tools(group, cache, keeper, progress)
+    guard = guarded(task, plan, chosen, tools)
+    plan = guard.plan
     with Meter() as meter:
         inferred = task.infer(plan, tools)
-    evaluation = Evaluation([], out=target)
+    evaluation = Evaluation([], list(guard.failures), target)
     if group.rank == 0:
         evaluation.failures.extend(task.extra_failures(plan, inferred))
         cost = Cost(meter.peak_memory_mb, meter.peak_gpu_memory_mb, meter.energy_j)
-        recorder = Recorder(task, benchmark, plan, inferred, tools, chosen, cost, target)
+        recorder = Recorder(task, benchmark, plan, inferred, tools, chosen, cost, target, guard.checks)
         for run, found in recorder.records():
             if isinstance(found, SqutrError):
                 evaluation.failures.append(RunFailure(run.system, run.config, found))

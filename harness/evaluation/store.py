@@ -26,6 +26,7 @@ NAME = "evaluations"
 # A table whose columns change gets a new name: what the old one holds lacks something, and is made again.
 # Rankings have rowids: without, a row above a quarter of a page takes a page of its own.
 _SCHEMA = """
+CREATE TABLE IF NOT EXISTS checks (component TEXT PRIMARY KEY, outcome TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS clips (file TEXT PRIMARY KEY, pcm TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS transcripts_2 (
     audio TEXT, language TEXT, model TEXT,
@@ -274,6 +275,16 @@ class Store:
             connection.execute(
                 "INSERT OR IGNORE INTO indexing VALUES (?, ?, ?, ?)", (key.retriever, key.corpus, key.language, seconds)
             )
+
+    def check(self, key: str) -> str | None:
+        """The kept outcome of a self-check, None if there is none."""
+        return next(
+            (outcome for (outcome,) in self._known("SELECT outcome FROM checks WHERE component IN ({})", [key])), None
+        )
+
+    def keep_check(self, key: str, outcome: str) -> None:
+        with self._open(self.own) as connection:
+            connection.execute("INSERT OR REPLACE INTO checks VALUES (?, ?)", (key, outcome))
 
     def merge(self, others: Iterable[Path] = ()) -> None:
         """Take in what other processes wrote (`others` are known files), and remove the files of those that ended."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -45,6 +45,12 @@ class Plan(Protocol):
 
     def baselines(self, run: Run) -> Mapping[str, Run]:
         """What a run is compared with (`clean`, `text`, `text-only`, …), as far as that is evaluated too."""
+        ...
+
+    def language_of(self, config: str) -> str: ...
+
+    def without(self, left_out: Collection[Run]) -> Self:
+        """The same without these runs, of which nothing is inferred."""
         ...
 
 

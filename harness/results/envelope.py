@@ -22,6 +22,7 @@ from pydantic import Field, field_validator
 
 from ...errors import DataError
 from .files import FileModel, read_model, read_table, result_path, result_paths, write_model, write_tables
+from .self_check import SelfCheck
 
 SCHEMA_VERSION: Final = "3"
 TEXT_CONDITION: Final = "text"
@@ -178,6 +179,7 @@ class SystemInfo(FileModel):
     parameters: int | None = None
     normalizer: str = ""
     normalizer_version: str = ""
+    self_check: SelfCheck = Field(default_factory=SelfCheck)
 
     def component_name(self, role: str) -> str:
         """The short name of the component in a role, "" without one."""
@@ -227,9 +229,16 @@ class Timing(FileModel):
 
 
 class Environment(FileModel):
-    """Where it ran."""
+    """Where it ran.
+
+    `instruction_set` has the processor's extensions by which engines choose their kernels (`avx2 fma avx512_vnni`), ""
+    where they are not known: the same weights in the same number type round otherwise on another processor.
+    `accelerator` is the GPU, "" without one.
+    """
 
     hardware: str
+    instruction_set: str = ""
+    accelerator: str = ""
     threads: int
     python: str
     packages: dict[str, str]

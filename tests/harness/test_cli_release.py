@@ -9,11 +9,11 @@ import pytest
 
 from squtr.harness.cli import main
 from squtr.harness.data import open_data
-from squtr.harness.evaluate import evaluate_records
 from squtr.harness.protocols import Transcript
 from squtr.harness.systems import System
 
 from ..loaders.sources_for_tests import make_release
+from .evaluate_runs_for_tests import evaluate_records
 from .fakes import LookupTranscriber, WordRetriever
 
 

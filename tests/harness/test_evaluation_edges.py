@@ -24,7 +24,6 @@ from squtr.errors import DataError, IntegrityError, ModelError, StorageError
 from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
 from squtr.harness.components.retrievers.bm25 import BM25Retriever
 from squtr.harness.components.retrievers.dense import DenseRetriever
-from squtr.harness.evaluate import evaluate_records
 from squtr.harness.evaluation import record, shards
 from squtr.harness.evaluation.options import Options
 from squtr.harness.evaluation.run import EvaluationFailed
@@ -35,7 +34,7 @@ from squtr.loaders.records import Document, SpokenQuery
 
 from ..loaders.collections_for_tests import speech_like
 from .encoders_for_tests import HashedWordsEncoder
-from .evaluate_runs_for_tests import evaluate_runs
+from .evaluate_runs_for_tests import evaluate_records, evaluate_runs
 from .evaluation_for_tests import SharedSounds, by_config
 from .fakes import LookupTranscriber, WordRetriever, sound_key
 

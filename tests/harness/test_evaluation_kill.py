@@ -64,7 +64,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(name: str, *options: str) -> list[str]:
-    asked = ["evaluate", SYSTEM, "--data", "data", "--out", f"{name}-run", "--cache", f"{name}-cache"]
+    asked = [
+        "evaluate",
+        SYSTEM,
+        "--data",
+        "data",
+        "--out",
+        f"{name}-run",
+        "--cache",
+        f"{name}-cache",
+        "--no-self-check",
+    ]
     return [sys.executable, "-m", "squtr", *asked, "--resamples", "50", "--samples", "0", *options]
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, StorageError
-from squtr.harness.evaluate import evaluate_records
 from squtr.harness.evaluation import shards
 from squtr.harness.evaluation.options import Options
 from squtr.harness.evaluation.run import Evaluation, EvaluationFailed
@@ -25,7 +24,7 @@ from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData
 from squtr.loaders.recipe import open_recipe
 
-from .evaluate_runs_for_tests import evaluate_runs
+from .evaluate_runs_for_tests import evaluate_records, evaluate_runs
 from .fakes import WordRetriever
 from .groups_for_tests import Crew
 

@@ -22,7 +22,6 @@ from squtr.harness.components.retrievers.fusion import reciprocal_rank_fusion, s
 from squtr.harness.components.retrievers.hybrid import HybridRetriever
 from squtr.harness.components.retrievers.trec_run import TrecRun
 from squtr.harness.components.transcribers.files import TranscriptsFile
-from squtr.harness.evaluate import evaluate_records
 from squtr.harness.evaluation import shards
 from squtr.harness.evaluation.options import Options
 from squtr.harness.evaluation.plan import SpeechPlan
@@ -36,7 +35,7 @@ from squtr.loaders.data import BuiltData
 from squtr.loaders.records import SpokenQuery
 
 from .encoders_for_tests import HashedWordsEncoder
-from .evaluate_runs_for_tests import evaluate_runs
+from .evaluate_runs_for_tests import evaluate_records, evaluate_runs
 from .evaluation_for_tests import Backwards, NBest, Negative, Toy, built, by_config, truth_of
 from .fakes import LookupTranscriber, WordRetriever, sound_key
 from .groups_for_tests import Crew

@@ -61,7 +61,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(name: str, *options: str) -> list[str]:
-    given = ["evaluate", SLOW, "--data", "data", "--out", f"{name}-run", "--cache", f"{name}-cache"]
+    given = ["evaluate", SLOW, "--data", "data", "--out", f"{name}-run", "--cache", f"{name}-cache", "--no-self-check"]
     given += ["--resamples", "50", "--permutations", "100", "--samples", "1", "--normalizer", "default"]
     return [sys.executable, "-m", "squtr", *given, *options]
 

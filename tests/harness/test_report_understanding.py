@@ -39,7 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [System(answerer=Knows()), System(answerer=Marks(name="hostile", reply=HOSTILE))],
         data,
         out=folder / "runs",
-        options=Options(baselines=("text-only", "shuffled"), option_orders=2, resamples=50),
+        options=Options(baselines=("text-only", "shuffled"), option_orders=2, resamples=50, self_check=False),
         judges=[System(answerer=Marks(), display_name="judge")],
     )
     assert not done.failures

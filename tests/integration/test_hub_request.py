@@ -12,13 +12,13 @@ from huggingface_hub import HfApi
 
 from squtr.errors import HubError, UsageError
 from squtr.harness.cli import main
-from squtr.harness.evaluate import evaluate_records
 from squtr.harness.evaluation.options import Options
 from squtr.harness.systems.system import System
 from squtr.loaders.data import BuiltData
 from squtr.loaders.hub.repository import Repository, Sent
 from squtr.loaders.retries import Backoff
 
+from ..harness.evaluate_runs_for_tests import evaluate_records
 from ..harness.fakes import WordRetriever
 from ..harness.mteb_for_tests import Garbler
 from .conftest import OWNER, READER, STRANGER

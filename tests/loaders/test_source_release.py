@@ -17,7 +17,6 @@ import pytest
 import soundfile
 
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
-from squtr.harness.evaluate import evaluate_records
 from squtr.harness.systems import System
 from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData, SpeechData
@@ -27,6 +26,7 @@ from squtr.loaders.sources import load_source
 from squtr.loaders.sources.release import REVISION, ReleaseSource, parse_noise_id
 from squtr.loaders.sources.release_data import ReleaseData
 
+from ..harness.evaluate_runs_for_tests import evaluate_records
 from ..harness.fakes import LookupTranscriber, WordRetriever, sound_key
 from .collections_for_tests import write_jsonl
 from .sources_for_tests import make_release, zip_folder
