@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -18,15 +18,15 @@ from typing import Any
 from ...errors import ModelError
 
 NEVER_READ = (
-    r"(.*\.)?position_ids",  # 0, 1, 2, …: a buffer that older versions of transformers saved
-    r"(.*\.)?rotary_emb\.inv_freq",  # computed from the configuration
-    r"(.*\.)?num_batches_tracked",  # how many batches a batch normalization saw in training
+    r"(.*\.)?(position_ids|token_type_ids)$",  # 0, 1, 2, … and zeros
+    r"(.*\.)?(relative_position_index|inv_freq|original_inv_freq)$",  # computed from the configuration
+    r"(.*\.)?num_batches_tracked$",  # how many batches a batch normalization saw in training
 )
-"""Weights that a checkpoint may hold, whatever the class."""
+"""Weights that a checkpoint may hold, whatever the class, beside those that the class computes: its buffers."""
 
 NEVER_USED = (
-    r"(.*\.)?masked_spec_embed",  # what stands in for masked frames, in training alone (wav2vec 2.0, HuBERT, WavLM)
-    r"(.*\.)?num_batches_tracked",
+    *NEVER_READ,
+    r"(.*\.)?masked_spec_embed$",  # what stands in for masked frames, in training alone (wav2vec 2.0, HuBERT, WavLM)
 )
 """Weights that a checkpoint may lack, whatever the class."""
 
@@ -46,17 +46,32 @@ HEADS = (
 )
 """Heads for the tasks that language models are trained on, which an encoder leaves."""
 
+UNUSED_OF: Mapping[str, tuple[str, ...]] = {
+    # The head for its sparse vectors.
+    "gte-multilingual-base": (r"classifier\.(weight|bias)$",)
+}
+"""Weights that published models hold beside what makes their vectors, by the name in `weights.published_name`."""
+
 _SHOWN = 3
 _RECORDING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model that another library loaded: its class, the classes that its configuration names, and the report."""
+    """A loaded model: its class, the classes that its configuration names, what it computes itself, and the report
+    (transformers' `output_loading_info`).
+    """
 
     class_name: str
     saved_as: tuple[str, ...]
+    buffers: frozenset[str]
     report: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, model: Any, report: Mapping[str, Any]) -> Loaded:
+        saved_as = getattr(model.config, "architectures", None) or ()
+        buffers = frozenset(name for name, _ in model.named_buffers())
+        return cls(type(model).__name__, tuple(saved_as), buffers, report)
 
 
 @contextlib.contextmanager
@@ -77,8 +92,7 @@ def recorded_loading() -> Iterator[list[Loaded]]:
         kwargs.setdefault("ignore_mismatched_sizes", True)
         model, report = plain.__func__(cls, *args, output_loading_info=True, **kwargs)
         if threading.get_ident() == thread:
-            architectures = getattr(model.config, "architectures", None) or ()
-            loaded.append(Loaded(type(model).__name__, tuple(architectures), report))
+            loaded.append(Loaded.of(model, report))
         return (model, report) if output_loading_info else model
 
     with _RECORDING:
@@ -89,22 +103,14 @@ def recorded_loading() -> Iterator[list[Loaded]]:
             PreTrainedModel.from_pretrained = plain  # type: ignore[method-assign]
 
 
-def check_loading(
-    report: Mapping[str, Any],
-    *,
-    class_name: str,
-    name: str,
-    saved_as: Sequence[str] = (),
-    unused: Iterable[str] = (),
-    absent: Iterable[str] = (),
-) -> None:
-    """Raises `ModelError` if `report` (transformers' `output_loading_info`) names a weight that is not listed.
+def check_loading(loaded: Loaded, *, name: str, unused: Iterable[str] = (), absent: Iterable[str] = ()) -> None:
+    """Raises `ModelError` if the report of loading names a weight that is not listed.
 
     `unused` are patterns of weights that the class leaves by design, `absent` of those that the checkpoint may lack.
-    `saved_as` are the classes that the configuration names.
     """
+    report, class_name, saved_as = loaded.report, loaded.class_name, loaded.saved_as
     missing = _unlisted(report["missing_keys"], (*NEVER_USED, *absent))
-    unexpected = _unlisted(report["unexpected_keys"], (*NEVER_READ, *unused))
+    unexpected = _unlisted(set(report["unexpected_keys"]) - loaded.buffers, (*NEVER_READ, *unused))
     mismatched = {
         str(key): f"{key}: {tuple(saved)}, not {tuple(wanted)}" for key, saved, wanted in report["mismatched_keys"]
     }

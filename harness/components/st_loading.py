@@ -127,14 +127,7 @@ def load_whole(
     if callable(tokenizer):
         restore_marks(tokenizer, lost_marks(folder), name=name)
     for one in loaded:
-        check_loading(
-            one.report,
-            class_name=one.class_name,
-            name=name,
-            saved_as=one.saved_as,
-            unused=(*left, *unused),
-            absent=absent,
-        )
+        check_loading(one, name=name, unused=(*left, *unused), absent=absent)
     return model
 
 

@@ -16,7 +16,7 @@ from ..processes import local_device_index
 from ..protocols import ComponentSpec, Kind, Setting
 from .batches import BatchSize, require_positive
 from .library_log import quiet
-from .loading_report import check_loading, refuse_adapter
+from .loading_report import Loaded, check_loading, refuse_adapter
 from .st_loading import ModelKind, TokenPooling, load_whole
 from .weights import FoundWeights, find_weights
 
@@ -162,19 +162,17 @@ class TorchOptions:
             )
             if self.device_map is None:
                 model = model.to(self.resolved_device())
-        saved_as = read_config(folder).get("architectures") or ()
-        check_loading(
-            report,
-            class_name=type(model).__name__,
-            name=name,
-            saved_as=saved_as,
-            unused=(*unused, *self.unused_weights),
-            absent=absent,
-        )
+        check_loading(Loaded.of(model, report), name=name, unused=(*unused, *self.unused_weights), absent=absent)
         return model.eval()
 
     def load_sentence_transformer(
-        self, kind: ModelKind, folder: Path, *, name: str, pooling: TokenPooling | None = None
+        self,
+        kind: ModelKind,
+        folder: Path,
+        *,
+        name: str,
+        pooling: TokenPooling | None = None,
+        unused: Sequence[str] = (),
     ) -> Any:
         """The model in `folder`, of a class of sentence-transformers. Raises `ModelError` as `load_model`."""
         with self._loading(folder, name, f" as a {kind} of sentence-transformers"), quiet():
@@ -183,7 +181,7 @@ class TorchOptions:
                 folder,
                 name=name,
                 pooling=pooling,
-                unused=self.unused_weights,
+                unused=(*unused, *self.unused_weights),
                 device=self.resolved_device() if self.device_map is None else None,
                 local_files_only=True,
                 trust_remote_code=self.trust_remote_code,

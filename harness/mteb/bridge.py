@@ -32,7 +32,8 @@ from ...errors import DataError, ModelError
 from ...loaders.conditions import TEXT
 from ...loaders.home import squtr_home
 from ...loaders.records import SAMPLE_RATE
-from ..components.loading_report import HEADS, POOLERS, check_loading, recorded_loading
+from ..components.loading_report import HEADS, POOLERS, UNUSED_OF, check_loading, recorded_loading
+from ..components.weights import published_name
 from .catalog import CITATION, ORIGINALS, PUBLISHED, REFERENCE, TaskInfo, condition_label, mteb_license
 from .search import CorpusOnce, QueryCounts, search_all
 from .task_data import TaskData, decoded
@@ -349,14 +350,8 @@ def load_model(meta: ModelMeta, *, device: str | None) -> Model:
     except Exception as error:  # whatever its models raise
         raise ModelError(f"mteb cannot load {meta.name}: {_one_line(error)}.") from error
     for one in loaded:
-        check_loading(
-            one.report,
-            class_name=one.class_name,
-            name=str(meta.name),
-            saved_as=one.saved_as,
-            unused=HEADS,
-            absent=POOLERS,
-        )
+        left = UNUSED_OF.get(published_name(str(meta.name)), ())
+        check_loading(one, name=str(meta.name), unused=(*HEADS, *left), absent=POOLERS)
     return model
 
 

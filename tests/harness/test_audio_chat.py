@@ -189,7 +189,9 @@ def nemotron(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings["auto_map"] = {"AutoConfig": f"{code}Config", "AutoModel": f"{code}Model"}
     (folder / "config.json").write_text(json.dumps(settings))
     extractor = WhisperFeatureExtractor(feature_size=16, chunk_length=300)
-    Qwen2AudioProcessor(extractor, AutoTokenizer.from_pretrained(folder)).save_pretrained(folder)
+    Qwen2AudioProcessor(extractor, AutoTokenizer.from_pretrained(folder, trust_remote_code=False)).save_pretrained(
+        folder
+    )
     return folder
 
 
@@ -232,9 +234,7 @@ def test_the_published_padding_gives_the_same_vectors(nemotron: Path) -> None:
 
 
 def test_a_class_without_the_audio_tower_is_refused(nemotron: Path, thinker: Path) -> None:
-    with pytest.raises(
-        ModelError, match=r"holds .* that Qwen2_5OmniThinkerTextModel does not take \(audio_tower"
-    ):
+    with pytest.raises(ModelError, match=r"holds .* that Qwen2_5OmniThinkerTextModel does not take \(audio_tower"):
         encoder_of(thinker, model_class="Qwen2_5OmniThinkerTextModel").encode(["a"], role="query")
 
 
@@ -245,7 +245,7 @@ def test_the_processor_of_qwen_omni_gives_the_clip_alone(nemotron: Path, tmp_pat
 
     folder = tmp_path / nemotron.name
     shutil.copytree(nemotron, folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     extractor = WhisperFeatureExtractor(feature_size=16, chunk_length=300, return_attention_mask=True)
     parts = (Qwen2VLImageProcessor(), Qwen2VLVideoProcessor(), extractor, tokenizer)
     Qwen2_5OmniProcessor(*parts, chat_template=QWEN_OMNI_TEMPLATE).save_pretrained(folder)
@@ -257,8 +257,7 @@ def test_the_processor_of_qwen_omni_gives_the_clip_alone(nemotron: Path, tmp_pat
     assert (vectors @ vectors.T)[np.triu_indices(3, 1)].max() < 1 - 1e-4
     alone = np.concatenate([encoder_of(folder).encode_audio([clip], language="en") for clip in clips])
     np.testing.assert_allclose(vectors, alone, atol=1e-4)
-    text = encoder.encode(["abc"], role="document")
-    assert np.isfinite(text).all()
+    assert encoder_of(folder).encode(["abc"], role="document").shape == (1, 16)
 
 
 def test_a_class_with_a_head_over_the_vocabulary_is_used_without_it(folder: Path) -> None:

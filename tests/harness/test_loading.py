@@ -14,16 +14,18 @@ import numpy as np
 import pytest
 
 from squtr.errors import ModelError, UsageError
-from squtr.harness.components import load_retriever
+from squtr.harness.components import load_retriever, load_transcriber
 from squtr.harness.components.encoders.sentence_transformers import SentenceTransformerEncoder
 from squtr.harness.components.library_log import quiet
 from squtr.harness.components.loading_report import HEADS, recorded_loading
 from squtr.harness.components.torch_models import TorchOptions
+from squtr.harness.components.transcribers.ctc import CTCTranscriber
 from squtr.loaders.records import Document
 
+from .audio_models_for_tests import save_clap, save_omni_thinker
 from .ctc_for_tests import save_tiny_ctc
 from .retrieval_models_for_tests import config, save_colbert, save_cross_encoder, save_masked_lm, save_tokenizer
-from .whisper_for_tests import save_tiny_whisper
+from .whisper_for_tests import save_tiny_whisper, speechlike
 
 OPTIONS = TorchOptions(device="cpu")
 
@@ -64,7 +66,7 @@ def test_a_whisper_without_a_layer_is_refused(whisper: Path, tmp_path: Path) -> 
     short = without(whisper, tmp_path / "short", r"decoder\.layers\.0\.")
     lacks = r"short lacks \d\d weights of WhisperForConditionalGeneration.*random.*model\.decoder\.layers\.0\."
     with pytest.raises(ModelError, match=lacks):
-        OPTIONS.load_model(kind, short, name="short")
+        load_transcriber(f"transformers:{short}", device="cpu").transcribe([speechlike(0.5, 0)], language="en")
     OPTIONS.load_model(kind, short, name="short", absent=[r"model\.decoder\.layers\.0\."])
 
 
@@ -80,10 +82,42 @@ def test_a_ctc_model_without_its_head_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ModelError, match=r"bare lacks 2 weights of Wav2Vec2ForCTC.*lm_head\.bias.*saved as Wav2Vec2Model"
     ):
-        OPTIONS.load_model("AutoModelForCTC", bare, name="bare")
+        CTCTranscriber(bare, device="cpu", languages=["en"]).transcribe([speechlike(0.5, 0)], language="en")
     with pytest.raises(ModelError, match=r"whole holds 2 weights that Wav2Vec2Model does not take \(lm_head\.bias"):
         OPTIONS.load_model("AutoModel", whole, name="whole")
     OPTIONS.load_model("AutoModel", whole, name="whole", unused=HEADS)
+
+
+def test_what_a_class_computes_itself_may_be_in_the_checkpoint(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+    from transformers import AutoModel
+
+    folder = save_omni_thinker(tmp_path / "thinker")
+    kind = "Qwen2_5OmniThinkerForConditionalGeneration"
+    weights = load_file(folder / "model.safetensors")
+    model = OPTIONS.load_model(kind, folder, name="thinker")
+    computed = {key: value.clone() for key, value in model.named_buffers() if key not in weights}
+    assert any("positional_embedding" in key for key in computed)
+    save_file(weights | computed, folder / "model.safetensors", metadata={"format": "pt"})
+    OPTIONS.load_model(kind, folder, name="thinker")
+    # A published CLAP may lack what its class can count.
+    clap = without(save_clap(tmp_path / "clap"), tmp_path / "old", "_ids$|relative_position_index|num_batches_tracked")
+    old, new = (AutoModel.from_pretrained(one).state_dict() for one in (clap, tmp_path / "clap"))
+    assert all(old[key].equal(new[key]) for key in new)
+    OPTIONS.load_model("AutoModel", clap, name="clap")
+
+
+def test_a_published_model_may_hold_what_its_vectors_do_not_need(dense: Path, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    for name in ("someones", "gte-multilingual-base"):
+        shutil.copytree(dense, tmp_path / name)
+        weights = load_file(tmp_path / name / "model.safetensors")
+        weights["classifier.weight"] = np.ones((1, 16), np.float32)
+        save_file(weights, tmp_path / name / "model.safetensors", metadata={"format": "pt"})
+    SentenceTransformerEncoder(tmp_path / "gte-multilingual-base", device="cpu").encode(["abc"], role="query")
+    with pytest.raises(ModelError, match=r"someones holds 1 weight.*classifier\.weight"):
+        SentenceTransformerEncoder(tmp_path / "someones", device="cpu").encode(["abc"], role="query")
 
 
 def test_weights_of_another_shape_are_named(bert: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from squtr.loaders.data import LiveData
 from squtr.loaders.partial import PartialData
 
 from ..loaders.collections_for_tests import speech_like
-from .encoders_for_tests import HashedWordsEncoder
+from .encoders_for_tests import HashedWordsEncoder, save_random_model
 from .evaluate_runs_for_tests import evaluate_runs
 from .fakes import WordRetriever
 from .mteb_for_tests import Garbler, SoundEncoder, SpyEncoder
@@ -244,6 +244,26 @@ def test_models_that_do_not_fit() -> None:
         MtebTextEncoder(SpyEncoder(), batch_size=0)
     silent = MtebAudioTextEncoder(Odd([[0.0, 0.0]], modalities=("audio", "text")))
     assert np.isnan(silent.encode_audio([speech_like(1, 0.3)], language="en")).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"), [("BertForSequenceClassification", "toy lacks 2 weights.*classifier"), ("BertModel", "")]
+)
+def test_weights_that_a_loader_makes_up_are_refused(kind: str, fault: str, tmp_path: Path) -> None:
+    import transformers
+    from mteb.models import ModelMeta
+
+    folder = save_random_model(tmp_path)
+
+    def load(name: str, **_: Any) -> Any:
+        return getattr(transformers, kind).from_pretrained(folder)
+
+    meta = ModelMeta.create_empty({"name": "org/toy", "revision": "1"}).model_copy(update={"loader": load})
+    if not fault:
+        assert type(versions.load_bridge().load_model(meta, device=None)).__name__ == kind
+        return
+    with pytest.raises(ModelError, match=fault):
+        versions.load_bridge().load_model(meta, device=None)
 
 
 def test_rows_of_the_tables() -> None:

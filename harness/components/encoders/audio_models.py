@@ -106,7 +106,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "qwen2_5_omni": _THINKER_25,
     "qwen2_5_omni_thinker": _THINKER_25,
     # nvidia/omni-embed-nemotron-3b: its own code is the thinker with a text model that attends both ways. The published
-    # usage pads every clip to 128 s (`audio_kwargs={"max_length": 2048000}`), of which the tower gets the clip's frames.
+    # usage pads every clip to 128 s (`audio_kwargs={"max_length": 2048000}`); the tower gets the frames of the clip.
     "nvomniembed": _THINKER_25,
     "qwen3_omni_moe": _THINKER_3,
     "qwen3_omni_moe_thinker": _THINKER_3,

@@ -9,9 +9,11 @@ from typing import Any, get_args
 
 from ....errors import UsageError
 from ...protocols import Setting
+from ..loading_report import UNUSED_OF
 from ..st_loading import ModelKind, TokenPooling
 from ..tokenizer_marks import lost_marks
 from ..torch_models import TorchComponent
+from ..weights import published_name
 
 CPU_TOKENS, GPU_TOKENS = 2048, 32768
 """Tokens of a batch, padding included, where nothing else is asked for."""
@@ -63,7 +65,11 @@ class SentenceTransformersModel(TorchComponent):
     def model(self) -> Any:
         """The loaded model. Raises `MissingExtraError`, or `ModelError` for a folder that cannot be loaded."""
         model = self._torch.load_sentence_transformer(
-            self._kind, self._found.path, name=self._name, pooling=self._pooling
+            self._kind,
+            self._found.path,
+            name=self._name,
+            pooling=self._pooling,
+            unused=UNUSED_OF.get(published_name(self._requested), ()),
         )
         if self._max_tokens is not None:
             model.max_seq_length = min(self._max_tokens, model.max_seq_length or self._max_tokens)
