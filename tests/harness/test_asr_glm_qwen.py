@@ -14,6 +14,7 @@ import pytest
 
 from squtr.errors import MissingExtraError, ModelError, UnknownNameError, UsageError
 from squtr.harness.components import load_transcriber
+from squtr.harness.components.transcribers.chat_requests import Written
 from squtr.harness.components.transcribers.qwen import LANGUAGES
 
 from .funasr_for_tests import install_fake_distribution
@@ -59,6 +60,26 @@ def test_glm_writes_what_transformers_writes_in_batches_too(glm: Path) -> None:
     asked = load_transcriber(f"glm-asr:{glm}", prompt="Write it down", **FAST).transcribe(CLIPS[:1], language="zh")
     assert [asked[0].text] == reference(glm, kind, CLIPS[0], prompt="Write it down") != texts[:1]
     assert backend.transcribe([], language="zh") == []
+
+
+@pytest.mark.parametrize(("cap", "cut"), [(200, False), (3, True)])
+def test_the_confidence_is_that_of_the_librarys_own_scores(glm: Path, cap: int, cut: bool) -> None:
+    import torch
+    import transformers
+
+    processor = transformers.AutoProcessor.from_pretrained(glm)
+    model = transformers.GlmAsrForConditionalGeneration.from_pretrained(glm)
+    options = FAST | {"max_new_tokens": cap}
+    found = load_transcriber(f"glm-asr:{glm}", batch_size=4, **options).transcribe(CLIPS, language="en")
+    assert cut in {t.truncated for t in found}
+    for clip, transcript in zip(CLIPS, found, strict=True):
+        inputs = processor.apply_transcription_request([clip])
+        with torch.inference_mode():
+            output = model.generate(
+                **inputs, do_sample=False, max_new_tokens=cap, return_dict_in_generate=True, output_scores=True
+            )
+        scores = model.compute_transition_scores(output.sequences, output.scores, normalize_logits=True)
+        assert transcript.confidence == pytest.approx(float(scores.mean().exp()), rel=1e-3)
 
 
 def test_glm_tells_what_the_cap_cut(glm: Path) -> None:
@@ -148,8 +169,8 @@ def test_qwen_tells_of_a_loop_that_it_collapses(qwen: Path, monkeypatch: pytest.
         for letter in "afine"
     }
 
-    def write(clips: list[np.ndarray], **request: Any) -> list[tuple[list[int], bool]]:
-        return [([ids[letter] for letter in spelled[clip.size]], False) for clip in clips]
+    def write(clips: list[np.ndarray], **request: Any) -> list[Written]:
+        return [Written([ids[letter] for letter in spelled[clip.size]], False, 0.5) for clip in clips]
 
     monkeypatch.setattr(backend._native, "write", write)  # type: ignore[attr-defined]
     found = backend.transcribe(CLIPS[:3], language="en")

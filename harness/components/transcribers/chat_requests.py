@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,16 @@ from ....errors import ModelError
 from ....loaders.records import Samples
 from ..generation import end_tokens, without_end
 from ..torch_models import TorchOptions
+from .greedy_scores import GreedyScores
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """New tokens without the end, whether the cap cut them, and the geometric mean probability (NaN of none)."""
+
+    tokens: list[int]
+    cut: bool
+    confidence: float
 
 
 class RequestModel:
@@ -41,8 +53,8 @@ class RequestModel:
     def sample_rate(self) -> int:
         return int(self.processor.feature_extractor.sampling_rate)
 
-    def write(self, clips: Sequence[Samples], **request: Any) -> list[tuple[list[int], bool]]:
-        """For each clip ((T,) float32 at `sample_rate`) the new tokens without the end, and whether the cap cut them.
+    def write(self, clips: Sequence[Samples], **request: Any) -> list[Written]:
+        """What is written for each clip ((T,) float32 at `sample_rate`).
 
         `request` is what the processor's `apply_transcription_request` takes beside the audio. Raises `RuntimeError`.
         """
@@ -54,12 +66,22 @@ class RequestModel:
             if bool((audio_tokens == 0).any()):
                 # What is written then is made up from the instruction alone.
                 raise RuntimeError("the clip is too short for one token of audio")
+            scores = GreedyScores()
             with self._torch.inference(self.model):
                 output = self.model.generate(
-                    **inputs, do_sample=False, num_beams=1, max_new_tokens=self._max_new_tokens
+                    **inputs,
+                    do_sample=False,
+                    num_beams=1,
+                    max_new_tokens=self._max_new_tokens,
+                    logits_processor=[scores],
                 )
         except ValueError as error:
             raise RuntimeError(str(error)) from error
         ends = end_tokens(self.model)
         new = output[:, inputs["input_ids"].shape[1] :].tolist()
-        return [without_end(row, ends, self._max_new_tokens) for row in new]
+        found = []
+        for i, row in enumerate(new):
+            tokens, cut = without_end(row, ends, self._max_new_tokens)
+            sure = scores.mean(i, min(len(tokens) + 1, len(row))) if tokens else math.nan
+            found.append(Written(tokens, cut, sure))
+        return found

@@ -71,8 +71,8 @@ class GLMASRTranscriber(TorchTranscriber):
         def decode(batch: list[Samples]) -> list[Decoded]:
             written = self._model.write(batch, prompt=self._prompt or None)
             return [
-                Decoded(self._text(tokens), cut or clip.size > longest)
-                for (tokens, cut), clip in zip(written, batch, strict=True)
+                Decoded(self._text(one.tokens), one.cut or clip.size > longest, confidence=one.confidence)
+                for one, clip in zip(written, batch, strict=True)
             ]
 
         return transcribe_batches(clips, size=self._batch_size, decode=decode, engine="GLM-ASR")

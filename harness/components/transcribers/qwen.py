@@ -16,7 +16,7 @@ from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Setting, Transcript
 from ..batches import BatchSize, require_positive
 from ..torch_models import imported_torch, read_config
-from .chat_requests import RequestModel
+from .chat_requests import RequestModel, Written
 from .common import SAMPLE_RATE, Decoded, is_loop, minor_version, require_language, transcribe_batches
 from .torch_transcriber import TorchTranscriber
 
@@ -85,11 +85,12 @@ class QwenASRTranscriber(TorchTranscriber):
             if self._engine == "qwen-asr":
                 return self._packaged(batch, name)
             found = []
-            for clip, (tokens, cut) in zip(batch, self._requests(batch, name), strict=True):
+            for clip, written in zip(batch, self._requests(batch, name), strict=True):
                 processor = self._native.processor
                 # The name and the mark that end the request were given, so what follows is all text.
-                raw = processor.tokenizer.decode(tokens, skip_special_tokens=True)
-                found.append(Decoded(str(processor.extract_transcription(f"language {name}{_ASR_TEXT}{raw}")), cut))
+                raw = processor.tokenizer.decode(written.tokens, skip_special_tokens=True)
+                text = str(processor.extract_transcription(f"language {name}{_ASR_TEXT}{raw}"))
+                found.append(Decoded(text, written.cut, confidence=written.confidence))
                 if is_loop(raw):
                     looped.add(id(clip))
             return found
@@ -100,7 +101,7 @@ class QwenASRTranscriber(TorchTranscriber):
 
     _languages = tuple(LANGUAGES)
 
-    def _requests(self, batch: list[Samples], name: str) -> list[tuple[list[int], bool]]:
+    def _requests(self, batch: list[Samples], name: str) -> list[Written]:
         return self._native.write(batch, language=name, prompt=self._context or None)
 
     def _packaged(self, batch: list[Samples], name: str) -> list[Decoded]:

@@ -14,6 +14,7 @@ from ...protocols import Hypothesis, Setting
 from ..generation import end_tokens
 from ..torch_models import TorchOptions, imported_torch
 from .common import MAX_TOKENS, Decoded
+from .greedy_scores import GreedyScores
 from .transformers_models import Architecture
 
 # transformers gives a beam that never ended -1e9.
@@ -84,7 +85,7 @@ class SpeechDecoder:
             raise RuntimeError(f"the processor refuses the clip ({error})") from error
         joined = request.inputs.pop("audio_chunk_index", None)
         inputs = request.inputs.to(self._model.device, dtype=self._model.dtype)
-        watched = _Watched()
+        watched = GreedyScores()
         options: dict[str, Any] = {
             "do_sample": False,
             "max_new_tokens": self._search.max_new_tokens,
@@ -217,19 +218,3 @@ class SpeechDecoder:
     @cached_property
     def _special(self) -> frozenset[int]:
         return frozenset(self._processor.tokenizer.all_special_ids)
-
-
-class _Watched:
-    """Keeps the log-probability of each step's likeliest token, which a greedy search writes, and changes nothing."""
-
-    def __init__(self) -> None:
-        self._steps: list[Any] = []
-
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
-        self._steps.append(scores.float().log_softmax(-1).amax(-1))
-        return scores
-
-    def mean(self, row: int, length: int) -> float:
-        """The geometric mean probability of a row's first `length` tokens; NaN of none."""
-        kept = [float(step[row]) for step in self._steps[:length]]
-        return math.exp(sum(kept) / len(kept)) if kept else math.nan
