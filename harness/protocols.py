@@ -141,8 +141,9 @@ class Rewriter(Protocol):
     def rewrite(self, transcripts: Sequence[Sequence[str]], *, language: str) -> list[Rewritten]:
         """One text per query, in order; [] for no queries.
 
-        `transcripts` are of each query its transcript, or its n best, best first (`System.n_best`); the first is never
-        empty. A query that cannot be rewritten gives a `Rewritten` with `error`.
+        `transcripts` are of each query its transcript, or its n best, best first (`System.n_best`), none of them empty.
+        A query that cannot be rewritten gives a `Rewritten` with `error`. A rewriter that is made for a number of
+        transcripts has it as its member `n_best`.
         """
         ...
 

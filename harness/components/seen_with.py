@@ -38,6 +38,7 @@ class SeenWith:
 _HERE = "tests/harness"
 _TORCH = "torch 2.13, transformers 5.24"
 _ST = f"sentence-transformers 6.2, {_TORCH}"
+_CHAT = f"{_HERE}/test_answer_models.py::test_clips_and_prompt_reach_the_model"
 _CTC = f"{_HERE}/test_asr_ctc.py::test_a_masked_batch_hears_what_each_clip_alone_does"
 
 SEEN_WITH: Sequence[SeenWith] = (
@@ -54,6 +55,12 @@ SEEN_WITH: Sequence[SeenWith] = (
         f"{_HERE}/test_asr_n_best.py::test_an_exhaustive_beam_finds_the_likeliest_of_all_texts",
     ),
     SeenWith(
+        "transcriber", "transformers",
+        "Canary, Cohere ASR, Moonshine Streaming, OmniASR, SeamlessM4T (v1, v2), Speech2Text, SpeechT5, "
+        "speech encoder-decoder",
+        RANDOM, _TORCH, f"{_HERE}/test_asr_transformers_models.py::test_every_architecture_transcribes",
+    ),
+    SeenWith(
         "transcriber", "ctc",
         "wav2vec 2.0, wav2vec2-BERT, HuBERT, UniSpeech, UniSpeech-SAT, WavLM, Parakeet, LASR", RANDOM, _TORCH, _CTC,
     ),
@@ -66,10 +73,11 @@ SEEN_WITH: Sequence[SeenWith] = (
         f"{_HERE}/test_asr_openai_whisper.py::test_it_hears_what_the_package_hears",
     ),
     SeenWith(
-        "transcriber", "funasr", "Paraformer, SenseVoice", RANDOM, "funasr 1.4.16, torch 2.13",
-        f"{_HERE}/test_asr_funasr.py::test_the_real_funasr",
+        "transcriber", "funasr",
+        "Paraformer (plain, BiCif, SeACo, contextual, E-), SenseVoice, Fun-ASR-Nano, Transformer, Conformer, Branchformer, "
+        "E-Branchformer, SAN-M, UniASR",
+        RANDOM, "funasr 1.4.16, torch 2.13", f"{_HERE}/test_asr_funasr.py::test_every_class_transcribes",
     ),
-    SeenWith("transcriber", "funasr", "Fun-ASR-Nano", NEVER, "a class of the tests with FunASR's signatures"),
     SeenWith(
         "transcriber", "qwen-asr", "Qwen3-ASR in transformers' form", RANDOM, _TORCH,
         f"{_HERE}/test_asr_glm_qwen.py::test_qwen_is_forced_to_the_language",
@@ -118,6 +126,10 @@ SEEN_WITH: Sequence[SeenWith] = (
         f"{_HERE}/test_hybrid.py::test_it_fuses_the_rankings_of_its_parts",
     ),
     SeenWith(
+        "retriever", "route", "all of it", NO_WEIGHTS, "its parts",
+        f"{_HERE}/test_evaluation_route.py::test_the_retriever_is_chosen_by_confidence",
+    ),
+    SeenWith(
         "retriever", "rerank", "BERT cross-encoder", RANDOM, _ST,
         f"{_HERE}/test_rerank.py::test_the_best_are_in_the_order_of_the_models_logits",
     ),
@@ -159,9 +171,33 @@ SEEN_WITH: Sequence[SeenWith] = (
         f"{_HERE}/test_front_neural.py::test_onnx_takes_the_layout_of_the_file",
     ),
     SeenWith(
-        "answerer", "chat", "Qwen2-Audio, Qwen2.5-Omni (thinker)", RANDOM, _TORCH,
-        f"{_HERE}/test_answerers.py::test_chat_replies_depend_on_the_audio",
+        "answerer", "chat", "Qwen2-Audio, Audio Flamingo 3, Music Flamingo (one clip in a message)", RANDOM, _TORCH, _CHAT,
     ),
+    SeenWith(
+        "answerer", "chat", "Qwen2.5-Omni and Qwen3-Omni (whole and thinker), Gemma 4, Gemma 4 12B, Phi-4 Multimodal",
+        RANDOM, f"{_TORCH}, torchvision 0.29 (the test runs where it is installed)", _CHAT,
+    ),
+    SeenWith(
+        "answerer", "chat", "Gemma 3n", RANDOM,
+        f"{_TORCH}, timm 1.0.31, torchvision 0.29 (the test runs where they are installed)", _CHAT,
+    ),
+    SeenWith(
+        "answerer", "chat", "Voxtral", RANDOM,
+        f"{_TORCH}, mistral-common 1.13.1 (the test runs where it is installed)", _CHAT,
+    ),
+    SeenWith(
+        "answerer", "chat", "Granite Speech, Granite Speech Plus", RANDOM,
+        f"{_TORCH}, torchaudio 2.11 (the test runs where it is installed)", _CHAT,
+    ),
+    SeenWith(
+        "answerer", "chat", "adapters (LoRA) of Phi-4 Multimodal and Granite Speech", RANDOM, _TORCH,
+        f"{_HERE}/test_answer_models.py::test_an_adapter_adds_the_product_of_its_matrices",
+    ),
+    SeenWith(
+        "rewriter", "rewrite", "Qwen2", RANDOM, _TORCH,
+        f"{_HERE}/test_rewriters.py::test_a_model_with_random_weights_is_noise_and_told_as_such",
+    ),
+    SeenWith("rewriter", "rewrite-server", "any", NEVER, "a server of the tests that answers as OpenAI's API does"),
     SeenWith("answerer", "chat-server", "any", NEVER, "a server of the tests that answers as OpenAI's API does"),
     SeenWith(
         "answerer", "llm", "Qwen2", RANDOM, _TORCH, f"{_HERE}/test_answerers.py::test_a_text_model_answers",

@@ -41,8 +41,9 @@ class Mending:
         self.table, self.failing = table, failing
         self.asked: list[tuple[str, ...]] = []
         self.fail_after: int | None = None
-        settings = {"n_best": n_best} if n_best else {}
-        self.spec = ComponentSpec("rewriter", "test", "mending", revision="1", settings=settings)
+        if n_best:
+            self.n_best = n_best
+        self.spec = ComponentSpec("rewriter", "test", "mending", revision="1")
 
     def supports(self, language: str) -> bool:
         return language == "en"

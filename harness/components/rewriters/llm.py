@@ -27,13 +27,13 @@ class LLMRewriter:
     """
 
     def __init__(self, model: str | Path, *, prompt: str = "", n_best: int = 1, **llm: Any) -> None:
-        self._prompt, self._n_best = rewrite_prompt(prompt, n_best), n_best
+        self._prompt, self.n_best = rewrite_prompt(prompt, n_best), n_best
         self._llm = TextAnswerer(model, **llm)
 
     @cached_property
     def spec(self) -> ComponentSpec:
         own = self._llm.spec
-        settings = {**own.settings, **prompt_settings(self._prompt, self._n_best)}
+        settings = {**own.settings, **prompt_settings(self._prompt, self.n_best)}
         return ComponentSpec("rewriter", "rewrite", own.name, own.model, own.revision, settings)
 
     @property

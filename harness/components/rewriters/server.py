@@ -40,7 +40,7 @@ class ServerRewriter(ServerComponent):
         **server: Any,
     ) -> None:
         require_positive(max_new_tokens=max_new_tokens)
-        self._prompt, self._n_best = rewrite_prompt(prompt, n_best), n_best
+        self._prompt, self.n_best = rewrite_prompt(prompt, n_best), n_best
         self.own_fields = frozenset({"messages", "model", "temperature", length_field})
         super().__init__(model, **server)
         self._system_prompt, self._temperature = system_prompt, temperature
@@ -53,7 +53,7 @@ class ServerRewriter(ServerComponent):
             "max_new_tokens": self._max_new_tokens,
             "system_prompt": self._system_prompt,
             "temperature": self._temperature,
-            **prompt_settings(self._prompt, self._n_best),
+            **prompt_settings(self._prompt, self.n_best),
             **self._server_settings,
         }
         return ComponentSpec("rewriter", "rewrite-server", self._name, self._model, self._revision, settings)
