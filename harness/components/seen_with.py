@@ -111,6 +111,10 @@ SEEN_WITH: Sequence[SeenWith] = (
         "retriever", "dense", "BERT with mean, CLS and last-token pooling, modules with two routes", RANDOM, _ST,
         f"{_HERE}/test_encoders.py",
     ),
+    SeenWith(
+        "retriever", "dense", "Mistral with a Llama tokenizer that lost its end token", RANDOM, _ST,
+        f"{_HERE}/test_tokenizer_marks.py::test_the_end_that_training_had_is_restored_and_in_the_spec",
+    ),
     SeenWith("retriever", "dense-server", "any", NEVER, "a server of the tests that answers as OpenAI's API does"),
     SeenWith("retriever", "dense-mteb", "models of mteb's catalog", NEVER, "encoders of the tests, through mteb 2.26"),
     SeenWith(
@@ -120,6 +124,10 @@ SEEN_WITH: Sequence[SeenWith] = (
     SeenWith(
         "retriever", "colbert", "BERT in sentence-transformers' form", RANDOM, _ST,
         f"{_HERE}/test_colbert.py::test_scores_are_the_models_own_up_to_half_precision",
+    ),
+    SeenWith(
+        "retriever", "colbert", "BERT in the forms of Stanford's library and early PyLate (loading)", RANDOM, _ST,
+        f"{_HERE}/test_loading.py::test_a_colbert_of_stanford_and_one_of_early_pylate_are_whole",
     ),
     SeenWith(
         "retriever", "hybrid", "all of it", NO_WEIGHTS, "its parts",
@@ -144,6 +152,15 @@ SEEN_WITH: Sequence[SeenWith] = (
     SeenWith(
         "encoder", "chat-template", "Qwen2-Audio, Qwen2.5-Omni (thinker and whole)", RANDOM, _TORCH,
         f"{_HERE}/test_audio_chat.py::test_the_last_token_is_the_last_that_is_no_padding",
+    ),
+    SeenWith(
+        "encoder", "chat-template", "omni-embed-nemotron (a thinker under its names, Qwen2-Audio's processor)",
+        RANDOM, _TORCH, f"{_HERE}/test_audio_chat.py::test_omni_embed_nemotron_hears_and_is_given_the_clip_alone",
+    ),
+    SeenWith(
+        "encoder", "chat-template", "Qwen2.5-Omni's processor (the test is left out without torchvision)",
+        RANDOM, f"{_TORCH}, torchvision 0.28",
+        f"{_HERE}/test_audio_chat.py::test_the_processor_of_qwen_omni_gives_the_clip_alone",
     ),
     SeenWith(
         "encoder", "sentence-transformers-audio", "Qwen2-Audio, CLAP", RANDOM, _ST,
@@ -202,7 +219,10 @@ SEEN_WITH: Sequence[SeenWith] = (
     SeenWith(
         "answerer", "llm", "Qwen2", RANDOM, _TORCH, f"{_HERE}/test_answerers.py::test_a_text_model_answers",
     ),
-    SeenWith("answerer", "embedder", "any encoder of `dense`", NEVER, "an encoder of the tests"),
+    SeenWith(
+        "answerer", "embedder", "multilingual-e5-small (4 bits)", REAL, _ST,
+        f"{_HERE}/test_answerers.py::test_the_embedder_answers_with_a_real_encoder",
+    ),
     SeenWith(
         "answerer", "replies", "all of it", NO_WEIGHTS, "files as users write them",
         f"{_HERE}/test_answerers.py::test_precomputed_replies",

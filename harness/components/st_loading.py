@@ -105,7 +105,7 @@ def load_whole(
             f"{name} lacks {lack}: {kind} would make one of random or unfit weights.",
             hint=f"{advice} a model that was trained and saved as {kind}.",
         )
-    if pooling is not None and (saved.modules is not None or kind != "SentenceTransformer"):
+    if pooling is not None and saved.modules is not None:
         raise UsageError(f"{name} says itself what becomes of the vectors of its tokens.", hint="Leave pooling out.")
     with recorded_loading() as loaded:
         model = getattr(sentence_transformers, kind)(str(folder), **arguments)

@@ -221,7 +221,7 @@ def test_pooling_is_never_made_up(bert: Path) -> None:
         prints.add(encoder.spec.fingerprint)
     assert len(prints) == len(rows)
     with pytest.raises(UsageError, match="pooling 'sum' is none of mean, cls, lasttoken, max"):
-        SentenceTransformerEncoder(bert, pooling="sum")
+        SentenceTransformerEncoder(bert, pooling="sum")  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

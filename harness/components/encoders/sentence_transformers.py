@@ -8,14 +8,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import ModelError
+from ....errors import ModelError, UsageError
 from ...protocols import ComponentSpec, Setting
 from ..batches import no_memory, unless_out_of_memory
+from ..st_loading import TokenPooling
 from .prompts import PublishedPrompts, Role, prompt_of, published_prompts
 from .st_model import SentenceTransformersModel
 
@@ -48,13 +49,24 @@ class SentenceTransformerEncoder(SentenceTransformersModel):
     `model` is a path, a name that an installed package carries (`all-minilm-l6-v2`, `multilingual-e5-small`) or a Hub
     repository, looked for in that order. A prompt that is None is the published one of a known model
     (`prompts.PUBLISHED`), else the one that the model's own configuration names, else "". The spec records both prompts
-    as they are used. The other options are those of `SentenceTransformersModel`.
+    as they are used. `pooling` ("mean", "cls", "lasttoken", "max") is how its authors make one vector of those of its
+    tokens, for a folder that does not say (it has no modules.json). The other options are those of
+    `SentenceTransformersModel`.
     """
 
     def __init__(
-        self, model: str | Path, *, query_prompt: str | None = None, document_prompt: str | None = None, **torch: Any
+        self,
+        model: str | Path,
+        *,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
+        pooling: TokenPooling | None = None,
+        **torch: Any,
     ) -> None:
+        if pooling is not None and pooling not in get_args(TokenPooling):
+            raise UsageError(f"pooling {pooling!r} is none of {', '.join(get_args(TokenPooling))}.")
         super().__init__(model, **torch)
+        self._pooling = pooling
         self._prompts = {"query": query_prompt, "document": document_prompt}
 
     @cached_property

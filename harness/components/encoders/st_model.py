@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from ....errors import UsageError
 from ...protocols import Setting
@@ -23,10 +23,11 @@ class SentenceTransformersModel(TorchComponent):
     """Weights for sentence-transformers' class `kind`. `max_tokens` cuts longer texts (None: the model's own limit).
 
     `token_budget` is the number of tokens in a batch, padding included; None is 2048 on a CPU and 32768 elsewhere. It
-    changes speed, and results by rounding only, and is not part of a spec, like the device. `pooling` ("mean", "cls",
-    "lasttoken", "max") is how an encoder's authors make one vector of those of its tokens, where the folder does not
-    say, for lack of modules.json. The other options are those of `TorchComponent`.
+    changes speed, and results by rounding only, and is not part of a spec, like the device. The other options are those
+    of `TorchComponent`.
     """
+
+    _pooling: TokenPooling | None = None
 
     def __init__(
         self,
@@ -35,16 +36,12 @@ class SentenceTransformersModel(TorchComponent):
         *,
         token_budget: int | None = None,
         max_tokens: int | None = None,
-        pooling: TokenPooling | None = None,
         **torch: Any,
     ) -> None:
         for name, value in (("token_budget", token_budget), ("max_tokens", max_tokens)):
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}.")
-        if pooling is not None and pooling not in get_args(TokenPooling):
-            raise UsageError(f"pooling {pooling!r} is none of {', '.join(get_args(TokenPooling))}.")
         super().__init__(model, **torch)
-        self._pooling = pooling
         self._kind: ModelKind = kind
         self._token_budget, self._max_tokens = token_budget, max_tokens
 
