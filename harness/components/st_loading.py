@@ -107,6 +107,8 @@ def load_whole(
         )
     if pooling is not None and saved.modules is not None:
         raise UsageError(f"{name} says itself what becomes of the vectors of its tokens.", hint="Leave pooling out.")
+    if not arguments.get("trust_remote_code"):
+        _refuse_activations(folder, name=name)
     with recorded_loading() as loaded:
         model = getattr(sentence_transformers, kind)(str(folder), **arguments)
     poolings = [module for module in model.modules() if isinstance(module, Pooling)]
@@ -129,6 +131,20 @@ def load_whole(
     for one in loaded:
         check_loading(one, name=name, unused=(*left, *unused), absent=absent)
     return model
+
+
+def _refuse_activations(folder: Path, *, name: str) -> None:
+    """Raises `ModelError` for an activation that is not torch's: without its code, the library would take a tanh."""
+    for listed in _read(folder / "modules.json") or ():
+        if str(listed["type"]).endswith(".Dense"):
+            activation = str(
+                (_read(folder / listed["path"] / "config.json") or {}).get("activation_function", "torch.")
+            )
+            if not activation.startswith("torch."):
+                raise ModelError(
+                    f"the part {listed['path']} of {name} has the activation {activation}, which is code of its own.",
+                    hint="If you trust that code, give trust_remote_code=True (--trust-remote-code).",
+                )
 
 
 def _uses_pooler(model: Any) -> bool:

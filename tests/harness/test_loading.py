@@ -254,6 +254,16 @@ def test_a_dense_model_without_its_projection_is_refused(dense: Path, tmp_path: 
             SentenceTransformerEncoder(folder, device="cpu").encode(["abc"], role="query")
 
 
+def test_an_activation_is_not_replaced_by_another(dense: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    shutil.copytree(dense, folder)
+    file = folder / "2_Dense" / "config.json"
+    settings = json.loads(file.read_text())
+    file.write_text(json.dumps({**settings, "activation_function": "someone.activations.Swish"}))
+    with pytest.raises(ModelError, match=r"2_Dense of own has the activation someone\.activations\.Swish"):
+        SentenceTransformerEncoder(folder, device="cpu").encode(["abc"], role="query")
+
+
 def test_an_encoder_may_lack_a_pooler_that_nothing_passes(dense: Path, tmp_path: Path) -> None:
     folder = without(dense, tmp_path / "no-pooler", "pooler")
     a, b = (SentenceTransformerEncoder(one, device="cpu").encode(["abc"], role="query") for one in (dense, folder))
