@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..components import BackendSpec
 from ..components.seen_with import seen_with_table
+from ..components.transcribers.funasr_models import FAMILIES
+from ..components.transcribers.funasr_models import REFUSED as REFUSED_CLASSES
 from ..components.transcribers.presets import PRESETS
+from ..components.transcribers.transformers_models import ARCHITECTURES
+from ..components.transcribers.transformers_models import REFUSED as REFUSED_TYPES
 from .building import constructors_of, options_of
 from .entries import Role
 from .short_form import TABLES
@@ -30,7 +34,7 @@ _TITLES: Mapping[Role, str] = {
 def option_tables() -> str:
     """All backends by role: how each is written, what its class says, and its options with types and defaults."""
     lines = [line for role, title in _TITLES.items() for line in _role(role, title)]
-    return "\n".join([*lines, *_seen_with(), *_presets()]).rstrip() + "\n"
+    return "\n".join([*lines, *_speech_models(), *_seen_with(), *_presets()]).rstrip() + "\n"
 
 
 def with_tables(page: str) -> str:
@@ -61,6 +65,27 @@ def _backend(role: Role, row: BackendSpec) -> Iterator[str]:
     for name, option in options.items():
         yield f"| `{name}` | {option.type_name} | {'required' if option.required else _shown(option.default)} |"
     yield ""
+
+
+def _speech_models() -> Iterator[str]:
+    yield from ("### Models that `transformers` and `funasr` run", "")
+    yield from ("| `transformers`: model type | how it is told what to write | languages |", "|---|---|---|")
+    yield "| `whisper` | tokens of language and task | its own |"
+    for name, row in ARCHITECTURES.items():
+        yield f"| `{name}` | {row.asked}{f', `{row.argument}`' if row.argument else ''} | {_codes(row.languages)} |"
+    yield from ("", "| `funasr`: class | clips in a batch | languages that it is told |", "|---|---|---|")
+    for name, family in FAMILIES.items():
+        yield f"| `{name}` | {family.batches} | {_codes(family.languages, 'none')} |"
+    yield from ("", "Refused, with the reason:", "", "| backend | model type or class | |", "|---|---|---|")
+    for backend, refused in (("transformers", REFUSED_TYPES), ("funasr", REFUSED_CLASSES)):
+        for why in sorted(set(refused.values())):
+            names = ", ".join(f"`{name}`" for name, reason in refused.items() if reason == why)
+            yield f"| `{backend}` | {names} | {why} |"
+    yield ""
+
+
+def _codes(languages: Iterable[str], none: str = "those of `languages`") -> str:
+    return ", ".join(sorted(languages)) or none
 
 
 def _seen_with() -> Iterator[str]:

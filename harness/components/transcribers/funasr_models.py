@@ -113,7 +113,8 @@ _OTHER_TASK = "it does not transcribe"
 _NEEDS_MORE = "it needs text or a prompt beside the audio"
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("BAT", "ParaformerStreaming", "SCAMA", "Transducer"), _STREAMING),
+        **dict.fromkeys(("ParaformerStreaming", "SCAMA"), _STREAMING),
+        **dict.fromkeys(("BAT", "Paraformer_v2_community", "Transducer"), "it was never tried here"),
         **dict.fromkeys(
             (
                 "CAMPPlus", "CTTransformer", "CTTransformerStreaming", "ERes2NetV2", "Emotion2vec", "FsmnKWS",
@@ -129,7 +130,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "GLMASR": "the backend 'glm-asr' runs it",
         "MOSS-Transcribe-Diarize": "it writes who spoke when, in tags",
         "OpenAIWhisperModel": "the backends of Whisper run it",
-        "Paraformer_v2_community": "FunASR builds it only for training",
         "Qwen3ASR": "the backend 'qwen-asr' runs it",
         "QwenAudioChatWarp": "it answers questions: give it as an answerer",
         "QwenAudioWarp": "its code comes with its weights",

@@ -13,7 +13,7 @@ Asked = Literal[
     "audio alone",  # the model knows one language, or hears which it is
     "request",  # the processor's `apply_transcription_request`
     "processor",  # the processor's call makes the decoder's first tokens
-    "tgt_lang",  # an argument of `generate`
+    "generate",  # an argument of it
     "first token",  # the tokenizer's token of the language is forced as the first
 ]
 
@@ -56,9 +56,9 @@ ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
         "moonshine": Architecture("audio alone"),
         "moonshine_streaming": Architecture("audio alone"),
         "omniasr": Architecture("request", "language"),
-        "seamless_m4t": Architecture("tgt_lang", "tgt_lang", _SEAMLESS, "SeamlessM4TForSpeechToText", _OTHER_TASKS),
+        "seamless_m4t": Architecture("generate", "tgt_lang", _SEAMLESS, "SeamlessM4TForSpeechToText", _OTHER_TASKS),
         "seamless_m4t_v2": Architecture(
-            "tgt_lang", "tgt_lang", _SEAMLESS, "SeamlessM4Tv2ForSpeechToText", _OTHER_TASKS
+            "generate", "tgt_lang", _SEAMLESS, "SeamlessM4Tv2ForSpeechToText", _OTHER_TASKS
         ),
         "speech-encoder-decoder": Architecture("first token"),
         "speech_to_text": Architecture("first token"),

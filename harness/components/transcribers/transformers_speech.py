@@ -67,7 +67,7 @@ class SpeechDecoder:
         torch: TorchOptions,
         name: str,
     ) -> None:
-        if architecture.asked == "tgt_lang" and not hasattr(model.generation_config, _LANGUAGE_IDS):
+        if architecture.asked == "generate" and not hasattr(model.generation_config, _LANGUAGE_IDS):
             # transformers leaves it out where the file says that it was made from the model's configuration.
             setattr(model.generation_config, _LANGUAGE_IDS, saved.get(_LANGUAGE_IDS, {}))
         self._model = model
@@ -112,7 +112,7 @@ class SpeechDecoder:
         if known.asked in ("audio alone", "first token"):
             return _Request(self._heard(clips), self._first_token(code))
         language = known.languages.get(code, code)
-        if known.asked == "tgt_lang":
+        if known.asked == "generate":
             heard = self._heard(clips)
             ids = getattr(self._model.generation_config, _LANGUAGE_IDS, {})
             if language not in ids:
