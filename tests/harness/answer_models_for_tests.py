@@ -259,44 +259,51 @@ def save_gemma3n(folder: Path) -> Path:
     return folder
 
 
-def save_gemma4(folder: Path) -> Path:
-    """A Gemma 4 with audio (the small ones, E2B and E4B)."""
+def save_gemma4(folder: Path, *, unified: bool = False) -> Path:
+    """A Gemma 4 with audio (E2B, E4B), or with `unified` one without towers (12B)."""
     import torch
-    from transformers import (
-        Gemma4AudioFeatureExtractor,
-        Gemma4Config,
-        Gemma4ForConditionalGeneration,
-        Gemma4ImageProcessor,
-        Gemma4Processor,
-        Gemma4VideoProcessor,
-    )
+    import transformers
+
+    family = "Gemma4Unified" if unified else "Gemma4"
+
+    def made(name: str, *given: Any, **options: Any) -> Any:
+        return getattr(transformers, f"{family}{name}")(*given, **options)
 
     tokenizer = chat_tokenizer(_GEMMA | {"video_token": "<|video|>"})
-    Gemma4Processor(
-        Gemma4AudioFeatureExtractor(), Gemma4ImageProcessor(), tokenizer, Gemma4VideoProcessor(),
+    made(
+        "Processor", made("AudioFeatureExtractor"), made("ImageProcessor"), tokenizer, made("VideoProcessor"),
         chat_template=template("<audio_soft_token>"),
     ).save_pretrained(folder)  # fmt: skip
     torch.manual_seed(0)
     ids, size = tokenizer.convert_tokens_to_ids, len(tokenizer)
     text = {
-        **TEXT, "vocab_size": size, "head_dim": 8, "global_head_dim": 8, "vocab_size_per_layer_input": size,
-        "hidden_size_per_layer_input": 8, "layer_types": ["sliding_attention", "full_attention"],
+        **TEXT, "vocab_size": size, "head_dim": 8, "global_head_dim": 8,
+        "layer_types": ["sliding_attention", "full_attention"],
         "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "bos_token_id": None,
     }  # fmt: skip
-    audio = {
-        "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "subsampling_conv_channels": [128, 4],
-        "output_proj_dims": 32, "initializer_range": 0.3,
+    if not unified:
+        text |= {"vocab_size_per_layer_input": size, "hidden_size_per_layer_input": 8}
+    towers = {
+        "audio_config": {
+            "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "subsampling_conv_channels": [128, 4],
+            "output_proj_dims": 32, "initializer_range": 0.3,
+        },
+        "vision_config": {
+            "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+            "head_dim": 16, "num_key_value_heads": 2, "position_embedding_size": 64,
+        },
     }  # fmt: skip
-    vision = {
-        "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 16,
-        "num_key_value_heads": 2, "position_embedding_size": 64,
-    }  # fmt: skip
-    config = Gemma4Config(
-        text_config=text, audio_config=audio, vision_config=vision, audio_token_id=ids("<audio_soft_token>"),
+    if unified:
+        towers = {
+            "audio_config": {"initializer_range": 0.3},
+            "vision_config": {"mm_embed_dim": 32, "mm_posemb_size": 16},
+        }
+    config = made(
+        "Config", text_config=text, **towers, audio_token_id=ids("<audio_soft_token>"),
         image_token_id=ids("<image_soft_token>"), video_token_id=ids("<|video|>"), boa_token_id=ids("<boa>"),
         eoa_token_index=ids("<eoa>"), boi_token_id=ids("<boi>"), eoi_token_id=ids("<eoi>"), initializer_range=0.3,
     )  # fmt: skip
-    Gemma4ForConditionalGeneration(config).save_pretrained(folder)
+    made("ForConditionalGeneration", config).save_pretrained(folder)
     return folder
 
 
@@ -429,6 +436,7 @@ CASES: Mapping[str, tuple[Callable[[Path], Path], tuple[str, ...]]] = {
     "voxtral": (save_voxtral, ("mistral_common",)),
     "gemma3n": (save_gemma3n, ("timm", "torchvision")),
     "gemma4": (save_gemma4, ("torchvision",)),
+    "gemma4_unified": (partial(save_gemma4, unified=True), ("torchvision",)),
     "phi4_multimodal": (save_phi4, ("torchvision",)),
     "audioflamingo3": (save_flamingo, ()),
     "musicflamingo": (partial(save_flamingo, music=True), ()),

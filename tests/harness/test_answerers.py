@@ -176,6 +176,18 @@ def test_the_embedder_answers_with_a_letter() -> None:
     assert reader.answer([AnswerRequest("", question="zzz")])[0].text == ""
 
 
+def test_the_embedder_answers_with_a_real_encoder() -> None:
+    answerer = load_answerer("embedder:multilingual-e5-small")
+    options = ("Una receta de pan", "Un partido de fútbol", "El tiempo de mañana")
+    said = {
+        "Mezcle la harina con el agua y la levadura, y hornee la masa.": "A",
+        "El delantero marcó un gol en el último minuto.": "B",
+        "Mañana lloverá en Madrid y bajarán las temperaturas.": "C",
+    }
+    asked = [AnswerRequest("", question="¿De qué se habla?", options=options, transcripts=(text,)) for text in said]
+    assert [reply.text for reply in answerer.answer(asked)] == list(said.values())
+
+
 def completion(text: str, finish: str = "stop") -> bytes:
     return json.dumps({"choices": [{"message": {"content": text}, "finish_reason": finish}]}).encode()
 

@@ -21,6 +21,8 @@ from .models import AnswerModel, answer_model
 class ChatAnswerer(GeneratingAnswerer):
     """A model of transformers whose processor takes audio in messages (Qwen2-Audio, Qwen-Omni, Voxtral, Gemma 3n, …).
 
+    Models are known by their `model_type`; another is refused unless `model_class` is given.
+
     A request is one user message: each clip, with its name before it, then the prompt. `system_prompt` goes before it;
     None is the one that `models` lists for the model. `chat_template` replaces the model's own (Jinja).
     `model_class` is a class of transformers; None is the listed one. Decoding is greedy, with at most `max_new_tokens`

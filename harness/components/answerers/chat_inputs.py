@@ -185,7 +185,7 @@ class ChatInputs:
             hint="Give one as chat_template that writes the processor's mark for a part of the type audio.",
         )
 
-    def _require_audio(self, inputs: Any, heard: list[bool]) -> None:
+    def _require_audio(self, inputs: Any, wanted: list[bool]) -> None:
         """The model would answer from the text alone."""
         token = getattr(self.processor, "audio_token_id", None)
         if token is None and self._audio_token:
@@ -193,5 +193,5 @@ class ChatInputs:
         if token is None:
             return
         found = (inputs["input_ids"] == token).any(dim=1).tolist()
-        if found != heard:
+        if found != wanted:
             raise ValueError("the processor made no audio of a clip; it may be too short")

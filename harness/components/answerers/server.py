@@ -27,9 +27,8 @@ class ServerAnswerer(ServerComponent):
 
     `model` is the server's id of it, `url` the base (`http://host:8000/v1`). A request is one user message: each clip,
     with its name before it, then the prompt; without clips the message is a plain text. `system_prompt` goes before it
-    ("" for none).
-    `temperature` None sends none; `max_new_tokens` is sent under the name `length_field`; `extra` are further fields of
-    the body, such as `modalities`. `languages` are the codes that the model knows, () for any.
+    ("" for none). `temperature` None sends none; `max_new_tokens` is sent under the name `length_field`; `extra` are
+    further fields of the body, such as `modalities`. `languages` are the codes that the model knows, () for any.
 
     A clip is a mono file at 16 kHz in base64; one that would clip is scaled, as a whole, to fit. `audio_format` is
     "wav" or "flac" (16 bit, lossless), "mp3" (64 kbit/s), or "auto": WAV where the request has then at most
