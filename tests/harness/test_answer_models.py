@@ -153,14 +153,15 @@ def test_no_audio_is_dropped_without_a_mark(name: str, answerers: dict[str, Watc
     assert not pieces.answer([over])[0].audio_truncated
 
 
-@pytest.mark.parametrize("name", [name for name in RUN if name in ("phi4_multimodal", "granite_speech")])
-def test_the_adapter_is_on_for_audio_alone(name: str, answerers: dict[str, Watched]) -> None:
+@pytest.mark.parametrize("name", RUN)
+def test_an_adapter_is_on_for_audio_alone(name: str, answerers: dict[str, Watched]) -> None:
     answerer = answerers[name]
-    assert answerer._adapter is not None
     answerer.asked(request([2.0]))
-    assert answerer._adapter.on
+    adapter = answerer._adapter
+    assert (adapter is not None) == (name in ("phi4_multimodal", "granite_speech"))
+    assert adapter is None or adapter.on
     answerer.asked(AnswerRequest(QUESTION))
-    assert not answerer._adapter.on
+    assert adapter is None or not adapter.on
 
 
 def test_an_adapter_adds_the_product_of_its_matrices(tmp_path: Path) -> None:
