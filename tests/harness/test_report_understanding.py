@@ -36,7 +36,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run_evaluation(
         UnderstandingTask(),
         benchmark("understanding"),
-        [System(answerer=Knows()), System(answerer=Marks(name="hostile", reply=HOSTILE))],
+        [
+            System(answerer=Knows()),
+            System(answerer=Marks(name="hostile", reply=HOSTILE), text_only=True, display_name="hostile"),
+        ],
         data,
         out=folder / "runs",
         options=Options(baselines=("text-only", "shuffled"), option_orders=2, resamples=50, self_check=False),

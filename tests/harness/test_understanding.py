@@ -236,6 +236,14 @@ def test_failed_replies_are_counted_and_wrong(folder: Path) -> None:
     assert not strict.records and "1 of 8 items of all failed for knows" in strict.failures[0].error.message
 
 
+def test_a_system_that_answers_nothing_of_a_config_has_no_score(folder: Path, tmp_path: Path) -> None:
+    given = tmp_path / "others.jsonl"
+    given.write_text('{"id": "elsewhere", "reply": "A"}\n{"id": "q3", "reply": "D"}\n', encoding="utf-8")
+    evaluation = evaluate(folder, *load_systems([f"replies:{given}"]), configs=["aif", "comparative"])
+    assert [record.result.data.config for record in evaluation.records] == ["comparative"]
+    assert "answered none of 3 requests of aif, first because: no reply" in evaluation.failures[0].error.message
+
+
 def test_a_system_that_breaks_does_not_lose_the_others(folder: Path) -> None:
     evaluation = evaluate(folder, System(answerer=Broken()), knows())
     assert [failure.system for failure in evaluation.failures] == ["broken"]

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from ....errors import DataError, SqutrError, StorageError, UsageError, unknown_name
+from ....errors import DataError, ModelError, SqutrError, StorageError, UsageError, unknown_name
 from ....loaders.questions.data import QuestionData
 from ....loaders.questions.question import CONFIGS, Question
 from ....loaders.questions.statuses import coverage_of
@@ -236,13 +236,21 @@ class UnderstandingTask:
         prompts = [one for one in plan.prompts_for(run) if one.id not in plan.missing]
         failed: dict[str, str] = {}
         content: list[object] = []
+        errors: list[str] = []
         for one in prompts:
             reply = own.replies.get(one.key) or Reply("", error="no reply")
             if reply.error:
                 failed.setdefault(one.id, reply.error)
+                errors.append(reply.error)
             texts = [own.transcripts[a].text for a in one.audios if a in own.transcripts]
             shas = [inferred.digests.get(a, "") for a in one.audios]
             content.append([*one.key, reply.text, reply.error, texts, shas])
+        if prompts and len(errors) == len(prompts):
+            # 0 % would be a score of a system that was never asked.
+            raise ModelError(
+                f"{run.system} answered none of {len(prompts)} requests of {run.config}, first because: {errors[0]}.",
+                hint="Give another system, or another config.",
+            )
         judged = inferred.judged[0].get(run.system)
         marks = {} if judged is None else {name: dict(own) for name, own in judged.marks.items()}
         return Output(sha256_of(content, dict(plan.missing), marks), len(prompts), failed, own)
