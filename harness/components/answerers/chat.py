@@ -84,8 +84,6 @@ class ChatAnswerer(GeneratingAnswerer):
                 f"{self._name} takes no audio: its config.json has no audio_config.",
                 hint="Give a model of the family that does, or ask it as an LLM (… + llm:MODEL).",
             )
-        if self._asked_prompt and not facts.takes_system_prompt:
-            raise UsageError(f"{self._name} takes no system_prompt.", hint="Leave it out.")
         return facts
 
     @property

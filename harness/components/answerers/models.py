@@ -28,7 +28,7 @@ class AnswerModel:
     clip that it takes whole, None where the processor cuts long audio into pieces itself, without a limit; a smaller
     limit of the folder's own processor holds. `max_clips` is how many clips a message may hold, None for any.
     `audio_as` is how a message holds audio: as an array, or as a WAV file in base64. `system_prompt` is what the
-    authors write before every dialogue, `takes_system_prompt` False where none may be written. `adapter` is the folder,
+    authors write before every dialogue. `adapter` is the folder,
     beside the weights, of an adapter that is on for requests with audio; `needs` are packages that audio needs beside
     the extra `torch`. `alone`: what is beside a request in a batch changes its reply, so that batches hold one.
     `masks_padding`: silence behind a clip does not reach the model, so that it need not be padded to the whole window.
@@ -40,7 +40,6 @@ class AnswerModel:
     max_clips: int | None = None
     audio_as: Literal["array", "base64"] = "array"
     system_prompt: str = ""
-    takes_system_prompt: bool = True
     adapter: str = ""
     needs: tuple[str, ...] = ()
     alone: bool = False
@@ -60,9 +59,7 @@ ANSWER_MODELS: Mapping[str, AnswerModel] = {
     "qwen2_5_omni_thinker": _OMNI_25,
     "qwen3_omni_moe": _OMNI_3,
     "qwen3_omni_moe_thinker": _OMNI_3,
-    "voxtral": AnswerModel(
-        "VoxtralForConditionalGeneration", audio_as="base64", takes_system_prompt=False, needs=("mistral_common",)
-    ),
+    "voxtral": AnswerModel("VoxtralForConditionalGeneration", audio_as="base64", needs=("mistral_common",)),
     "gemma3n": AnswerModel("Gemma3nForConditionalGeneration", window_s=30.0, needs=("timm",)),
     "gemma4": AnswerModel("Gemma4ForConditionalGeneration", window_s=30.0),
     "gemma4_unified": AnswerModel("Gemma4UnifiedForConditionalGeneration", window_s=30.0),
