@@ -60,7 +60,6 @@ class ChatAnswerer(GeneratingAnswerer):
         settings = {
             "adapter": self._facts.adapter,
             "chat_template": self._chat_template,
-            "generate": dict(self._facts.generate),
             "max_new_tokens": self._max_new_tokens,
             "model_class": self._class_name,
             "sample_rate": self.sample_rate,
@@ -145,5 +144,5 @@ class ChatAnswerer(GeneratingAnswerer):
         ).to(self._model.device, dtype=self._model.dtype)
         if self._adapter is not None:
             self._adapter.on = bool(requests[0].audios)  # a batch has audio in all requests or in none
-        texts = self._generated(inputs, **self._facts.generate)
+        texts = self._generated(inputs)
         return [Written(text, truncated, cut) for (text, truncated), (_, cut) in zip(texts, clips, strict=True)]

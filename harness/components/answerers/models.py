@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ....errors import UsageError
-from ...protocols import Setting
 
 _QWEN_OMNI = (
     "You are Qwen, a virtual human developed by the Qwen Team, Alibaba Group, capable of perceiving auditory and "
@@ -28,11 +27,10 @@ class AnswerModel:
     clip that it takes whole, None where the processor cuts long audio into pieces itself, without a limit; a smaller
     limit of the folder's own processor holds. `max_clips` is how many clips a message may hold, None for any.
     `audio_as` is how a message holds audio: as an array, or as a WAV file in base64. `system_prompt` is what the
-    authors write before every dialogue. `adapter` is the folder,
-    beside the weights, of an adapter that is on for requests with audio; `needs` are packages that audio needs beside
-    the extra `torch`. `alone`: what is beside a request in a batch changes its reply, so that batches hold one.
-    `masks_padding`: silence behind a clip does not reach the model, so that it need not be padded to the whole window.
-    `generate` are further arguments of `generate`.
+    authors write before every dialogue. `adapter` is the folder, beside the weights, of an adapter that is on for
+    requests with audio; `needs` are packages that audio needs beside the extra `torch`. `alone`: what is beside a
+    request in a batch changes its reply, so that batches hold one. `masks_padding`: silence behind a clip does not
+    reach the model, so that it need not be padded to the whole window.
     """
 
     model_class: str
@@ -44,7 +42,6 @@ class AnswerModel:
     needs: tuple[str, ...] = ()
     alone: bool = False
     masks_padding: bool = False
-    generate: Mapping[str, Setting] = field(default_factory=dict)
 
 
 _OMNI_25 = AnswerModel(
