@@ -191,7 +191,8 @@ SEEN_WITH: Sequence[SeenWith] = (
         "answerer", "chat", "Qwen2-Audio, Audio Flamingo 3, Music Flamingo (one clip in a message)", RANDOM, _TORCH, _CHAT,
     ),
     SeenWith(
-        "answerer", "chat", "Qwen2.5-Omni and Qwen3-Omni (whole and thinker), Gemma 4, Gemma 4 12B, Phi-4 Multimodal",
+        "answerer", "chat",
+        "Qwen2.5-Omni and Qwen3-Omni (whole and thinker), Gemma 4, Gemma 4 12B, Phi-4 Multimodal, Nemotron 3 Nano Omni",
         RANDOM, f"{_TORCH}, torchvision 0.29 (the test runs where it is installed)", _CHAT,
     ),
     SeenWith(

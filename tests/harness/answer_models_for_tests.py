@@ -307,6 +307,53 @@ def save_gemma4(folder: Path, *, unified: bool = False) -> Path:
     return folder
 
 
+def save_nemotron(folder: Path) -> Path:
+    """A Nemotron 3 Nano Omni: attention and state-space layers, the audio encoder of Parakeet."""
+    import torch
+    from transformers import (
+        NemotronH_Omni_Reasoning_V3,
+        NemotronH_Omni_Reasoning_V3_Config,
+        NemotronH_Omni_Reasoning_V3ImageProcessor,
+        NemotronH_Omni_Reasoning_V3Processor,
+        NemotronH_Omni_Reasoning_V3VideoProcessor,
+        ParakeetFeatureExtractor,
+    )
+
+    tokenizer = chat_tokenizer(
+        {
+            "image_token": "<image>", "audio_token": "<so_embedding>", "audio_start": "<so_start>",
+            "audio_end": "<so_end>", "image_start": "<img>", "image_end": "</img>",
+        }
+    )  # fmt: skip
+    NemotronH_Omni_Reasoning_V3Processor(
+        NemotronH_Omni_Reasoning_V3ImageProcessor(), NemotronH_Omni_Reasoning_V3VideoProcessor(), tokenizer,
+        ParakeetFeatureExtractor(feature_size=16), chat_template=template("<so_embedding>"),
+    ).save_pretrained(folder)  # fmt: skip
+    torch.manual_seed(0)
+    ids = tokenizer.convert_tokens_to_ids
+    small = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+    config = NemotronH_Omni_Reasoning_V3_Config(
+        text_config={
+            **small, "vocab_size": len(tokenizer), "layers_block_type": ["attention", "mamba", "attention"],
+            "num_key_value_heads": 2, "head_dim": 8, "ssm_state_size": 8, "mamba_num_heads": 4, "mamba_head_dim": 8,
+            "n_groups": 2, "chunk_size": 8, "initializer_range": 0.3, "eos_token_id": tokenizer.eos_token_id,
+            "pad_token_id": tokenizer.pad_token_id,
+        },
+        vision_config={
+            "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 32, "max_img_size": 64,
+            "video_temporal_patch_size": 2,
+        },
+        audio_config={
+            **small, "num_hidden_layers": 1, "subsampling_conv_channels": 8, "num_mel_bins": 16,
+            "projection_hidden_size": 16, "projection_bias": False, "initializer_range": 0.3,
+        },
+        vision_hidden_size=16, projector_hidden_size=16, image_token_id=ids("<image>"),
+        audio_token_id=ids("<so_embedding>"), video_token_id=ids("<image>"),
+    )  # fmt: skip
+    NemotronH_Omni_Reasoning_V3(config).save_pretrained(folder)
+    return folder
+
+
 def _loud_thinker(tokenizer: Any) -> dict[str, Any]:
     """Weights so large that audio makes a difference."""
     parts = _omni_thinker(tokenizer)
@@ -437,6 +484,7 @@ CASES: Mapping[str, tuple[Callable[[Path], Path], tuple[str, ...]]] = {
     "gemma3n": (save_gemma3n, ("timm", "torchvision")),
     "gemma4": (save_gemma4, ("torchvision",)),
     "gemma4_unified": (partial(save_gemma4, unified=True), ("torchvision",)),
+    "nemotron_h_omni": (save_nemotron, ("torchvision",)),
     "phi4_multimodal": (save_phi4, ("torchvision",)),
     "audioflamingo3": (save_flamingo, ()),
     "musicflamingo": (partial(save_flamingo, music=True), ()),

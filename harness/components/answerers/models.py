@@ -60,6 +60,7 @@ ANSWER_MODELS: Mapping[str, AnswerModel] = {
     "gemma3n": AnswerModel("Gemma3nForConditionalGeneration", window_s=30.0, needs=("timm",)),
     "gemma4": AnswerModel("Gemma4ForConditionalGeneration", window_s=30.0),
     "gemma4_unified": AnswerModel("Gemma4UnifiedForConditionalGeneration", window_s=30.0),
+    "nemotron_h_omni": AnswerModel("NemotronH_Omni_Reasoning_V3"),
     "audioflamingo3": AnswerModel("AudioFlamingo3ForConditionalGeneration", window_s=600.0, max_clips=1),
     "musicflamingo": AnswerModel("MusicFlamingoForConditionalGeneration", window_s=1200.0, max_clips=1),
     # Silence behind a shorter clip of a batch reaches the encoder.
