@@ -188,7 +188,8 @@ SEEN_WITH: Sequence[SeenWith] = (
         f"{_HERE}/test_front_neural.py::test_onnx_takes_the_layout_of_the_file",
     ),
     SeenWith(
-        "answerer", "chat", "Qwen2-Audio, Audio Flamingo 3, Music Flamingo (one clip in a message)", RANDOM, _TORCH, _CHAT,
+        "answerer", "chat", "Qwen2-Audio, Audio Flamingo 3, Music Flamingo (one clip in a message)",
+        RANDOM, _TORCH, _CHAT,
     ),
     SeenWith(
         "answerer", "chat",
