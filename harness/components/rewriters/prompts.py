@@ -51,7 +51,7 @@ PROMPTS: Mapping[str, RewritePrompt] = MappingProxyType(
             RewritePrompt(
                 "correct/1",
                 "A person spoke a search query in {language}, and speech recognition wrote it down. The transcript may "
-                "hold words that were misrecognized. Replace these by what was most likely said, and keep all other "
+                "hold words that were misrecognized. Replace these by what was most likely spoken, and keep all other "
                 "words. Do not answer the query, do not translate it, do not add anything to it. If nothing is wrong, "
                 "repeat the transcript as it is.\n\n"
                 "Transcript: {text}\n\n"
@@ -61,7 +61,7 @@ PROMPTS: Mapping[str, RewritePrompt] = MappingProxyType(
                 "correct-n-best/1",
                 "A person spoke a search query in {language}, and speech recognition wrote down what it may have been, "
                 "the most likely transcript first. Each may hold words that were misrecognized. Find out from all of "
-                "them what was most likely said. Do not answer the query, do not translate it, do not add anything to "
+                "them what was most likely spoken. Do not answer the query, do not translate it, do not add anything to "
                 "it.\n\n"
                 "Transcripts:\n{texts}\n\n"
                 "Write the corrected transcript on one line, and nothing else.",

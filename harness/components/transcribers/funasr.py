@@ -132,9 +132,10 @@ class FunASRTranscriber(TorchTranscriber):
         if self._family.half == "language model" and self._torch.dtype in _NARROW:
             asked["llm_dtype"] = _NARROW[self._torch.dtype]
         audio = [torch.tensor(clip, dtype=torch.float32) for clip in clips]
+        engine = self._engine
         try:
             # Without `fs`: FunASR takes 16 kHz, and Fun-ASR-Nano would be given it twice.
-            answers = self._engine.generate(input=audio, batch_size=len(clips), **asked)
+            answers = engine.generate(input=audio, batch_size=len(clips), **asked)
             texts = [str(answer["text"]) for answer in answers]
         except (ValueError, IndexError, KeyError, AssertionError, NotImplementedError) as error:
             raise RuntimeError(f"{type(error).__name__}: {error}") from error

@@ -13,12 +13,14 @@ from ....errors import UsageError
 from ....loaders.keyed import RECIPE_VERSION
 from ....loaders.records import SpokenQuery
 from ...components.parameter_count import parameter_count
+from ...components.transcribers.common import is_loop
 from ...evaluation.cells import infer_cells
 from ...evaluation.forecast import forecast_inference
 from ...evaluation.groups import binned_column
-from ...evaluation.inference import AudioModel, Cell, Inferred, Outputs, model_of
+from ...evaluation.inference import AudioModel, Cell, Inferred, model_of
 from ...evaluation.plan import SpeechPlan, make_plan
 from ...evaluation.record import sha256_of
+from ...evaluation.rewriting import Spoken, forecast_rewriting, rewrite_cells, rewriting_stage
 from ...evaluation.task import Forecast, Output, Request, Run, RunFailure, Summary
 from ...evaluation.timing import drawn_rows, inference_timing, seconds_table
 from ...evaluation.tools import Tools, keep_nothing
@@ -64,9 +66,6 @@ class RecognitionPlan(SpeechPlan):
         draws = Draws(options.seed, options.resamples, options.permutations)
         return Statistics(rate_metrics(names, self.language_of(config)), draws)
 
-    def language_of(self, config: str) -> str:
-        return self.language(self.configs[config][0][0])
-
     def normalizer(self, run: Run) -> str:
         """The name of the text normalizer: that of the options, the system's own, or the benchmark's."""
         own = self.options.normalizer or self.system(run.system).normalizer
@@ -79,15 +78,19 @@ class RecognitionPlan(SpeechPlan):
 
 @dataclass(frozen=True, slots=True)
 class Transcribed:
-    """The outputs of every model by its key, and the rows of every cell without audio."""
+    """What is known of the clips, and the rows of every cell without audio."""
 
-    outputs: Mapping[str, Outputs]
+    spoken: Spoken
     rows: Mapping[Cell, Sequence[SpokenQuery]]
 
     def of(self, plan: RecognitionPlan, run: Run) -> list[Inferred]:
-        """The rows of a run with their transcripts. Raises why the model failed on them."""
-        outputs = self.outputs[plan.model(run).key]
-        return [one for cell in plan.cells_of(run.config) for one in outputs.of(cell)]
+        """The rows of a run with their transcripts. Raises why the model or the rewriter failed on them."""
+        system = plan.system(run.system)
+        return [one for cell in plan.cells_of(run.config) for one in self.spoken.rows(plan, system, cell)]
+
+    def hypotheses(self, plan: RecognitionPlan, run: Run) -> list[Inferred]:
+        """The same, with what a rewriter made of a transcript in its place."""
+        return [_hypothesis(one) for one in self.of(plan, run)]
 
 
 class RecognitionTask:
@@ -98,10 +101,16 @@ class RecognitionTask:
 
     def plan(self, request: Request) -> RecognitionPlan:
         """Raises `UsageError` for systems that are no transcribers, `DataError` if none supports a language."""
-        request.options.refuse("depth", "dev_fraction", "option_orders", "baselines", "spoken", where="speech recognition")
+        request.options.refuse(
+            "depth", "dev_fraction", "option_orders", "baselines", "spoken", where="speech recognition"
+        )
         for system in request.systems:
             if system.kind != "transcriber":
                 raise UsageError(f"{system.name} is not a transcriber alone.", hint=_hint(system))
+            if system.rewriter is not None and request.options.latency:
+                raise UsageError(
+                    f"{system.name} has a rewriter, and only transcribers are timed alone.", hint="Leave --latency out."
+                )
         made = make_plan(request)
         plan = RecognitionPlan(request, made.data, made.configs, made.runnable)
         for config in plan.configs:
@@ -115,17 +124,19 @@ class RecognitionTask:
     def infer(self, plan: RecognitionPlan, tools: Tools) -> Transcribed:
         """Transcribe every clip once per transcriber. Clips for players are chosen when their RIRs are known."""
         outputs = infer_cells(plan, replace(tools, keeper=lambda _: keep_nothing))
+        spoken = Spoken(outputs, rewrite_cells(plan, outputs, tools))
         rows = {cell: [one.row for one in own] for found in outputs.values() for cell, own in found.cells.items()}
-        return Transcribed(outputs, rows)
+        return Transcribed(spoken, rows)
 
     def extra_failures(self, plan: RecognitionPlan, inferred: Transcribed) -> Sequence[RunFailure]:
         return ()
 
     def forecast(self, plan: RecognitionPlan, tools: Tools) -> Sequence[Forecast]:
-        return forecast_inference(plan, tools)[0]
+        lines, outputs = forecast_inference(plan, tools)
+        return [*lines, *forecast_rewriting(plan, outputs, tools)[0]]
 
     def output(self, plan: RecognitionPlan, inferred: Transcribed, run: Run) -> Output:
-        rows = inferred.of(plan, run)
+        rows = inferred.hypotheses(plan, run)
         content = [
             [
                 [one.row.id, one.row.utterance_id, one.row.text, *(str(getattr(one.row, name)) for name in _ACOUSTIC)],
@@ -220,7 +231,17 @@ def _timing(plan: RecognitionPlan, inferred: Transcribed, run: Run) -> Timing:
     model = plan.model(run)
     if not isinstance(model, AudioModel):
         return Timing()
-    return inference_timing(model, inferred.outputs[model.key], inferred.of(plan, run))
+    rows = inferred.of(plan, run)
+    timing = inference_timing(model, inferred.spoken.outputs[model.key], rows)
+    return timing.model_copy(update={"stages": timing.stages | rewriting_stage(plan.system(run.system), rows)})
+
+
+def _hypothesis(one: Inferred) -> Inferred:
+    """With a rewriter, its text is what the system recognized: a failed one is a failure, and no transcript."""
+    if one.rewritten is None:
+        return one
+    text = one.rewritten.text
+    return replace(one, transcript=replace(one.transcript, text=text, error=one.error, loop=is_loop(text)))
 
 
 def _hint(system: System) -> str:

@@ -77,16 +77,16 @@ def _leaves(sources: Sequence[Source], depth: int, tools: Tools) -> Mapping[tupl
             for cell in own.cells(system):
                 # What is not transcribed and rewritten yet may be searched with anything.
                 unknown = cell[1] != TEXT_CONDITION and spoken.known_rows(own, system, cell) is None
-                for one in requests_of(searchers_of(system, own.language(cell[0]), tools), depth):
-                    note(one, cell[0], unknown=unknown)
+                for part in requests_of(searchers_of(system, own.language(cell[0]), tools), depth):
+                    note(part, cell[0], unknown=unknown)
     plan, scored = sources[0]
     vectors = vector_requests(plan, scored.outputs, depth, tools)
     for key, request in text_requests(sources, depth, tools).items():
         for subset, texts in request.texts.items():
             note(request, subset, unknown=_unknown(plan, tools, key, subset, [text_sha256(text) for text in texts]))
-            for spoken in vectors.get(key, []):
-                clips = list(spoken.clips.get(subset, ()))
-                note(request, subset, unknown=_unknown(plan, tools, spoken.key, subset, clips))
+            for one in vectors.get(key, []):
+                clips = list(one.clips.get(subset, ()))
+                note(request, subset, unknown=_unknown(plan, tools, one.key, subset, clips))
     return leaves
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....report.differences import marked
 from ....report.formats import condition_words, percent, severity
@@ -75,18 +76,18 @@ def rewritings(section: Section) -> list[Rewriting]:
 
 def _rewriting(section: Section, system: System, run: Run) -> Rewriting:
     unit = "char" if section.by_character else "word"
-    before, after = (sum(run.numbers(f"{prefix}{unit}_{kind}") for kind in _KINDS) for prefix in ("", "rewritten_"))
+    before, after = _errors(run, unit), _errors(run, f"rewritten_{unit}")
     lengths = run.numbers(f"{unit}_reference_length")
     both = np.isfinite(before) & np.isfinite(after)
     total = float(lengths[both].sum())
-    rates = tuple(float(errors[both].sum()) / total if total else float("nan") for errors in (before, after))
+    rates = [float(errors[both].sum()) / total if total else float("nan") for errors in (before, after)]
     items = run.record.items
     failed = sum("rewriter failed" in (error or "") for error in items.column("error").to_pylist())
     texts = {name: items.column(name).to_pylist() for name in ("text", "transcript", "rewritten")}
     changed = [
-        Rewritten(key, system, run.condition, texts["text"][row], said, made, int(before[row]), int(after[row]))
+        Rewritten(key, system, run.condition, texts["text"][row], before_, made, int(before[row]), int(after[row]))
         for key, row in run.rows.items()
-        if both[row] and (said := texts["transcript"][row]) != (made := texts["rewritten"][row]) and made
+        if both[row] and (before_ := texts["transcript"][row]) != (made := texts["rewritten"][row]) and made
     ]
     return Rewriting(
         system,
@@ -98,6 +99,10 @@ def _rewriting(section: Section, system: System, run: Run) -> Rewriting:
         sum(one.after < one.before for one in changed),
         sum(one.after > one.before for one in changed),
     )
+
+
+def _errors(run: Run, unit: str) -> NDArray[np.float64]:
+    return np.sum([run.numbers(f"{unit}_{kind}") for kind in _KINDS], axis=0, dtype=np.float64)
 
 
 def rewriting_table(section: Section, found: Sequence[Rewriting]) -> Table:
