@@ -61,8 +61,8 @@ PROMPTS: Mapping[str, RewritePrompt] = MappingProxyType(
                 "correct-n-best/1",
                 "A person spoke a search query in {language}, and speech recognition wrote down what it may have been, "
                 "the most likely transcript first. Each may hold words that were misrecognized. Find out from all of "
-                "them what was most likely spoken. Do not answer the query, do not translate it, do not add anything to "
-                "it.\n\n"
+                "them what was most likely spoken. Do not answer the query, do not translate it, do not add anything "
+                "to it.\n\n"
                 "Transcripts:\n{texts}\n\n"
                 "Write the corrected transcript on one line, and nothing else.",
             ),
