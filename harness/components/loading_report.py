@@ -69,7 +69,7 @@ class Loaded:
 
     @classmethod
     def of(cls, model: Any, report: Mapping[str, Any]) -> Loaded:
-        saved_as = getattr(model.config, "architectures", None) or ()
+        saved_as = getattr(getattr(model, "config", None), "architectures", None) or ()
         buffers = frozenset(name for name, _ in model.named_buffers())
         return cls(type(model).__name__, tuple(saved_as), buffers, report)
 

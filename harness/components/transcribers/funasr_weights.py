@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import ModelError
-from ..loading_report import check_loading
+from ..loading_report import Loaded, check_loading
 from ..torch_models import imported_torch, reason
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
@@ -32,7 +32,7 @@ def check_weights(model: Any, file: str, *, name: str, unused: Sequence[str]) ->
         ],
     }
     try:
-        check_loading(report, class_name=type(model).__name__, name=name, unused=unused)
+        check_loading(Loaded.of(model, report), name=name, unused=unused)
     except ModelError as error:
         raise ModelError(
             error.message,
