@@ -217,13 +217,13 @@ def plan_speech(
     stored: list[Stored] = []
     for key, cells in spoken.items():
         component = models[key]
-        heard = {cell: size for cell, size in cells.items() if cell[1] != TEXT_CONDITION}
+        audio = {cell: size for cell, size in cells.items() if cell[1] != TEXT_CONDITION}
         if component.role == "transcriber" and component.entry.backend not in PRECOMPUTED:
-            works.append(_transcribe(component, heard.values()))
-            stored.append(stored_transcripts(component.name, heard.values()))
+            works.append(_transcribe(component, audio.values()))
+            stored.append(stored_transcripts(component.name, audio.values()))
         elif component.role == "encoder":
-            works += _encode_audio(component, heard.values(), load)
-            stored.append(_vectors(component, heard.values(), load))
+            works += _encode_audio(component, audio.values(), load)
+            stored.append(_vectors(component, audio.values(), load))
     for key, read in rewritten.items():
         works.append(_rewrite(parts.made[key], read.values()))
         stored.append(stored_replies(parts.made[key].name, sum(c.items for c in read.values())))

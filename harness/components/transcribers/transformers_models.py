@@ -10,7 +10,7 @@ from typing import Literal
 from ....errors import ModelError
 
 Asked = Literal[
-    "audio alone",  # the model knows one language, or hears which it is
+    "audio alone",  # the model knows one language, or finds out which it is
     "request",  # the processor's `apply_transcription_request`
     "processor",  # the processor's call makes the decoder's first tokens
     "generate",  # an argument of it
@@ -67,7 +67,7 @@ ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
 )
 
 _NO_TEXT = "it writes no text"
-_STREAMING = "it writes while it listens, a few tokens behind"
+_STREAMING = "it writes while audio comes in, a few tokens behind"
 _SPEAKERS = "it writes who spoke when, in a format of its own"
 _TORCHAUDIO = "its features need torchaudio, with which it was never seen here: serve it, and take the backend 'server'"
 _OTHER = "the backend {!r} runs it"
@@ -108,5 +108,5 @@ def architecture(model_type: str, name: str, *, unlisted: bool = False) -> Archi
         f"the model {name} is a {model_type!r} of transformers, which this backend does not run: {why}.",
         hint=f"Known: {', '.join(sorted((*ARCHITECTURES, 'whisper')))}. Write a transcriber of your own for another "
         "(class:<module>:<class>)"
-        + ("." if model_type in REFUSED else ", or let it hear the audio alone, at your own risk: unlisted=True."),
+        + ("." if model_type in REFUSED else ", or give it the audio alone, at your own risk: unlisted=True."),
     )

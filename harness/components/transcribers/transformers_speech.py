@@ -110,17 +110,17 @@ class SpeechDecoder:
     def _request(self, clips: list[Samples], code: str) -> _Request:
         known, processor = self._architecture, self._processor
         if known.asked in ("audio alone", "first token"):
-            return _Request(self._heard(clips), self._first_token(code))
+            return _Request(self._features(clips), self._first_token(code))
         language = known.languages.get(code, code)
         if known.asked == "generate":
-            heard = self._heard(clips)
+            features = self._features(clips)
             ids = getattr(self._model.generation_config, _LANGUAGE_IDS, {})
             if language not in ids:
                 raise ModelError(
                     f"the generation_config.json of {self._name} has no token for the language {language!r} ({code}).",
                     hint="Take the file from the original model, or give its languages.",
                 )
-            return _Request(heard, {known.argument: language}, imported_torch().tensor([[ids[language]]] * len(clips)))
+            return _Request(features, {known.argument: language}, imported_torch().tensor([[ids[language]]] * len(clips)))
         if known.asked == "processor":
             inputs = processor(clips, sampling_rate=self.sample_rate, **{known.argument: language})
         else:
@@ -129,7 +129,7 @@ class SpeechDecoder:
             )
         return _Request(inputs, {}, inputs.get("decoder_input_ids", inputs.get("input_ids")))
 
-    def _heard(self, clips: list[Samples]) -> Any:
+    def _features(self, clips: list[Samples]) -> Any:
         # By the processor, which may pad to whole frames (Moonshine Streaming), not by its feature extractor.
         return self._processor(
             audio=clips, sampling_rate=self.sample_rate, padding=True, return_attention_mask=True, return_tensors="pt"
