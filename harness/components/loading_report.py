@@ -96,7 +96,7 @@ def recorded_loading() -> Iterator[list[Loaded]]:
         return (model, report) if output_loading_info else model
 
     with _RECORDING:
-        PreTrainedModel.from_pretrained = classmethod(recording)  # type: ignore[method-assign, assignment]
+        PreTrainedModel.from_pretrained = classmethod(recording)  # type: ignore[method-assign, assignment, arg-type]
         try:
             yield loaded
         finally:

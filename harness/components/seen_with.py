@@ -74,8 +74,8 @@ SEEN_WITH: Sequence[SeenWith] = (
     ),
     SeenWith(
         "transcriber", "funasr",
-        "Paraformer (plain, BiCif, SeACo, contextual, E-), SenseVoice, Fun-ASR-Nano, Transformer, Conformer, Branchformer, "
-        "E-Branchformer, SAN-M, UniASR",
+        "Paraformer (plain, BiCif, SeACo, contextual, E-), SenseVoice, Fun-ASR-Nano, Transformer, Conformer, "
+        "Branchformer, E-Branchformer, SAN-M, UniASR",
         RANDOM, "funasr 1.4.16, torch 2.13", f"{_HERE}/test_asr_funasr.py::test_every_class_transcribes",
     ),
     SeenWith(

@@ -217,24 +217,24 @@ def plan_speech(
     stored: list[Stored] = []
     for key, cells in spoken.items():
         component = models[key]
-        audio = {cell: size for cell, size in cells.items() if cell[1] != TEXT_CONDITION}
+        clips = {cell: size for cell, size in cells.items() if cell[1] != TEXT_CONDITION}
         if component.role == "transcriber" and component.entry.backend not in PRECOMPUTED:
-            works.append(_transcribe(component, audio.values()))
-            stored.append(stored_transcripts(component.name, audio.values()))
+            works.append(_transcribe(component, clips.values()))
+            stored.append(stored_transcripts(component.name, clips.values()))
         elif component.role == "encoder":
-            works += _encode_audio(component, audio.values(), load)
-            stored.append(_vectors(component, audio.values(), load))
+            works += _encode_audio(component, clips.values(), load)
+            stored.append(_vectors(component, clips.values(), load))
     for key, read in rewritten.items():
         works.append(_rewrite(parts.made[key], read.values()))
         stored.append(stored_replies(parts.made[key].name, sum(c.items for c in read.values())))
-    for key, texts in searched.items():
+    for key, queries in searched.items():
         component = parts.made[key]
         if component.role == "retriever" and component.entry.backend not in PRECOMPUTED:
-            works += _embed(component, texts, load)
+            works += _embed(component, queries, load)
             if component.entry.backend in (*_TEXT_BACKENDS, "dense-server"):
-                stored.append(_vectors(component, texts.values(), load, {cell[1] for cell in texts}))
-        works += _search(component, texts, load)
-        stored.append(stored_rankings(component.name, texts.values(), options.depth or DEFAULT_DEPTH))
+                stored.append(_vectors(component, queries.values(), load, {cell[1] for cell in queries}))
+        works += _search(component, queries, load)
+        stored.append(stored_rankings(component.name, queries.values(), options.depth or DEFAULT_DEPTH))
     stored.append(stored_records(items, runs, ranked=bool(load.corpora)))
     return ComputedPlan([name_of(entry) for entry in entries], load.configs, parts.loaded(), works, stored)
 

@@ -12,8 +12,9 @@ from ...loaders.data import SpeechData, check_config, config_subsets
 from ...loaders.partial import PartialData
 from ..results.envelope import TEXT_CONDITION
 from ..text.languages import is_written_without_spaces
+from .inference import Cell
 from .options import Options
-from .plan import Cell, all_configs, expand_configs
+from .plan import all_configs, expand_configs
 from .stand_in import StandInSpeech
 
 TOKENS_PER_WORD, TOKENS_PER_CHARACTER = 1.4, 1.0
@@ -58,7 +59,7 @@ def speech_load(data: SpeechData, configs: Sequence[str] | None, options: Option
     for name in named:
         check_config(part, name)
     if any(map(data.has_corpus, data.subsets)):
-        scopes = dict.fromkeys(name.partition("_")[0] for name in named)
+        scopes = dict.fromkeys(name.removesuffix(f"_{config_subsets(part, name)[1]}") for name in named)
         named = list(dict.fromkeys([*(f"{scope}_{TEXT_CONDITION}" for scope in scopes), *named]))
     cells: dict[Cell, CellLoad] = {}
     for config in named:
@@ -66,8 +67,8 @@ def speech_load(data: SpeechData, configs: Sequence[str] | None, options: Option
         for subset in subsets:
             if (subset, condition) not in cells:
                 cells[subset, condition] = _cell(data, part, subset, condition)
-    subsets = dict.fromkeys(subset for subset, _ in cells)
-    corpora = {subset: _corpus(data, subset) for subset in subsets if data.has_corpus(subset)}
+    all_subsets = dict.fromkeys(subset for subset, _ in cells)
+    corpora = {subset: _corpus(data, subset) for subset in all_subsets if data.has_corpus(subset)}
     return SpeechLoad(named, cells, corpora)
 
 

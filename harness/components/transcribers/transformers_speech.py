@@ -120,7 +120,8 @@ class SpeechDecoder:
                     f"the generation_config.json of {self._name} has no token for the language {language!r} ({code}).",
                     hint="Take the file from the original model, or give its languages.",
                 )
-            return _Request(features, {known.argument: language}, imported_torch().tensor([[ids[language]]] * len(clips)))
+            prompt = imported_torch().tensor([[ids[language]]] * len(clips))
+            return _Request(features, {known.argument: language}, prompt)
         if known.asked == "processor":
             inputs = processor(clips, sampling_rate=self.sample_rate, **{known.argument: language})
         else:

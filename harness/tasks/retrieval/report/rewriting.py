@@ -102,7 +102,7 @@ def _rewriting(section: Section, system: System, run: Run) -> Rewriting:
 
 
 def _errors(run: Run, unit: str) -> NDArray[np.float64]:
-    return np.sum([run.numbers(f"{unit}_{kind}") for kind in _KINDS], axis=0, dtype=np.float64)
+    return np.asarray(np.sum([run.numbers(f"{unit}_{kind}") for kind in _KINDS], axis=0), dtype=np.float64)
 
 
 def rewriting_table(section: Section, found: Sequence[Rewriting]) -> Table:
