@@ -23,7 +23,7 @@ def test_models_of_one_backend_may_differ() -> None:
     assert preset("squtr", "funasr", "sensevoice-small")["language"] == "auto"
     nano = preset("squtr", "funasr", "FunAudioLLM/Fun-ASR-Nano-2512")
     assert (nano["itn"], "language" in nano) == (True, False)
-    with pytest.raises(UsageError, match=r"funasr:paraformer-en cannot decode as 'squtr'.*funasr:fun-asr-nano"):
+    with pytest.raises(UsageError, match=r"funasr:paraformer-en' cannot decode as 'squtr'.*funasr:fun-asr-nano"):
         preset("squtr", "funasr", "paraformer-en")
 
 
@@ -46,7 +46,7 @@ def test_a_preset_cannot_be_changed() -> None:
 
 
 def test_unknown_names_and_other_backends() -> None:
-    with pytest.raises(UnknownNameError, match="Known: squtr, whisper-rir-mega"):
+    with pytest.raises(UnknownNameError, match="Known: fallback, fast, squtr, whisper-rir-mega"):
         preset("squtrr", "transformers")
     with pytest.raises(
         UsageError, match=r"'ctc' cannot decode as 'squtr'.*faster-whisper, .*openai-whisper, .*transformers"

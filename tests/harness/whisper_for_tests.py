@@ -74,14 +74,19 @@ def save_tiny_whisper(folder: Path, *, multilingual: bool = True, seed: int = 0)
         begin_suppress_tokens=None,
     )
     model = WhisperForConditionalGeneration(config)
+    with torch.no_grad():
+        rows = model.get_output_embeddings().weight  # also what the tokens are read with
+        rows[94:256] = 0  # bytes that are no printable ASCII: never the likeliest, so that texts can be compared
+        rows[257:] *= 0.4
     settings = model.generation_config
     settings._from_model_config = False  # otherwise it is derived again, without what follows
     settings.is_multilingual = multilingual
     settings.no_timestamps_token_id = ids["<|notimestamps|>"]
     settings.max_initial_timestamp_index = 50
     settings.prev_sot_token_id = ids["<|startofprev|>"]
-    # Only printable ASCII is written, so that texts can be compared token by token.
-    settings.suppress_tokens = [*range(94, 256), *range(257, config.vocab_size)]
+    # What faster-whisper suppresses (symbols), and all that is no printable ASCII.
+    symbols = [i for i, letter in enumerate(letters[:94]) if letter in '"#()*+/:;<=>@[\\]^_`{|}~']
+    settings.suppress_tokens = [*symbols, *range(94, 256), *range(257, config.vocab_size)]
     if multilingual:
         settings.lang_to_id = {f"<|{code}|>": ids[f"<|{code}|>"] for code in LANGUAGES}
         settings.task_to_id = {task: ids[f"<|{task}|>"] for task in ("translate", "transcribe")}

@@ -51,8 +51,8 @@ _ROWS = (
     Preset(
         "fallback",
         "Whisper (arXiv 2212.04356, section 4.5) as OpenAI's command line has it: beam 5, timestamps, and a window "
-        "that repeats itself or is improbable is decoded again at rising temperatures. In transformers, whose compression "
-        "ratio is one of token ids, the thresholds that the model cards of openai/whisper-large-v3 give.",
+        "that repeats itself or is improbable is decoded again at rising temperatures. In transformers, whose "
+        "compression ratio is one of token ids, the thresholds that the model cards of openai/whisper-large-v3 give.",
         (),
         {
             "openai-whisper": {"beam_size": 5, "best_of": 5},
@@ -88,13 +88,14 @@ _ROWS = (
                 "condition_on_previous_text": True,
                 "temperature": 0.0,
             },
-            # At temperature 0 best_of has no effect, and transformers no such option.
+            # At temperature 0 best_of has no effect, and transformers no such option. Beside the text before a window
+            # there is room for 221 tokens, as in the package, which cuts at its context.
             "transformers": {
                 "beam_size": 5,
                 "condition_on_previous_text": True,
                 "dtype": "float32",
                 "logprob_threshold": -1.0,
-                "max_new_tokens": 224,
+                "max_new_tokens": 221,
                 "no_speech_threshold": 0.6,
                 "temperature": 0.0,
                 "timestamps": True,
