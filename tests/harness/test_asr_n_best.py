@@ -12,6 +12,7 @@ import pytest
 from squtr.errors import ModelError, UsageError
 from squtr.harness.components.torch_models import TorchOptions
 from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
+from squtr.harness.components.transcribers.presets import preset
 from squtr.harness.components.transcribers.transformers import TransformersTranscriber
 from squtr.harness.protocols import Transcriber, Transcript
 
@@ -48,12 +49,13 @@ def moonshine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def with_torch(folder: Path, **options: object) -> TransformersTranscriber:
-    options = {"device": "cpu", "threads": 1, "max_new_tokens": 16, "languages": ["en"], **options}
+    options = {"device": "cpu", "threads": 1, "beam_size": 1, "max_new_tokens": 16, "languages": ["en"], **options}
     return TransformersTranscriber(folder, **options)  # type: ignore[arg-type]
 
 
 def with_ct2(folder: Path, **options: object) -> FasterWhisperTranscriber:
-    options = {"device": "cpu", "threads": 1, "max_tokens": 16, "compute_type": "float32", **options}
+    fast = {**preset("fast", "faster-whisper"), "compute_type": "float32"}
+    options = {**fast, "device": "cpu", "threads": 1, "max_tokens": 16, **options}
     return FasterWhisperTranscriber(folder, **options)  # type: ignore[arg-type]
 
 
@@ -155,10 +157,15 @@ def test_a_search_that_may_write_nothing_is_an_error(whisper: Path) -> None:
     assert short.error == ""
 
 
-def test_sampling_keeps_the_likeliest_of_several(ct2: Path) -> None:
+def test_sampling_starts_from_the_same_seed_for_every_clip(timed: Path, ct2: Path) -> None:
     assert texts(with_ct2(ct2, best_of=5)) == texts(with_ct2(ct2))
-    draws = {tuple(texts(with_ct2(ct2, temperature=1.0, best_of=2))) for _ in range(4)}
-    assert len(draws) > 1
+    for make, folder in ((with_torch, timed), (with_ct2, ct2)):
+        sampled = make(folder, temperature=1.0)
+        drawn = texts(sampled)
+        assert texts(sampled, CLIPS[::-1]) == drawn[::-1]
+        assert texts(make(folder, temperature=1.0, batch_size=1)) == drawn
+        assert drawn != texts(make(folder))
+    assert texts(with_ct2(ct2, temperature=1.0, best_of=4)) != texts(with_ct2(ct2, temperature=1.0))
 
 
 def test_patience_waits_for_more_hypotheses(ct2: Path) -> None:
@@ -168,21 +175,19 @@ def test_patience_waits_for_more_hypotheses(ct2: Path) -> None:
         assert b.hypotheses[0].score >= a.hypotheses[0].score - 1e-5
 
 
-def test_default_fingerprints_are_those_of_before(whisper: Path, ct2: Path) -> None:
-    new = {"n_best", "best_of", "patience", "condition_on_previous_text", "mixed_precision", "trust_remote_code"}
-    for transcriber in (with_torch(whisper), with_ct2(ct2)):
-        assert not new & set(transcriber.spec.settings)
-    assert with_ct2(ct2).spec.settings["temperature"] == with_torch(whisper).spec.settings["temperature"] == 0.0
-    assert with_torch(whisper).spec.settings["num_beams"] == 1
+def test_what_decides_nothing_is_not_in_the_spec(whisper: Path, ct2: Path) -> None:
     assert with_torch(whisper, batch_size=2, device="auto", device_map=None).spec == with_torch(whisper).spec
+    assert with_ct2(ct2, batch_size=2, threads=2).spec == with_ct2(ct2).spec
+    for transcriber in (with_torch(whisper), with_ct2(ct2)):
+        assert "seed" not in transcriber.spec.settings
 
 
 def test_every_option_that_decides_is_in_the_spec(whisper: Path, ct2: Path) -> None:
     base = with_ct2(ct2, beam_size=4)
+    assert with_ct2(ct2, temperature=[0.0, 0.5]).spec.settings.items() >= {"temperature": [0.0, 0.5], "seed": 0}.items()
     for option in ({"n_best": 2}, {"best_of": 2}, {"patience": 2.0}, {"condition_on_previous_text": True}):
         assert with_ct2(ct2, beam_size=4, **option).spec.settings.items() >= option.items()
         assert with_ct2(ct2, beam_size=4, **option).spec.fingerprint != base.spec.fingerprint
-    assert with_ct2(ct2, temperature=0.5).spec.settings["temperature"] == 0.5
     fingerprints = [
         with_torch(whisper, **options).spec.fingerprint
         for options in (
@@ -190,6 +195,13 @@ def test_every_option_that_decides_is_in_the_spec(whisper: Path, ct2: Path) -> N
             {"beam_size": 2},
             {"beam_size": 2, "n_best": 2},
             {"condition_on_previous_text": True},
+            {"timestamps": True},
+            {"temperature": (0.0, 0.2)},
+            {"compression_ratio_threshold": 1.35},
+            {"logprob_threshold": -1.0},
+            {"logprob_threshold": -1.0, "no_speech_threshold": 0.6},
+            {"max_new_tokens": 20},
+            {"max_new_tokens": None},
             {"mixed_precision": "bf16"},
             {"dtype": "bfloat16"},
             {"trust_remote_code": True},
@@ -236,6 +248,16 @@ def test_memory_that_does_not_suffice_halves_the_batch(engine: str, whisper: Pat
     assert tried[7:] == [2, 2]
 
 
+def test_what_only_whisper_has_is_refused_of_other_models(moonshine: Path) -> None:
+    plain = with_torch(moonshine, beam_size=None, max_new_tokens=None).spec.settings
+    assert (plain["num_beams"], plain["max_new_tokens"]) == (1, 224)
+    for option in ({"timestamps": False}, {"temperature": (0.0, 0.2)}, {"condition_on_previous_text": True}):
+        with pytest.raises(UsageError, match=rf"no Whisper.*{next(iter(option))}"):
+            _ = with_torch(moonshine, **option).spec
+    with pytest.raises(UsageError, match="beam_size of at least 2"):
+        _ = with_torch(moonshine, beam_size=None, n_best=2).spec
+
+
 def test_remote_code_is_not_run_unasked(tmp_path: Path, whisper: Path) -> None:
     folder = tmp_path / "custom"
     shutil.copytree(whisper, folder)
@@ -249,7 +271,7 @@ def test_remote_code_is_not_run_unasked(tmp_path: Path, whisper: Path) -> None:
     config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.OwnConfig"}}
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match="trust_remote_code=True"):
-        with_torch(folder).transcribe(CLIPS[:1], language="en")
+        with_torch(folder, unlisted=True).transcribe(CLIPS[:1], language="en")
     assert not proof.exists()
 
 
@@ -261,14 +283,16 @@ def test_devices_of_a_map_are_named_by_kind() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"n_best": 2},
+        {"n_best": 2, "beam_size": 1},
         {"n_best": 0},
         {"n_best": 6, "beam_size": 5},
         {"best_of": 0},
         {"temperature": -0.1},
         {"temperature": 1.5},
-        {"temperature": 0.5, "beam_size": 5},
-        {"patience": 2.0},
+        {"temperature": 0.5, "n_best": 2},
+        {"temperature": (0.5, 0.0)},
+        {"temperature": ()},
+        {"patience": 2.0, "beam_size": 1},
         {"patience": 0.0, "beam_size": 5},
         {"patience": float("nan"), "beam_size": 5},
     ],
@@ -281,8 +305,12 @@ def test_wrong_options_of_faster_whisper(options: dict) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"n_best": 2},
+        {"n_best": 2, "beam_size": 1},
         {"n_best": 6, "beam_size": 5},
+        {"n_best": 6},
+        {"temperature": 0.5, "n_best": 2},
+        {"no_speech_threshold": 0.6},
+        {"condition_on_previous_text": True, "max_new_tokens": 224},
         {"beam_size": 0},
         {"batch_size": "large"},
         {"mixed_precision": "fp8"},

@@ -234,9 +234,10 @@ class FasterWhisperTranscriber:
         texts = [tokenizer.decode(ids) for ids in result.sequences_ids]
         first, several = len(result.sequences_ids[0]), self._n_best > 1
         hypotheses = tuple(map(Hypothesis, texts, map(float, result.scores))) if several else ()
-        # The score is the sum over length to the power of the penalty; the sum counts the end of the text too.
-        mean = float(result.scores[0]) * first ** self._search["length_penalty"] / (first + 1)
-        return Decoded(texts[0], first >= self._max_tokens, hypotheses, confidence([Window(first, mean)]))
+        capped = first >= self._max_tokens
+        # The score is the sum over length to the power of the penalty; the sum counts the end of the text, if any, too.
+        mean = float(result.scores[0]) * first ** self._search["length_penalty"] / (first + (not capped))
+        return Decoded(texts[0], capped, hypotheses, confidence([Window(first, mean)]))
 
     def _features(self, clip: Samples) -> NDArray[np.float32] | None:
         """(bins, 3000) as the library makes them: zeros after the spectrum of the clip; None of less than a frame."""

@@ -73,9 +73,9 @@ class WhisperSearch:
         """With the beams, the timestamps and the cap that the pipeline takes, given generation_config.json."""
         timestamps = bool(saved.get("return_timestamps")) if self.timestamps is None else self.timestamps
         tokens = self.max_new_tokens
-        if tokens is None and not saved.get("max_length"):
-            tokens = saved.get("max_new_tokens") or PIPELINE_TOKENS
-            if self.condition_on_previous_text:
+        if tokens is None:
+            tokens = saved.get("max_new_tokens") or (None if saved.get("max_length") else PIPELINE_TOKENS)
+            if tokens is not None and self.condition_on_previous_text:
                 tokens = min(tokens, _CONTEXT - _LONGEST_PROMPT)
         return WhisperSearch(
             self.beam_size or saved.get("num_beams") or PIPELINE_BEAM,
