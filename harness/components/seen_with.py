@@ -44,11 +44,11 @@ _CTC = f"{_HERE}/test_asr_ctc.py::test_a_masked_batch_hears_what_each_clip_alone
 SEEN_WITH: Sequence[SeenWith] = (
     SeenWith(
         "transcriber", "faster-whisper", "whisper-base", REAL, "faster-whisper 1.2.1, ctranslate2 4.8",
-        f"{_HERE}/test_asr_real_speech.py::test_the_embedded_speech_is_understood",
+        f"{_HERE}/test_asr_real_speech.py::test_the_default_is_that_of_the_library",
     ),
     SeenWith(
         "transcriber", "transformers", "Whisper", RANDOM, _TORCH,
-        f"{_HERE}/test_asr_engines.py::test_the_engines_agree",
+        f"{_HERE}/test_asr_whisper_parity.py::test_transformers_writes_what_its_pipeline_writes",
     ),
     SeenWith(
         "transcriber", "transformers", "Moonshine", RANDOM, _TORCH,

@@ -56,7 +56,7 @@ def run_demo(
 
     started = time.perf_counter()
     cache = squtr_home()
-    systems = load_systems(demo.systems, cache=cache)
+    systems = load_systems(demo.systems, preset=demo.preset, cache=cache)
     data = demo.source
     if demo.conditions:
         data = str(out / "data")

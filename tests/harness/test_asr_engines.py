@@ -51,8 +51,8 @@ def texts(transcriber: TransformersTranscriber | FasterWhisperTranscriber, clips
 def test_the_engines_agree(
     with_torch: TransformersTranscriber, with_ct2: FasterWhisperTranscriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # They pad differently (transformers the clip, CTranslate2 its spectrum), so both get one spectrum. And faster-whisper
-    # has a list of its own of tokens that are not written.
+    # They pad differently (transformers the clip, CTranslate2 its spectrum), so both get one spectrum. And
+    # faster-whisper has a list of its own of tokens that are not written.
     from faster_whisper.transcribe import get_suppressed_tokens
 
     never = list(get_suppressed_tokens(with_ct2._tokenizer("en"), (-1,)))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from squtr.harness.components import load_transcriber
+from squtr.harness.components.transcribers.presets import preset
 from squtr.harness.protocols import Transcriber
 from squtr.harness.text.normalizers import load_normalizer
 from squtr.loaders.audio import decode_audio, resample
@@ -98,6 +99,58 @@ def test_the_n_best_are_different_readings_of_the_same_speech(whisper: Transcrib
     ]
     assert error_rate(references, oracle, ENGLISH) <= error_rate(references, [t.text for t in single], ENGLISH)
     assert error_rate(references, [t.hypotheses[4].text for t in several], ENGLISH) < 0.6
+
+
+def by_library(clip: np.ndarray, language: str, **options: object) -> str:
+    """`WhisperModel.transcribe` with its defaults, of a model that has drawn nothing yet."""
+    import ctranslate2
+    from faster_whisper import WhisperModel
+
+    folder = load_transcriber("faster-whisper:whisper-base", device="cpu").weights
+    model = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=2)
+    ctranslate2.set_random_seed(0)
+    segments, _ = model.transcribe(clip, language=language, **options)
+    return "".join(segment.text for segment in segments).strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", [ENGLISH, MANDARIN])
+def test_the_default_is_that_of_the_library(whisper: Transcriber, language: str) -> None:
+    references, clips = mini(language, 3)
+    pause = np.zeros(24_000, np.float32)
+    with_pauses = np.concatenate([clips[0], pause, clips[1], pause, clips[2]])
+    long = np.concatenate([with_pauses, pause] * (31 * 16_000 // (with_pauses.size + pause.size) + 1))
+    assert long.size > 30 * 16_000
+    asked = [clips[0], with_pauses, long] if language == ENGLISH else [clips[0], with_pauses]
+    found = [t.text for t in whisper.transcribe(asked, language=language)]
+    assert found == [by_library(clip, language) for clip in asked]
+    # All three sentences are there, which the one window without timestamps does not promise.
+    assert (
+        error_rate(["".join(references) if language == MANDARIN else " ".join(references)], found[1:2], language) < 0.6
+    )
+
+
+@pytest.mark.slow
+def test_what_is_sampled_is_what_the_library_samples() -> None:
+    _, clips = mini(ENGLISH, 2)
+    # Every window is improbable.
+    options = {"log_prob_threshold": -0.01, "temperature": [0.0, 0.8], "best_of": 2}
+    sampled = load_transcriber("faster-whisper:whisper-base", device="cpu", threads=2, **options)
+    expected = [by_library(clip, ENGLISH, **options) for clip in clips]
+    assert [t.text for t in sampled.transcribe(clips, language=ENGLISH)] == expected
+    assert [t.text for t in sampled.transcribe(clips[::-1], language=ENGLISH)] == expected[::-1]
+    assert expected != [by_library(clip, ENGLISH) for clip in clips]
+
+
+@pytest.mark.slow
+def test_the_fast_preset_is_one_call_of_the_library() -> None:
+    _, clips = mini(ENGLISH, 2)
+    fast = load_transcriber(
+        "faster-whisper:whisper-base", device="cpu", threads=2, batch_size=1, **preset("fast", "faster-whisper")
+    )
+    options = {"without_timestamps": True, "beam_size": 1, "temperature": 0.0, "no_speech_threshold": None}
+    expected = [by_library(clip, ENGLISH, **options) for clip in clips]
+    assert [t.text for t in fast.transcribe(clips, language=ENGLISH)] == expected
 
 
 @pytest.mark.slow

@@ -73,6 +73,9 @@ def test_transformers_writes_what_its_pipeline_writes(folder: Path, pipeline: An
     found = heard(folder, SHORT, batch_size=1)
     assert [t.text for t in found] == [by_pipeline(pipeline, clip) for clip in SHORT]
     assert all(0 < t.confidence < 1 for t in found)
+    fast = heard(folder, SHORT, batch_size=1, **preset("fast", "transformers"))
+    assert [t.text for t in fast] == [by_pipeline(pipeline, clip, num_beams=1) for clip in SHORT]
+    assert [t.text for t in fast] != [t.text for t in found]
     (long,) = heard(folder, [LONG])
     assert long.text == by_pipeline(pipeline, LONG, return_timestamps=True)
     timed = heard(folder, SHORT, timestamps=True, batch_size=1)

@@ -73,13 +73,14 @@ class FasterWhisperTranscriber:
     `WhisperModel(model, compute_type=…).transcribe(clip, language=…)`, in windows of 30 s cut at predicted timestamps.
     A window that repeats itself (`compression_ratio_threshold`) or is improbable (`log_prob_threshold`) is decoded
     again at the next `temperature`, where `best_of` candidates are sampled, from the same seed for every clip; one
-    temperature alone means that none is. `max_tokens` caps a window's text (`truncated`).
+    temperature alone means that none is. CTranslate2 is seeded once per loaded model, so each clip that was sampled
+    costs reading the weights again. `max_tokens` caps a window's text (`truncated`).
 
-    `timestamps` false: a clip of up to 30 s is one window that ends at its first end token; with temperature 0 and
-    `no_speech_threshold` none, `batch_size` clips are decoded together, else one by one by the library. Longer clips
-    have timestamps in any case. `n_best` > 1 gives that many hypotheses of the beam, each with its log-probability per
-    token, and takes clips of up to 30 s in one window without timestamps, at temperature 0 and without thresholds; a
-    longer clip has one hypothesis, with the mean score of its windows.
+    `timestamps` false: a clip of up to 30 s is one window that ends at its first end token, so what follows a pause may
+    be lost, and nothing marks it. With temperature 0 and `no_speech_threshold` none, `batch_size` clips are decoded
+    together, else one by one by the library. Longer clips have timestamps in any case. `n_best` > 1 gives that many
+    hypotheses of the beam, each with its log-probability per token, and takes clips of up to 30 s so, at temperature 0
+    and without thresholds; a longer clip has one hypothesis, with the mean score of its windows.
     """
 
     sample_rate = SAMPLE_RATE

@@ -39,9 +39,10 @@ _GREEDY: Mapping[str, Setting] = {
 _ROWS = (
     Preset(
         "fast",
-        "Greedy, one window without timestamps per clip of up to 30 s, many clips in a batch: what is fast, and what "
-        "ends at a window's first end token. Equals faster-whisper's transcribe with without_timestamps=True, "
-        "beam_size=1, temperature=0 and no_speech_threshold=None, and transformers' generate with num_beams=1.",
+        "Greedy, one window without timestamps per clip of up to 30 s, many clips in a batch. A window ends at its "
+        "first end token, so what follows a pause may be lost, and nothing marks it: for clips of one sentence. Equals "
+        "faster-whisper's transcribe with without_timestamps=True, beam_size=1, temperature=0 and "
+        "no_speech_threshold=None, and transformers' pipeline with num_beams=1.",
         (),
         {
             "faster-whisper": {**_GREEDY, "log_prob_threshold": None},

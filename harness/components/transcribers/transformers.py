@@ -44,9 +44,10 @@ class TransformersTranscriber(TorchTranscriber):
     (`truncated`). `languages` are the codes that the model knows; Whisper tells them itself.
 
     Whisper is decoded as by the library's pipeline "automatic-speech-recognition" with the language: where an option is
-    None, the model's generation_config.json decides, else the pipeline (beam 5, at most 256 tokens, no timestamps). A
-    clip of up to 30 s is one window; a longer one, or any with `timestamps`, goes through the library's sequential
-    algorithm, each window without the text before it unless `condition_on_previous_text`. A window that repeats itself
+    None, the model's generation_config.json decides, else the pipeline (beam 5, at most 256 tokens, no timestamps). So
+    a clip of up to 30 s is one window that ends at its first end token: what follows a pause may be lost, and nothing
+    marks it. A longer one, or any with `timestamps`, goes through the library's sequential algorithm, each window
+    without the text before it unless `condition_on_previous_text`. A window that repeats itself
     (`compression_ratio_threshold`, of token ids here) or is improbable (`logprob_threshold`) is decoded again at the
     next `temperature`, from the same seed for every clip; one temperature alone means that none is. These options are
     Whisper's alone; `n_best` > 1 does without them on clips of up to 30 s.
