@@ -367,12 +367,12 @@ def test_aliases_and_merges_are_fine(spec: Any) -> None:
     path = spec("""
         systems:
         - {transcriber: &whisper {backend: faster-whisper, model: whisper-base}, retriever: bm25}
-        - {transcriber: {<<: *whisper, beam_size: 5}, retriever: bm25, name: wide}
+        - {transcriber: {<<: *whisper, beam_size: 2}, retriever: bm25, name: narrow}
     """)
     one, two = read_systems(path)
     assert one.kind == "cascade"
     assert two.kind == "cascade"
-    assert (one.transcriber.spec.settings["beam_size"], two.transcriber.spec.settings["beam_size"]) == (1, 5)
+    assert (one.transcriber.spec.settings["beam_size"], two.transcriber.spec.settings["beam_size"]) == (5, 2)
 
 
 def test_words_mean_what_they_say(spec: Any) -> None:
