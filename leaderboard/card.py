@@ -113,6 +113,8 @@ def _how(entry: Entry) -> list[str]:
     normalizers = dict.fromkeys(name for name in entry.normalizers.values() if name)
     if normalizers:
         lines.append(f"- text normalizer: {', '.join(map(plain, normalizers))}")
+    if entry.self_checks:
+        lines.append(f"- self-check: {', '.join(map(plain, dict.fromkeys(entry.self_checks.values())))}")
     hardware = dict.fromkeys(entry.hardware.values())
     speeds = [times["rtfx"] for times in entry.timing.values() if times.get("rtfx")]
     if hardware:

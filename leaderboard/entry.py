@@ -64,8 +64,8 @@ class Entry:
     What has `config` as its key has one value for each config that was evaluated: `scores[config][metric]`,
     `by_subset[config][subset][metric]`, `losses[config][baseline][metric]`, `failures[config][name]` (counts),
     `timing[config][name]` (`rtfx` in seconds of audio per second, memory in MB, energy in J, stages in s),
-    `coverage[config]`, `normalizers[config]` (name and version; "" without words), `sources[config]` (path of the
-    stored file), `hashes[config]` (of its content), `who_by_config[config]`.
+    `coverage[config]`, `normalizers[config]` (name and version; "" without words), `self_checks[config]` (the verdict),
+    `sources[config]` (path of the stored file), `hashes[config]` (of its content), `who_by_config[config]`.
 
     `aspects` is what must be equal for two entries to share a table (see `difference`). `components[role]` is the full
     specification of a part. `errata` maps "config/metric" or "config/subset/metric" to a sentence about that number.
@@ -92,6 +92,7 @@ class Entry:
     settings: Mapping[str, Any] = field(default_factory=dict)
     normalizers: Mapping[str, str] = field(default_factory=dict)
     hardware: Mapping[str, str] = field(default_factory=dict)
+    self_checks: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
     source_version: str = ""
     revision: str = ""
@@ -203,6 +204,7 @@ def from_result(
         settings={**system.settings, "normalizer": system.normalizer, "seed": result.seed},
         normalizers={config: f"{system.normalizer} {system.normalizer_version}" if has_words(result) else ""},
         hardware={config: result.environment.hardware},
+        self_checks={config: system.self_check.verdict},
         source=data.source,
         source_version=data.source_version,
         revision=data.revision,
@@ -329,8 +331,8 @@ def _when(entry: Entry) -> datetime:
 
 
 _BY_CONFIG = (
-    "scores", "coverage", "by_subset", "losses", "failures", "timing", "normalizers", "hardware", "sources", "hashes",
-    "who_by_config",
+    "scores", "coverage", "by_subset", "losses", "failures", "timing", "normalizers", "hardware", "self_checks",
+    "sources", "hashes", "who_by_config",
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ _FASTEST = 100_000.0
 def check_result(result: Result, findings: Findings) -> None:
     """Note whatever cannot be, or is hard to believe, in the summary of a run."""
     _check_versions(result, findings)
+    _check_self_check(result, findings)
     _check_data(result, findings)
     _check_scores(result, findings)
     _check_losses(result, findings)
@@ -60,6 +61,17 @@ def _check_versions(result: Result, findings: Findings) -> None:
         findings.error("inputs_sha256", f"{shown(result.inputs_sha256)} is no sha256, and a measured result has one")
     if result.origin == "imported":
         findings.warn("origin", "the scores were computed by another tool and cannot be scored again")
+
+
+def _check_self_check(result: Result, findings: Findings) -> None:
+    """What failed is never scored. What nobody checked is taken, and the page says so."""
+    check = result.system.self_check
+    if check.verdict == "failed":
+        broken = next(one for one in check.components if one.verdict == "failed")
+        findings.error("system.self_check", f"{shown(broken.name)} failed its self-check, and what fails is not scored")
+    for one in check.components:
+        if one.fingerprint and one.role not in result.system.components:
+            findings.error("system.self_check", f"{shown(one.role)} was checked, but the system has none")
 
 
 def _check_data(result: Result, findings: Findings) -> None:

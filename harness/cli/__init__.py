@@ -42,6 +42,7 @@ GROUPS: Mapping[str, tuple[CommandSpec, ...]] = {
     ),
     "evaluate": (
         CommandSpec("evaluate", ".evaluate", "evaluate systems on a data set"),
+        CommandSpec("check", ".check", "see whether systems work at all, on a few known clips and texts"),
         CommandSpec("score", ".score", "score files of transcripts, rankings or answers"),
     ),
     "report and compare": (

@@ -85,7 +85,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add(part, "--limit", int, "N", "items per subset; 0: all (0)")
     _add(part, "--fraction", float, "F", "share of every subset, as 0.05 (1)")
     _add(part, "--dev-fraction", float, "F", "share of every subset to fit thresholds on, which is not scored (0)")
-    _add_systems(parser.add_argument_group("systems"))
+    add_systems(parser.add_argument_group("systems"))
     _add_questions(parser.add_argument_group("questions"))
     how = parser.add_argument_group("how to run")
     how.add_argument("--dry-run", action="store_true", help="say what would run, what is cached, and how long it takes")
@@ -139,7 +139,7 @@ def _add_scoring(group: argparse._ArgumentGroup) -> None:
     _add(group, "--seed", int, "N", "seed of the bootstrap, of tests, and of what is drawn (0)")
 
 
-def _add_systems(group: argparse._ArgumentGroup) -> None:
+def add_systems(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--front-end",
         action=Extend,
@@ -230,7 +230,8 @@ def _options(arguments: argparse.Namespace) -> Options:
     return Options.of({name: getattr(arguments, name) for name in _CHOSEN if hasattr(arguments, name)})
 
 
-def _cache(arguments: argparse.Namespace) -> Path | None:
+def cache_of(arguments: argparse.Namespace) -> Path | None:
+    """Where work is kept, None for nowhere."""
     from ...loaders.home import squtr_home
 
     if arguments.no_cache:
@@ -238,7 +239,8 @@ def _cache(arguments: argparse.Namespace) -> Path | None:
     return arguments.cache or squtr_home()
 
 
-def _overrides(arguments: argparse.Namespace) -> Overrides:
+def overrides_of(arguments: argparse.Namespace) -> Overrides:
+    """What `add_systems` says of all components."""
     from ..systems import Overrides
 
     transcriber = {"threads": arguments.threads} if arguments.threads else {}
@@ -281,7 +283,7 @@ def _systems(arguments: argparse.Namespace, cache: Path | None) -> tuple[list[Sy
         front_ends=arguments.front_end,
         preset=arguments.preset,
         cache=cache,
-        options=_overrides(arguments),
+        options=overrides_of(arguments),
         only=only,
     )
     first_judge = len(loaded) - count_entries(arguments.judge)
@@ -298,7 +300,7 @@ def _data(arguments: argparse.Namespace) -> Any:
 def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation:
     from ..evaluate import evaluate_records
 
-    cache = _cache(arguments)
+    cache = cache_of(arguments)
     systems, judges = _systems(arguments, cache)
     with _progress(arguments.json_log if processes.rank == 0 else None) as progress:
         return evaluate_records(
@@ -333,6 +335,7 @@ def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
     from ...errors import EXIT_FAILED
     from ..evaluation.run import counted
     from ..report import summary_table
+    from ..report.systems import self_check_lines
 
     for failure in evaluation.failures:
         where = f" on {failure.config}" if failure.config else ""
@@ -341,6 +344,8 @@ def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
         say_json([record.result.model_dump(mode="json") for record in evaluation.records])
     elif evaluation.records:
         say(summary_table(evaluation.records))
+        for line in self_check_lines([record.result.system for record in evaluation.records]):
+            say(line)
         out = evaluation.out or arguments.out
         say(f"Results: {out / 'results'}")
         say(f"Report: squtr report {out}")
@@ -355,7 +360,7 @@ def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
 def _dry_run(arguments: argparse.Namespace) -> int:
     from ..evaluate import forecast
 
-    cache = _cache(arguments)
+    cache = cache_of(arguments)
     systems, judges = _systems(arguments, cache)
     lines = forecast(
         systems,

@@ -31,15 +31,15 @@ def guarded(task: Task[Any, Any, Any], plan: Plan, options: Options, tools: Tool
     if not options.self_check:
         return Guarded(plan)
     found: dict[Run, SelfCheck | SqutrError] = {}
+    refused: StorageError | None = None
     if tools.processes.rank == 0:
         try:
             found = _checked(task, plan, tools)
         except StorageError as error:
-            tools.processes.gather(error)
-            raise
-    outcome = tools.processes.gather(found)[0]
-    if isinstance(outcome, StorageError):
-        raise outcome
+            refused = error
+    outcome, refused = tools.processes.gather((found, refused))[0]
+    if refused is not None:
+        raise refused
     failures = [RunFailure(*run, one) for run, one in outcome.items() if isinstance(one, SqutrError)]
     return Guarded(
         plan.without({Run(one.system, one.config) for one in failures}) if failures else plan,

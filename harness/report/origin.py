@@ -27,8 +27,17 @@ class Origin:
     def of(cls, sections: Sequence[Section]) -> Origin:
         results = [run.result for section in sections for run in section.runs]
         lines = dict.fromkeys(
-            f"squtr {r.squtr_version}, Python {r.environment.python}, {r.environment.hardware}, "
-            f"{plural(r.environment.threads, 'thread')}"
+            ", ".join(
+                part
+                for part in (
+                    f"squtr {r.squtr_version}",
+                    f"Python {r.environment.python}",
+                    f"{r.environment.hardware} ({r.environment.instruction_set})".removesuffix(" ()"),
+                    plural(r.environment.threads, "thread"),
+                    r.environment.accelerator,
+                )
+                if part
+            )
             for r in results
         )
         full = [{"squtr": r.squtr_version, **r.environment.model_dump(mode="json")} for r in results]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..results.envelope import SystemInfo
+from ..results.self_check import NOT_CHECKED
 from .formats import parameter_words
 from .sections import Section
 
@@ -49,6 +50,18 @@ class Card:
     places: str
     components: Sequence[tuple[str, Component]]
     settings: Sequence[tuple[str, str]]
+
+
+def self_check_lines(systems: Sequence[SystemInfo]) -> list[str]:
+    """What a reader of the scores must know of how the systems were checked; nothing where all passed."""
+    shown: dict[str, None] = {}
+    for info in systems:
+        check = info.self_check
+        if check.verdict == NOT_CHECKED:
+            shown[f"Self-check: {info.name} was not checked."] = None
+        elif check.verdict not in {"passed", "precomputed"}:
+            shown[f"Self-check: {info.name} is {check.words}."] = None
+    return list(shown)
 
 
 def component_name(spec: Spec | None) -> str:
@@ -133,6 +146,7 @@ def _settings(where: Sequence[tuple[Section, SystemInfo]]) -> list[tuple[str, st
         own = {name: value for name, value in info.settings.items() if value not in (None, "", False, [], {})}
         if info.normalizer:
             own["normalizer"] = f"{info.normalizer} {info.normalizer_version}"
+        own["self-check"] = info.self_check.words
         if info.parameters is not None:
             own["parameters"] = parameter_words(info.parameters)
         for name, value in own.items():

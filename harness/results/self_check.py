@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -12,7 +12,7 @@ from .files import FileModel
 Verdict = Literal["passed", "precomputed", "unchecked", "poor", "failed"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """From best to worst."""
-NOT_CHECKED = "not checked"
+NOT_CHECKED: Final = "not checked"
 
 
 class CheckedComponent(FileModel):
@@ -54,6 +54,11 @@ class SelfCheck(FileModel):
         """What a reader of the scores must know: of every component that did not pass, what was seen."""
         return [f"{one.name}: {one.note}" for one in self.components if one.verdict != "passed"]
 
+    @property
+    def words(self) -> str:
+        """The verdict, with what was seen of every component that did not pass."""
+        return f"{self.verdict} ({'; '.join(self.notes)})" if self.notes else self.verdict
+
     @model_validator(mode="after")
     def _fits(self) -> SelfCheck:
         if self.verdict != _worst(self.components):
@@ -62,4 +67,5 @@ class SelfCheck(FileModel):
 
 
 def _worst(components: Iterable[CheckedComponent]) -> Literal[Verdict, "not checked"]:
-    return max((one.verdict for one in components), key=VERDICTS.index, default=NOT_CHECKED)
+    found = [one.verdict for one in components]
+    return max(found, key=VERDICTS.index) if found else NOT_CHECKED

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...loaders.records import Document, Query, Samples
+from ...loaders.rows import speech_of
 from ...loaders.sources import load_source
 
 VERSION = "1"
@@ -66,7 +67,7 @@ class Calibration:
     def clips(self, rate: int) -> list[Samples]:
         """The clips, (T,) float32 at `rate`."""
         source = load_source("mini")
-        return [source.speech_at(query, rate).samples for query in self.spoken]
+        return [speech_of(source, query, rate).samples for query in self.spoken]
 
     def equal_clips(self, rate: int) -> list[Samples]:
         """The clips, all cut to the length of the shortest: a model that ignores audio cannot tell them apart."""

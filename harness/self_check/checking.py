@@ -32,11 +32,12 @@ class Outcomes(Protocol):
 class Checker:
     """Checks components of systems. Outcomes are kept in `store`; what failed is not kept, but checked again.
 
-    `tell` is told what is checked, with 0 before and 1 after.
+    With `anew`, kept outcomes are replaced. `tell` is told what is checked, with 0 before and 1 after.
     """
 
     store: Outcomes | None = None
     tell: Callable[[str, int], None] = lambda *_: None
+    anew: bool = False
     _known: dict[str, tuple[CheckedComponent, str]] = field(default_factory=dict)
 
     def system(self, system: System, language: str, roles: Collection[str] = ROLES) -> SelfCheck:
@@ -45,6 +46,10 @@ class Checker:
         A component behind one that failed is checked too: all that is wrong is told at once.
         """
         return SelfCheck.of(found for found, _ in self._components(system, language, roles))
+
+    def causes(self, system: System, language: str) -> dict[str, str]:
+        """What the failure of a component most likely comes from, by its role."""
+        return {found.role: cause for found, cause in self._components(system, language, ROLES) if cause}
 
     def refusal(self, system: System, language: str, roles: Collection[str] = ROLES) -> ModelError | None:
         """The failure of the first component that does not work, None if all do. Raises what a component raises."""
@@ -72,7 +77,7 @@ class Checker:
         key = f"{VERSION} {role}{mode} {spec.fingerprint} {own}"
         if key in self._known:
             return self._known[key]
-        kept = None if self.store is None else self.store.check(key)
+        kept = None if self.store is None or self.anew else self.store.check(key)
         if kept is not None:
             found, cause = CheckedComponent.model_validate_json(kept), ""
         else:

@@ -15,6 +15,7 @@ from ...loaders.records import Document
 from ..components.raised import sentences
 from ..components.retrievers.dense import DenseRetriever
 from ..protocols import CompositeRetriever, Hit, Retriever, TextEncoder
+from ..results.self_check import Verdict
 from .calibration import Calibration
 from .finding import NOT_LOADED, Finding, failed, rounded
 
@@ -101,7 +102,7 @@ def check_retriever(retriever: Retriever, items: Calibration) -> Finding:
         return own
     seen = {f"{measure} of {name}": value for name, one in found.items() for measure, value in one.seen.items()}
     notes = [f"{name}: {one.note}" for name, one in found.items() if one.verdict == "poor"]
-    verdict = "poor" if notes or own.verdict == "poor" else "passed"
+    verdict: Verdict = "poor" if notes or own.verdict == "poor" else "passed"
     return Finding(verdict, {**own.seen, **seen}, "; ".join([own.note, *notes]))
 
 
@@ -123,7 +124,9 @@ def _check_composite(retriever: CompositeRetriever, items: Calibration) -> Findi
             combined = retriever.combine(list(items.queries), rankings, documents, k=len(items.passages))
         return _ranked(name, combined, items.relevant, len(items.passages), items.language)
     depth = retriever.spec.settings.get("depth")
-    n = min(_RERANKED_DEPTH, depth) if isinstance(depth, int) and depth > 1 else _RERANKED_DEPTH
+    n = min(_RERANKED_DEPTH, depth) if isinstance(depth, int) else _RERANKED_DEPTH
+    if n < 2:
+        return Finding("unchecked", note="with a depth of 1 there is nothing to reorder")
     queries, relevant = list(items.queries)[:_RERANKED_QUERIES], list(items.relevant)[:_RERANKED_QUERIES]
     candidates = [_candidates(one, items.passages, place % n, n) for place, one in enumerate(relevant)]
     with sentences(f"{name} on the texts of the self-check in {items.language!r}"):

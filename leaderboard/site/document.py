@@ -224,6 +224,7 @@ def _config(entry: Entry, config: str) -> dict[str, Any]:
         },
         "normalizer": plain(entry.normalizers.get(config, "")),
         "hardware": plain(entry.hardware.get(config, "")),
+        "self_check": plain(entry.self_checks.get(config, "")),
         "file": plain(entry.sources.get(config, "")),
         "hash": plain(entry.hashes.get(config, ""))[:16],
         "who": entry.who_by_config.get(config, entry.who),

@@ -30,6 +30,7 @@ SCHEMA = pa.schema([
     ("loss_text", _FLOAT), ("loss_text_low", _FLOAT), ("loss_text_high", _FLOAT), ("relative_loss_text", _FLOAT),
     ("models", _LIST), ("links", _LIST), ("parameters", _INT), ("open_weights", _BOOL),
     ("rtfx", _FLOAT), ("peak_memory_mb", _FLOAT), ("peak_gpu_memory_mb", _FLOAT), ("hardware", _TEXT),
+    ("self_check", _TEXT),
     ("date", _TEXT), ("who", _TEXT), ("normalizer", _TEXT), ("erratum", _TEXT), ("path", _TEXT), ("sha256", _TEXT),
 ])  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -80,6 +81,7 @@ def _row(group: Group, table: Table, row: Row, standing: Standing | None) -> dic
         "peak_memory_mb": timing.get("peak_memory_mb"),
         "peak_gpu_memory_mb": timing.get("peak_gpu_memory_mb"),
         "hardware": plain(entry.hardware.get(config, "")),
+        "self_check": plain(entry.self_checks.get(config, "")),
         "date": plain(entry.date),
         "who": entry.who_by_config.get(config, entry.who),
         "normalizer": plain(row.normalizer),

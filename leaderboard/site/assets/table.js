@@ -160,7 +160,7 @@ function plainRows(rows, c) {
       found["relative_loss_" + baseline] = row.losses[baseline]?.relative ?? "";
     }
     return Object.assign(found, { models: modelText(row.system), parameters: row.system.parameters ?? "", open_weights: row.system.open ?? "", rtfx: row.rtfx ?? "",
-      memory_mb: row.memory ?? "", date: row.system.date || "", who: row.who, normalizer: row.normalizer, erratum: row.erratum });
+      memory_mb: row.memory ?? "", date: row.system.date || "", who: row.who, normalizer: row.normalizer, self_check: ((row.system.configs || {})[row.config] || {}).self_check || "", erratum: row.erratum });
   });
 }
 function csvField(value) {
