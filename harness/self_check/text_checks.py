@@ -123,8 +123,8 @@ def _check_composite(retriever: CompositeRetriever, items: Calibration) -> Findi
             rankings = [_rankings_of(part, items, depth) for part in retriever.parts]
             combined = retriever.combine(list(items.queries), rankings, documents, k=len(items.passages))
         return _ranked(name, combined, items.relevant, len(items.passages), items.language)
-    depth = retriever.spec.settings.get("depth")
-    n = min(_RERANKED_DEPTH, depth) if isinstance(depth, int) else _RERANKED_DEPTH
+    reordered = retriever.spec.settings.get("depth")
+    n = min(_RERANKED_DEPTH, reordered) if isinstance(reordered, int) else _RERANKED_DEPTH
     if n < 2:
         return Finding("unchecked", note="with a depth of 1 there is nothing to reorder")
     queries, relevant = list(items.queries)[:_RERANKED_QUERIES], list(items.relevant)[:_RERANKED_QUERIES]
