@@ -29,6 +29,7 @@ import numpy as np
 import squtr.loaders
 from squtr.errors import ModelError, SqutrError, unknown_name
 from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
+from squtr.harness.components.transcribers.presets import preset
 from squtr.loaders.audio import decode_audio, encode_flac, pcm_sha256, resample
 from squtr.loaders.jsonl import read_jsonl
 from squtr.loaders.keyed import keyed_seed
@@ -113,7 +114,7 @@ class Maker:
     def __init__(self, root: Path, voices: Path, threads: int) -> None:
         self.root, self.voices, self.threads = root, voices, threads
         self.engines: dict[float, Synthesizer] = {}
-        self.transcriber = FasterWhisperTranscriber("whisper-base", threads=threads)
+        self.transcriber = FasterWhisperTranscriber("whisper-base", threads=threads, **preset("fast", "faster-whisper"))
 
     def speak(self, query: Query, voice: str, speed: float) -> Samples:
         """(T,) float32, trimmed, scaled and rounded."""

@@ -28,6 +28,7 @@ from speech_effects import hole, shift_pitch, slur, stretch, telephone
 
 import squtr.loaders
 from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
+from squtr.harness.components.transcribers.presets import preset
 from squtr.loaders.audio import decode_audio, encode_flac, pcm_sha256, resample
 from squtr.loaders.banks import load_noise_bank, load_rir_bank
 from squtr.loaders.jsonl import read_jsonl
@@ -56,7 +57,7 @@ class Maker:
         self.voices, self.threads = voices, threads
         self.engines: dict[tuple[str, float], Synthesizer] = {}
         self.noises, self.rooms = load_noise_bank("synthetic"), load_rir_bank("simulated")
-        self.transcriber = FasterWhisperTranscriber("whisper-base", threads=threads)
+        self.transcriber = FasterWhisperTranscriber("whisper-base", threads=threads, **preset("fast", "faster-whisper"))
 
     def speak(self, turn: Mapping[str, Any]) -> Samples:
         """One turn, (T,) float32 at 24 kHz."""

@@ -35,6 +35,7 @@ import soxr
 from squtr.harness.benchmarks import benchmark
 from squtr.harness.components.retrievers.dense import DenseRetriever
 from squtr.harness.components.transcribers.faster_whisper import FasterWhisperTranscriber
+from squtr.harness.components.transcribers.presets import preset
 from squtr.harness.evaluate import evaluate
 from squtr.harness.evaluation.cells import infer_cells
 from squtr.harness.evaluation.options import Options
@@ -76,12 +77,16 @@ def transcription(rounds: int, clips: int, folder: Path) -> None:
     """The first stage beside CTranslate2 alone."""
     import ctranslate2
     from faster_whisper import WhisperModel
+    from faster_whisper.audio import pad_or_trim
     from faster_whisper.tokenizer import Tokenizer
+    from faster_whisper.transcribe import get_suppressed_tokens
 
     from squtr.harness.components.weights import find_weights
 
     data = built(folder / "transcription", languages=["en"], conditions=["clean"], limit=clips)
-    transcriber = FasterWhisperTranscriber("whisper-base", threads=2, batch_size=BATCH)
+    transcriber = FasterWhisperTranscriber(
+        "whisper-base", threads=2, batch_size=BATCH, **preset("fast", "faster-whisper")
+    )
     system = System(transcriber=transcriber)
     found = find_weights("whisper-base")
     model = WhisperModel(str(found.path), device="cpu", compute_type="int8", cpu_threads=2)
@@ -97,16 +102,16 @@ def transcription(rounds: int, clips: int, folder: Path) -> None:
     def bare() -> None:
         texts = []
         for start in range(0, len(clips_16k), BATCH):
-            batch = [np.pad(s, (0, 30 * RATE - s.size)) for s in clips_16k[start : start + BATCH]]
-            features = np.stack([model.feature_extractor(s)[:, :3000] for s in batch])
+            batch = clips_16k[start : start + BATCH]
+            features = np.stack([pad_or_trim(model.feature_extractor(s)[:, :-1]) for s in batch])
             results = model.model.generate(
-                ctranslate2.StorageView.from_array(np.ascontiguousarray(features)),
+                ctranslate2.StorageView.from_array(np.ascontiguousarray(features, dtype=np.float32)),
                 [prompt] * len(batch),
                 beam_size=1,
                 max_length=448,
-                suppress_tokens=[-1],
+                suppress_tokens=get_suppressed_tokens(tokenizer, [-1]),
                 suppress_blank=True,
-                sampling_topk=1,
+                return_scores=True,
             )
             texts += [tokenizer.decode(r.sequences_ids[0]).strip() for r in results]
         found_texts["bare"] = texts
