@@ -40,6 +40,12 @@ def whisper() -> Transcriber:
     return load_transcriber("faster-whisper:whisper-base", device="cpu", threads=2)
 
 
+@pytest.fixture(scope="module")
+def fast() -> Transcriber:
+    options = preset("fast", "faster-whisper")
+    return load_transcriber("faster-whisper:whisper-base", device="cpu", threads=2, **options)
+
+
 def error_rate(references: list[str], heard: list[str], language: str) -> float:
     """WER, or CER for Chinese, over all utterances."""
     from rapidfuzz.distance import Levenshtein
@@ -64,17 +70,17 @@ def mini(language: str, n: int) -> tuple[list[str], list[np.ndarray]]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("language", "limit"), [(ENGLISH, 0.5), (MANDARIN, 0.6), (SPANISH, 0.5)])
 def test_the_embedded_speech_is_understood(whisper: Transcriber, language: str, limit: float) -> None:
-    references, clips = mini(language, 6)
+    references, clips = mini(language, 4)
     found = whisper.transcribe(clips, language=language)
     assert not any(t.error or t.loop or t.truncated for t in found)
     assert error_rate(references, [t.text for t in found], language) < limit
 
 
 @pytest.mark.slow
-def test_every_clip_of_a_batch_gets_its_own_transcript(whisper: Transcriber) -> None:
-    _, clips = mini(MANDARIN, 4)
-    alone = [whisper.transcribe([clip], language=MANDARIN)[0].text for clip in clips]
-    batched = [t.text for t in whisper.transcribe(clips[::-1], language=MANDARIN)][::-1]
+def test_every_clip_of_a_batch_gets_its_own_transcript(fast: Transcriber) -> None:
+    _, clips = mini(MANDARIN, 3)
+    alone = [fast.transcribe([clip], language=MANDARIN)[0].text for clip in clips]
+    batched = [t.text for t in fast.transcribe(clips[::-1], language=MANDARIN)][::-1]
     # Kernels of some processors round otherwise in a batch: a character may differ, but no clip is another one.
     assert error_rate(alone, batched, MANDARIN) < 0.3
     assert error_rate(alone, batched[1:] + batched[:1], MANDARIN) > 0.6
@@ -83,7 +89,7 @@ def test_every_clip_of_a_batch_gets_its_own_transcript(whisper: Transcriber) -> 
 @pytest.mark.slow
 def test_the_n_best_are_different_readings_of_the_same_speech(whisper: Transcriber) -> None:
     references, clips = mini(ENGLISH, 3)
-    options = {"device": "cpu", "threads": 2, "beam_size": 5}
+    options = {**preset("fast", "faster-whisper"), "device": "cpu", "threads": 2, "beam_size": 5}
     single = load_transcriber("faster-whisper:whisper-base", **options).transcribe(clips, language=ENGLISH)
     several = load_transcriber("faster-whisper:whisper-base", n_best=5, **options).transcribe(clips, language=ENGLISH)
     for one, n in zip(single, several, strict=True):
@@ -121,36 +127,34 @@ def test_the_default_is_that_of_the_library(whisper: Transcriber, language: str)
     with_pauses = np.concatenate([clips[0], pause, clips[1], pause, clips[2]])
     long = np.concatenate([with_pauses, pause] * (31 * 16_000 // (with_pauses.size + pause.size) + 1))
     assert long.size > 30 * 16_000
-    asked = [clips[0], with_pauses, long] if language == ENGLISH else [clips[0], with_pauses]
+    asked = [with_pauses, long] if language == ENGLISH else [with_pauses, clips[0]]
     found = [t.text for t in whisper.transcribe(asked, language=language)]
     assert found == [by_library(clip, language) for clip in asked]
     # All three sentences are there, which the one window without timestamps does not promise.
     assert (
-        error_rate(["".join(references) if language == MANDARIN else " ".join(references)], found[1:2], language) < 0.6
+        error_rate(["".join(references) if language == MANDARIN else " ".join(references)], found[:1], language) < 0.6
     )
 
 
 @pytest.mark.slow
-def test_what_is_sampled_is_what_the_library_samples() -> None:
+def test_what_is_sampled_is_what_the_library_samples(fast: Transcriber) -> None:
     _, clips = mini(ENGLISH, 2)
-    # Every window is improbable.
-    options = {"log_prob_threshold": -0.01, "temperature": [0.0, 0.8], "best_of": 2}
-    sampled = load_transcriber("faster-whisper:whisper-base", device="cpu", threads=2, **options)
-    expected = [by_library(clip, ENGLISH, **options) for clip in clips]
-    assert [t.text for t in sampled.transcribe(clips, language=ENGLISH)] == expected
-    assert [t.text for t in sampled.transcribe(clips[::-1], language=ENGLISH)] == expected[::-1]
-    assert expected != [by_library(clip, ENGLISH) for clip in clips]
+    noise = np.random.default_rng(0).standard_normal(48_000).astype(np.float32)
+    noisy = [clip[:48_000] + 0.1 * noise[: clip.size] for clip in clips]
+    sampled = load_transcriber("faster-whisper:whisper-base", device="cpu", threads=2, temperature=1.0, best_of=1)
+    expected = [by_library(clip, ENGLISH, temperature=[1.0], best_of=1) for clip in noisy]
+    # What the first clip has drawn does not change the second.
+    assert [t.text for t in sampled.transcribe(noisy, language=ENGLISH)] == expected
+    assert [t.text for t in sampled.transcribe(noisy[::-1], language=ENGLISH)] == expected[::-1]
+    assert expected != [t.text for t in fast.transcribe(noisy, language=ENGLISH)]
 
 
 @pytest.mark.slow
-def test_the_fast_preset_is_one_call_of_the_library() -> None:
+def test_the_fast_preset_is_one_call_of_the_library(fast: Transcriber) -> None:
     _, clips = mini(ENGLISH, 2)
-    fast = load_transcriber(
-        "faster-whisper:whisper-base", device="cpu", threads=2, batch_size=1, **preset("fast", "faster-whisper")
-    )
     options = {"without_timestamps": True, "beam_size": 1, "temperature": 0.0, "no_speech_threshold": None}
     expected = [by_library(clip, ENGLISH, **options) for clip in clips]
-    assert [t.text for t in fast.transcribe(clips, language=ENGLISH)] == expected
+    assert [fast.transcribe([clip], language=ENGLISH)[0].text for clip in clips] == expected
 
 
 @pytest.mark.slow

@@ -374,8 +374,9 @@ class FasterWhisperTranscriber:
 
         def watched(encoded: Any, prompt: list[int], tokenizer: Any, options: Any) -> Any:
             room = self._engine_length(len(prompt)) - len(prompt)
+            drawn, self._drawn = self._drawn, True  # also if it fails
             found = search(encoded, prompt, tokenizer, dataclasses.replace(options, max_new_tokens=room))
-            self._drawn = self._drawn or found[2] > 0
+            self._drawn = drawn or found[2] > 0
             return found
 
         engine.generate_with_fallback = watched
