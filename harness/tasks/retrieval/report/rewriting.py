@@ -84,10 +84,11 @@ def _rewriting(section: Section, system: System, run: Run) -> Rewriting:
     items = run.record.items
     failed = sum("rewriter failed" in (error or "") for error in items.column("error").to_pylist())
     texts = {name: items.column(name).to_pylist() for name in ("text", "transcript", "rewritten")}
+    pairs = list(zip(texts["text"], texts["transcript"], texts["rewritten"], strict=True))
     changed = [
-        Rewritten(key, system, run.condition, texts["text"][row], before_, made, int(before[row]), int(after[row]))
+        Rewritten(key, system, run.condition, *pairs[row], int(before[row]), int(after[row]))
         for key, row in run.rows.items()
-        if both[row] and (before_ := texts["transcript"][row]) != (made := texts["rewritten"][row]) and made
+        if both[row] and pairs[row][2] not in ("", pairs[row][1])
     ]
     return Rewriting(
         system,
