@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import squtr
 from squtr.harness.systems import System, check_systems, load_system, load_systems
 from squtr.harness.systems.building import constructors_of, options_of
 from squtr.harness.systems.entries import ComponentEntry
@@ -29,14 +30,40 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
+AUTHORS_CODE = """
+import numpy as np
+
+
+class Model:
+    def encode_speech(self, clip):
+        return np.array([len(clip), 1.0 + abs(clip).max(), 1.0])
+
+    def encode_text(self, text):
+        return np.array([len(text), text.count(" "), 1.0])
+
+
+def load(checkpoint):
+    assert checkpoint == "clsr.pt"
+    return Model()
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working directory with what the page's examples name."""
-    (module,) = [code for code in blocks("python") if code.startswith("# my_module.py")]
-    (tmp_path / "my_module.py").write_text(module, encoding="utf-8")
+    for code in modules():
+        (tmp_path / code.partition("\n")[0].removeprefix("# ")).write_text(code, encoding="utf-8")
+    (tmp_path / "authors_code.py").write_text(AUTHORS_CODE, encoding="utf-8")
+    (tmp_path / "clsr.pt").write_bytes(b"weights")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    sys.modules.pop("my_module", None)
+    for name in ("my_module", "bi_encoder", "authors_code"):
+        sys.modules.pop(name, None)
+
+
+def modules() -> list[str]:
+    """The blocks that are files of a user's own."""
+    return [code for code in blocks("python") if re.match(r"# \w+\.py\n", code)]
 
 
 def test_the_tables_are_up_to_date() -> None:
@@ -89,7 +116,7 @@ def test_the_fields_are_all_there() -> None:
 
 
 def test_the_code_runs(folder: Path) -> None:
-    codes = [code for code in blocks("python") if not code.startswith("# my_module.py")]
+    codes = [code for code in blocks("python") if code not in modules()]
     assert codes
     for code in codes:
         exec(compile(code, str(PAGE), "exec"), {"__name__": "example"})
@@ -98,3 +125,15 @@ def test_the_code_runs(folder: Path) -> None:
     (system,) = read_systems(folder / "own.yaml")
     (heard,) = system.transcriber.transcribe([None], language="en")  # type: ignore[union-attr]
     assert heard.text == "hey"
+
+
+def test_a_bi_encoder_of_ones_own_is_evaluated(folder: Path) -> None:
+    (example,) = [text for text in blocks("yaml") if "bi_encoder" in text]
+    (folder / "own.yaml").write_text(example, encoding="utf-8")
+    results = squtr.evaluate("own.yaml", data="mini", configs=["en_clean"], limit=3, self_check=False)
+    assert [(r.data.config, r.system.kind, r.failures["failed"]) for r in results] == [
+        ("en_text", "end-to-end", 0),
+        ("en_clean", "end-to-end", 0),
+    ]
+    (spec,) = results[0].system.components.values()
+    assert spec["settings"] == {} and len(spec["revision"]) == 64
