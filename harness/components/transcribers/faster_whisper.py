@@ -209,14 +209,13 @@ class FasterWhisperTranscriber:
 
         tokenizer = self._tokenizer(code)
         prompt = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
-        features = [self._features(clip) for clip in clips]
-        whole = [i for i, content in enumerate(features) if content is not None]
+        features = [(i, content) for i, clip in enumerate(clips) if (content := self._features(clip)) is not None]
         found = [Decoded("")] * len(clips)
-        if not whole:
+        if not features:
             return found
         results = self._engine.model.generate(
-            ctranslate2.StorageView.from_array(np.stack([features[i] for i in whole])),
-            [prompt] * len(whole),
+            ctranslate2.StorageView.from_array(np.stack([content for _, content in features])),
+            [prompt] * len(features),
             beam_size=self._search["beam_size"],
             patience=self._search["patience"],
             length_penalty=self._search["length_penalty"],
@@ -227,7 +226,7 @@ class FasterWhisperTranscriber:
             num_hypotheses=self._n_best,
             return_scores=True,
         )
-        for i, result in zip(whole, results, strict=True):
+        for (i, _), result in zip(features, results, strict=True):
             found[i] = self._decoded(tokenizer, result)
         return found
 
