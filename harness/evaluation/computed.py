@@ -35,7 +35,8 @@ SERVED = ("server", "dense-server", "chat-server", *SERVED_REWRITERS)
 PRECOMPUTED = ("transcripts", "trec", "replies")
 _TEXT_BACKENDS = ("dense", "dense-mteb")
 _FIXED_BATCHES: Mapping[str, int] = {"faster-whisper": 4, "openai-whisper": 1, "funasr": 32}
-_BEAMS: Mapping[str, int] = {"faster-whisper": 5}
+_WHISPER_BEAMS: Mapping[str, int] = {"faster-whisper": 5, "transformers": 5}
+"""What a Whisper decodes with by default; other models are greedy."""
 _CHOSEN_BY_DEVICE: Mapping[str, str] = {"auto": "float16", "gpu_float16": "float16"}
 """What number types that depend on the device are on a GPU."""
 _DTYPES: Mapping[str, str] = {"faster-whisper": "int8", "glm-asr": "bfloat16", "qwen-asr": "bfloat16"}
@@ -309,7 +310,8 @@ def _transcribe(component: Component, cells: Iterable[CellLoad]) -> Work:
         return Work("transcribe", component, scope, items, 0.0, known=False)
     frames = sum(c.items * _frames(size, c.seconds) for c in cells)
     # A cascade's window of 30 s repeats its prompt; beams are written side by side.
-    beams = component.options.get("beam_size", _BEAMS.get(component.entry.backend, 1))
+    usual = _WHISPER_BEAMS.get(component.entry.backend, 1) if "whisper" in component.entry.model.lower() else 1
+    beams = component.options.get("beam_size") or usual
     written = sum(c.items * c.tokens for c in cells) * (beams if isinstance(beams, int) else 1)
     read = sum(c.items * (c.seconds * size.audio_per_s + PROMPT_TOKENS) for c in cells) if size.audio_per_s else 0.0
     multiplied = size.parameters - size.encoder - size.embedding
