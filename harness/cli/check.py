@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import Bars, say, say_json, table_text
+from .common import Bars, Extend, say, say_json, table_text
 from .evaluate import add_systems, cache_of, overrides_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _WORDS = {
     "level_db": "level in dB",
     "likeness": "correlation of loudness",
 }
-EXAMPLE = """examples:
+EXAMPLE = """example:
   squtr check 'whisper-base + bm25'
   squtr check 'whisper-base + dense:multilingual-e5-small' --languages en zh
   squtr check --system systems.yaml --json
@@ -36,12 +36,12 @@ EXAMPLE = """examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("systems", nargs="*", metavar="SYSTEM", help="for example 'whisper-base + bm25'")
     parser.add_argument(
-        "--system", nargs="+", action="extend", default=[], metavar="SYSTEM", help="more systems, or spec files"
+        "--system", nargs="+", action=Extend, default=[], metavar="SYSTEM", help="more systems, or spec files"
     )
     parser.add_argument(
         "--languages",
         nargs="+",
-        action="extend",
+        action=Extend,
         default=[],
         metavar="CODE",
         help="languages (those of the calibration that a system supports: en, zh, es)",
