@@ -69,8 +69,10 @@ def score_subset(
     condition: str,
     normalizer: str,
     metrics: Sequence[Metric],
+    rewritten: bool = False,
 ) -> SubsetScores:
-    """Score one run on one subset. `qrels` are by utterance, `normalizer` is a name ("" where there are no words).
+    """Score one run on one subset. `qrels` are by utterance, `normalizer` is a name ("" where there are no words),
+    `rewritten` whether a rewriter stands behind the transcriber.
 
     An utterance that could not be decoded has no words: it is left out of the error rates (and counted), and its
     query, which retrieved nothing, scores 0.
@@ -83,15 +85,19 @@ def score_subset(
     flags: dict[str, UtteranceFlags] = {}
     if transcribed:
         counts, flags = _compared(transcribed, language, normalizer)
-    mended = {id_: one for id_, one in transcribed.items() if one.rewritten is not None and not one.error}
-    rewritten = _counts(mended, {id_: one.rewritten or "" for id_, one in mended.items()}, language, normalizer)
-    counts |= {f"{REWRITTEN}_{unit}": rewritten.get(unit, {}) for unit in ("word", "char")}
+    if rewritten:
+        mended = {id_: one for id_, one in transcribed.items() if one.rewritten is not None and not one.error}
+        own = _counts(mended, {id_: one.rewritten or "" for id_, one in mended.items()}, language, normalizer)
+        counts |= {f"{REWRITTEN}_{unit}": own[unit] for unit in ("word", "char")}
     rows = []
     for one in retrieved:
         id_ = one.query.id
         row = _row(one, found[id_], flags.get(id_, NO_FLAGS), {unit: own.get(id_) for unit, own in counts.items()})
         row |= {name: values.get(id_, NAN) for name, values in scored.per_query.items()}
-        rows.append(row | {"condition": condition})
+        row["condition"] = condition
+        if rewritten:
+            row[REWRITTEN] = one.rewritten or ""
+        rows.append(row)
     clusters = {one.query.id: one.query.utterance for one in retrieved}
     return SubsetScores(
         Values(scored.per_query, {unit: counts.get(unit, {}) for unit in RATES.values()}, clusters),
@@ -194,7 +200,6 @@ def _row(
         "flags": [name for name in FLAGS if getattr(flags, name, False)],
         "text": query.text,
         "transcript": one.shown,
-        REWRITTEN: one.rewritten or "",
         "group": query.group,
         "first_relevant_rank": found.first_relevant_rank,
         "documents": found.documents,

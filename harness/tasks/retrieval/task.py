@@ -74,6 +74,7 @@ class RetrievalTask:
                 condition=condition,
                 normalizer=normalizer_of(plan.request, system, plan.language(subset)),
                 metrics=metrics,
+                rewritten=_is_rewritten(plan, run),
             )
             for subset, rows in output.content.items()
         }
