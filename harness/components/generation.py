@@ -10,6 +10,8 @@ from typing import Any
 from ...loaders.records import Samples
 
 Message = dict[str, Any]
+MAX_NEW_TOKENS = 512
+"""The default cap on what a chat model writes."""
 TEMPLATE_DATE = "2026-01-01"
 _TODAY = re.compile(r"""strftime_now\(\s*(?P<quote>['"])(?P<form>.*?)(?P=quote)\s*\)""")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 
-from .weights import OTHER_FORMATS, REPOSITORY
+from .weights import OTHER_FORMATS, REPOSITORY, pickled_copies
 
-_COPIES = (".bin", ".pt", ".pth")
 _WAIT_S = 3.0
 
 
@@ -41,10 +40,6 @@ def needed_files(sizes: Mapping[str, int]) -> dict[str, int]:
     >>> needed_files({"model.safetensors": 8, "pytorch_model.bin": 8, "onnx/model.onnx": 9, "config.json": 1})
     {'model.safetensors': 8, 'config.json': 1}
     """
-    folders = {name.rpartition("/")[0] for name in sizes if name.endswith(".safetensors")}
-
-    def needed(name: str) -> bool:
-        copy = name.endswith(_COPIES) and name.rpartition("/")[0] in folders
-        return not copy and not any(fnmatch(name, pattern) for pattern in OTHER_FORMATS)
-
-    return {name: size for name, size in sizes.items() if needed(name)}
+    left = set(pickled_copies(list(sizes)))
+    left |= {name for name in sizes if any(fnmatch(name, pattern) for pattern in OTHER_FORMATS)}
+    return {name: size for name, size in sizes.items() if name not in left}

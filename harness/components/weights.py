@@ -202,13 +202,19 @@ def _from_hub(
 
 
 def _copies(repository: str, revision: str | None, failures: tuple[type[Exception], ...]) -> list[str]:
-    """The pickled copies of weights that a folder of a repository holds as safetensors too; [] without an answer."""
+    """`pickled_copies` of a repository; [] without an answer."""
     import huggingface_hub
 
     try:
-        names = huggingface_hub.list_repo_files(repository, revision=revision)
+        return pickled_copies(huggingface_hub.list_repo_files(repository, revision=revision))
     except failures:
         return []
+
+
+def pickled_copies(names: Sequence[str]) -> list[str]:
+    """The files of weights that are pickled where their folder has safetensors too.
+
+    By folder: the modules of one model may be saved in different formats.
+    """
     folders = {name.rpartition("/")[0] for name in names if name.endswith(".safetensors")}
-    # By folder: the modules of one model may be saved in different formats.
     return [name for name in names if name.endswith((".bin", ".pt", ".pth")) and name.rpartition("/")[0] in folders]

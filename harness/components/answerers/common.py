@@ -16,7 +16,6 @@ LongAudio = Literal["truncate", "chunks"]
 """What is done with audio that is longer than what a model takes at once: its beginning is kept, or it is cut into
 pieces that all go into the one message, in order."""
 LONG_AUDIO: tuple[LongAudio, ...] = ("truncate", "chunks")
-MAX_NEW_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)

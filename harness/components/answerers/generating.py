@@ -9,9 +9,9 @@ from typing import Any
 
 from ...protocols import AnswerRequest, Reply
 from ..batches import BatchSize, require_positive
-from ..generation import end_tokens, without_end
+from ..generation import MAX_NEW_TOKENS, end_tokens, without_end
 from ..torch_models import BatchedTorchComponent
-from .common import MAX_NEW_TOKENS, Written, answer_batches, request_fault
+from .common import Written, answer_batches, request_fault
 
 
 class GeneratingAnswerer(BatchedTorchComponent, abc.ABC):

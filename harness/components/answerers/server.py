@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from ....errors import ModelError, UsageError
 from ...protocols import AnswerRequest, ComponentSpec, Reply, Setting
-from ..batches import require_positive
-from ..server_component import MP3_BITS_PER_S, AudioFormat, ServerComponent, audio_file
+from ..chat_server import ChatServerComponent
+from ..server_component import MP3_BITS_PER_S, AudioFormat, audio_file
 from ..server_limits import service_of
 from ..transcribers.common import SAMPLE_RATE, primary_code
-from .common import MAX_NEW_TOKENS, AudioLimit, LongAudio, Piece, in_pieces, request_fault
+from .common import AudioLimit, LongAudio, Piece, in_pieces, request_fault
 
 _FORMATS = ("auto", "flac", "mp3", "wav")
 _WAV_HEADER = 44
@@ -22,7 +22,7 @@ _FIELDS = 4096
 """Bytes of a request beside its audio and its texts, generously."""
 
 
-class ServerAnswerer(ServerComponent):
+class ServerAnswerer(ChatServerComponent):
     """A model behind a URL.
 
     `model` is the server's id of it, `url` the base (`http://host:8000/v1`). A request is one user message: each clip,
@@ -46,10 +46,6 @@ class ServerAnswerer(ServerComponent):
         self,
         model: str,
         *,
-        system_prompt: str = "",
-        temperature: float | None = 0.0,
-        max_new_tokens: int = MAX_NEW_TOKENS,
-        length_field: str = "max_tokens",
         languages: Sequence[str] = (),
         long_audio: LongAudio = "truncate",
         max_seconds: float | None = None,
@@ -59,12 +55,10 @@ class ServerAnswerer(ServerComponent):
         timeout_s: float = 300.0,
         **server: Any,
     ) -> None:
-        require_positive(max_new_tokens=max_new_tokens)
         if audio_format not in _FORMATS:
             raise UsageError(f"unknown audio_format {audio_format!r}.", hint=f"Known: {', '.join(_FORMATS)}.")
         if max_request_mb is not None and not max_request_mb > 0:
             raise UsageError(f"max_request_mb is {max_request_mb}.", hint="Give a number above 0, or leave it out.")
-        self.own_fields = frozenset({"messages", "model", "temperature", length_field})
         super().__init__(model, timeout_s=timeout_s, **server)
         self._limit = AudioLimit(max_seconds, total_seconds, long_audio)
         service = service_of(self._server.url)
@@ -76,22 +70,16 @@ class ServerAnswerer(ServerComponent):
         self._audio_format = audio_format
         known = None if service is None else service.chat_bytes
         self._most_bytes = known if max_request_mb is None else round(max_request_mb * 1e6)
-        self._system_prompt, self._temperature = system_prompt, temperature
-        self._max_new_tokens, self._length_field = max_new_tokens, length_field
         self._languages = tuple(primary_code(language) for language in languages)
 
     @cached_property
     def spec(self) -> ComponentSpec:
         settings: dict[str, Setting] = {
             "audio_format": self._audio_format,
-            "length_field": self._length_field,
-            "max_new_tokens": self._max_new_tokens,
             "max_request_bytes": self._most_bytes,
             "sample_rate": SAMPLE_RATE,
-            "system_prompt": self._system_prompt,
-            "temperature": self._temperature,
             **self._limit.settings(),
-            **self._server_settings,
+            **self._chat_settings,
         }
         if self._audio_format == "mp3" or (self._audio_format == "auto" and self._most_bytes is not None):
             settings["mp3_bits_per_s"] = MP3_BITS_PER_S
@@ -123,7 +111,7 @@ class ServerAnswerer(ServerComponent):
             most = f"{self._server.url} takes {self._most_bytes / 1e6:g} MB (max_request_mb)"
             return Reply("", error=f"the request has {size / 1e6:.1f} MB, and {most}: give {advice}")
         started = time.perf_counter()
-        reply = self._server.chat(self._body(request, [piece.name for piece in pieces], files, form))
+        reply = self._server.chat(self._body(_content(request, [piece.name for piece in pieces], files, form)))
         seconds = time.perf_counter() - started
         return Reply(reply.text.strip(), truncated=reply.truncated, audio_truncated=cut, seconds=seconds)
 
@@ -138,21 +126,14 @@ class ServerAnswerer(ServerComponent):
         texts = (self._system_prompt, request.prompt, *request.audio_names)
         return sum(files) + 6 * sum(map(len, texts)) + _FIELDS
 
-    def _body(
-        self, request: AnswerRequest, names: Sequence[str], files: Sequence[str], form: AudioFormat
-    ) -> dict[str, Any]:
-        content: Any = request.prompt
-        if files:
-            content = []
-            for name, data in zip(names, files, strict=True):
-                if name:
-                    content.append({"type": "text", "text": name})
-                content.append({"type": "input_audio", "input_audio": {"data": data, "format": form}})
-            content.append({"type": "text", "text": request.prompt})
-        messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
-        if self._system_prompt:
-            messages.insert(0, {"role": "system", "content": self._system_prompt})
-        body: dict[str, Any] = {"model": self._model, "messages": messages, self._length_field: self._max_new_tokens}
-        if self._temperature is not None:
-            body["temperature"] = self._temperature
-        return body | self._extra
+
+def _content(request: AnswerRequest, names: Sequence[str], files: Sequence[str], form: AudioFormat) -> Any:
+    """Of the user's message: a text, or each file with its name before it, then the prompt."""
+    if not files:
+        return request.prompt
+    content: list[dict[str, Any]] = []
+    for name, data in zip(names, files, strict=True):
+        if name:
+            content.append({"type": "text", "text": name})
+        content.append({"type": "input_audio", "input_audio": {"data": data, "format": form}})
+    return [*content, {"type": "text", "text": request.prompt}]

@@ -10,15 +10,13 @@ from typing import Any
 from ....errors import ModelError
 from ...protocols import ComponentSpec, Rewritten
 from ...text.languages import KNOWN_LANGUAGES
-from ..answerers.common import MAX_NEW_TOKENS
-from ..batches import require_positive
-from ..server_component import ServerComponent
+from ..chat_server import ChatServerComponent
 from ..transcribers.common import primary_code
 from .common import prompt_settings, read_output
 from .prompts import rewrite_prompt
 
 
-class ServerRewriter(ServerComponent):
+class ServerRewriter(ChatServerComponent):
     """A model behind a URL that corrects transcripts.
 
     `model` is the server's id of it, `url` the base (`http://host:8000/v1`). `prompt` and `n_best` are those of
@@ -27,35 +25,13 @@ class ServerRewriter(ServerComponent):
     `ServerComponent`.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        prompt: str = "",
-        n_best: int = 1,
-        system_prompt: str = "",
-        temperature: float | None = 0.0,
-        max_new_tokens: int = MAX_NEW_TOKENS,
-        length_field: str = "max_tokens",
-        **server: Any,
-    ) -> None:
-        require_positive(max_new_tokens=max_new_tokens)
+    def __init__(self, model: str, *, prompt: str = "", n_best: int = 1, **server: Any) -> None:
         self._prompt, self.n_best = rewrite_prompt(prompt, n_best), n_best
-        self.own_fields = frozenset({"messages", "model", "temperature", length_field})
         super().__init__(model, **server)
-        self._system_prompt, self._temperature = system_prompt, temperature
-        self._max_new_tokens, self._length_field = max_new_tokens, length_field
 
     @cached_property
     def spec(self) -> ComponentSpec:
-        settings = {
-            "length_field": self._length_field,
-            "max_new_tokens": self._max_new_tokens,
-            "system_prompt": self._system_prompt,
-            "temperature": self._temperature,
-            **prompt_settings(self._prompt, self.n_best),
-            **self._server_settings,
-        }
+        settings = {**self._chat_settings, **prompt_settings(self._prompt, self.n_best)}
         return ComponentSpec("rewriter", "rewrite-server", self._name, self._model, self._revision, settings)
 
     def supports(self, language: str) -> bool:
@@ -70,11 +46,3 @@ class ServerRewriter(ServerComponent):
 
         found = self._server.each_or_error(transcripts, one, what="query", check="Check the model's name.")
         return [Rewritten("", made.message) if isinstance(made, ModelError) else made for made in found]
-
-    def _body(self, prompt: str) -> dict[str, Any]:
-        messages = [{"role": "system", "content": self._system_prompt}] if self._system_prompt else []
-        messages.append({"role": "user", "content": prompt})
-        body: dict[str, Any] = {"model": self._model, "messages": messages, self._length_field: self._max_new_tokens}
-        if self._temperature is not None:
-            body["temperature"] = self._temperature
-        return body | self._extra

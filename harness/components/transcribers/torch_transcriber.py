@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from ....errors import ModelError
 from ...protocols import ComponentSpec, Setting
-from ..torch_models import BatchedTorchComponent
+from ..torch_models import BatchedTorchComponent, TorchOptions
 from .common import LOOP_SETTINGS, SAMPLE_RATE, minor_version, primary_code
+
+NO_SCORE = -1e8
+"""Scores below are no hypotheses: transformers gives a beam that never ended -1e9."""
+
+
+@contextlib.contextmanager
+def searching(torch: TorchOptions, model: Any, name: str) -> Iterator[None]:
+    """Inference by `generate` of transformers: what it raises, as errors of the model or of the clip."""
+    try:
+        with torch.inference(model):
+            yield
+    except ValueError as error:  # its settings contradict what is asked, whatever the clip
+        raise ModelError(
+            f"the model {name} refuses to decode: {error}.", hint="Check its generation_config.json and max_new_tokens."
+        ) from error
+    except IndexError as error:  # transformers looks for the last token of a search that wrote none
+        raise RuntimeError(f"the search found nothing that the model may write ({error})") from error
 
 
 class TorchTranscriber(BatchedTorchComponent, abc.ABC):

@@ -15,10 +15,9 @@ from ..generation import end_tokens
 from ..torch_models import TorchOptions, imported_torch
 from .common import MAX_TOKENS, Decoded
 from .greedy_scores import GreedyScores
+from .torch_transcriber import NO_SCORE, searching
 from .transformers_models import Architecture
 
-# transformers gives a beam that never ended -1e9.
-_NO_SCORE = -1e8
 _LANGUAGE_IDS = "text_decoder_lang_to_code_id"
 
 
@@ -99,7 +98,8 @@ class SpeechDecoder:
             options |= {"num_return_sequences": n, "output_scores": True}
         elif self._search.beam_size == 1:
             options["logits_processor"] = [watched]
-        output = self._called(inputs, options)
+        with searching(self._torch, self._model, self._name):
+            output = self._model.generate(**inputs, **options)
         rows = [self._new(row, request.prompt) for row in output.sequences.tolist()]
         if n > 1:
             scores = output.sequences_scores.tolist()
@@ -151,18 +151,6 @@ class SpeechDecoder:
             )
         return {"forced_bos_token_id": found[0]}
 
-    def _called(self, inputs: Any, options: dict[str, Any]) -> Any:
-        try:
-            with self._torch.inference(self._model):
-                return self._model.generate(**inputs, **options)
-        except ValueError as error:  # its settings contradict what is asked, whatever the clip
-            raise ModelError(
-                f"the model {self._name} refuses to decode: {error}.",
-                hint="Check its generation_config.json and max_new_tokens.",
-            ) from error
-        except IndexError as error:  # transformers looks for the last token of a search that wrote none
-            raise RuntimeError(f"the search found nothing that the model may write ({error})") from error
-
     def _new(self, row: list[int], prompt: Any) -> list[int]:
         """What was written after the prompt."""
         if prompt is None:
@@ -184,11 +172,11 @@ class SpeechDecoder:
 
     def _several(self, rows: Sequence[list[int]], scores: Sequence[float]) -> Decoded:
         hypotheses = tuple(
-            Hypothesis(self._text(row)[0], score) for row, score in zip(rows, scores, strict=True) if score > _NO_SCORE
+            Hypothesis(self._text(row)[0], score) for row, score in zip(rows, scores, strict=True) if score > NO_SCORE
         )
         best = self._one(rows[0])
         plain = getattr(self._model.generation_config, "length_penalty", 1.0) in (None, 1.0)
-        sure = math.exp(min(0.0, scores[0])) if plain and best.text and scores[0] > _NO_SCORE else math.nan
+        sure = math.exp(min(0.0, scores[0])) if plain and best.text and scores[0] > NO_SCORE else math.nan
         return Decoded(best.text, best.truncated, hypotheses, sure)
 
     def _joined(self, found: list[Decoded], rows: list[list[int]], index: Any, code: str) -> list[Decoded]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,12 +13,11 @@ from ....loaders.records import Samples
 from ...protocols import Hypothesis, Setting
 from ..torch_models import TorchOptions, imported_torch, imported_transformers
 from .common import WINDOW_S, Decoded, joined_windows
+from .torch_transcriber import NO_SCORE, searching
 from .whisper import SEED, Window, confidence
 
 PIPELINE_BEAM, PIPELINE_TOKENS = 5, 256
 """What the library's pipeline for speech recognition takes where the model's generation settings have no value."""
-# transformers gives a beam that never ended -1e9.
-NO_SCORE = -1e8
 # A text before a window is at most half of the context, less one token and plus three of the prompt.
 _CONTEXT, _LONGEST_PROMPT = 448, 227
 
@@ -77,16 +76,11 @@ class WhisperSearch:
             tokens = saved.get("max_new_tokens") or (None if saved.get("max_length") else PIPELINE_TOKENS)
             if tokens is not None and self.condition_on_previous_text:
                 tokens = min(tokens, _CONTEXT - _LONGEST_PROMPT)
-        return WhisperSearch(
-            self.beam_size or saved.get("num_beams") or PIPELINE_BEAM,
-            self.n_best,
-            tokens,
-            timestamps and self.n_best == 1,
-            self.temperatures,
-            self.condition_on_previous_text,
-            self.compression_ratio_threshold,
-            self.logprob_threshold,
-            self.no_speech_threshold,
+        return replace(
+            self,
+            beam_size=self.beam_size or saved.get("num_beams") or PIPELINE_BEAM,
+            max_new_tokens=tokens,
+            timestamps=timestamps and self.n_best == 1,
         )
 
     def settings(self, saved: Mapping[str, Any]) -> dict[str, Setting]:
@@ -319,16 +313,8 @@ class WhisperDecoder:
         options["num_beams"] = self._search.beam_size
         if self._search.max_new_tokens is not None:
             options["max_new_tokens"] = self._search.max_new_tokens
-        try:
-            with self._torch.inference(self._model):
-                return search(*arguments, **options)
-        except ValueError as error:  # its settings contradict what is asked, whatever the clip
-            raise ModelError(
-                f"the model {self._name} refuses to decode: {error}.",
-                hint="Check its generation_config.json and max_new_tokens.",
-            ) from error
-        except IndexError as error:  # transformers looks for the last token of a search that wrote none
-            raise RuntimeError(f"the search found nothing that the model may write ({error})") from error
+        with searching(self._torch, self._model, self._name):
+            return search(*arguments, **options)
 
     def _text(self, ids: list[int]) -> str:
         text: str = self._processor.tokenizer.decode(ids, skip_special_tokens=True)
