@@ -14,7 +14,7 @@ from ..components import Role as LoadRole
 from ..components import load
 from ..components.user_classes import find_user_class
 from .caches import Caches
-from .entries import ROLE_NAMES, ROUTE, ROUTED, ComponentEntry, Role, SystemEntry, entries_of
+from .entries import ROLE_NAMES, ROUTE, ROUTED, ComponentEntry, Role, SystemEntry, chain_name, entries_of
 from .options import TRUST, Option, accepts, checked_options, component_options, shown
 from .short_form import CLASS, TABLES
 from .system import ROLES, System, shown_name
@@ -113,7 +113,7 @@ class Builder:
                 normalizer=entry.normalizer,
                 n_best=entry.n_best,
                 n_best_fusion=entry.n_best_fusion,
-                display_name=entry.name or _labeled(components, labels, entry.n_best),
+                display_name=entry.name or _labeled(entry, components, labels),
                 preset=presets.pop() if len(presets) == 1 else "",
                 origins=tuple(origins),
             ),
@@ -249,7 +249,7 @@ def _wiring(entry: ComponentEntry, parts: list[object]) -> dict[str, Any]:
     return {}
 
 
-def _labeled(components: Mapping[str, Any], labels: Mapping[Role, str], n_best: int) -> str:
+def _labeled(entry: SystemEntry, components: Mapping[str, Any], labels: Mapping[Role, str]) -> str:
     """What a system is called by the names that its components were given; "" if none was.
 
     The own name of a model is looked up with its weights: not where it was given another.
@@ -257,9 +257,7 @@ def _labeled(components: Mapping[str, Any], labels: Mapping[Role, str], n_best: 
     if not labels:
         return ""
     names = {role: labels.get(role) or shown_name(components[role]) for role in ROLES if role in components}
-    front = f"{names.pop('front_end')} | " if "front_end" in names else ""
-    best = f" ({n_best}-best)" if n_best > 1 else ""
-    return f"{front}{' + '.join(names.values())}{best}"
+    return chain_name(names, text_only=entry.text_only, n_best=entry.n_best)
 
 
 def _at(place: str, error: SqutrError) -> SqutrError:

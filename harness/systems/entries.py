@@ -86,5 +86,17 @@ class SystemEntry:
     place: str = field(default="", compare=False)
 
 
+def chain_name(names: Mapping[Role, str], *, text_only: bool = False, n_best: int = 1) -> str:
+    """What a system is called by the names of its components, which are in the order of the chain.
+
+    >>> chain_name({"front_end": "wpe", "transcriber": "a", "retriever": "BM25"}, n_best=5)
+    'wpe | a + BM25 (5-best)'
+    """
+    front = f"{names['front_end']} | " if "front_end" in names else ""
+    chain = ["text-only"] * text_only + [name for role, name in names.items() if role != "front_end"]
+    best = f" ({n_best}-best)" if n_best > 1 else ""
+    return f"{front}{' + '.join(chain)}{best}"
+
+
 Origins = tuple[tuple[object, ComponentEntry], ...]
 """The components of a system with what each was made from."""

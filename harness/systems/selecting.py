@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from ...errors import MissingExtraError, nearest, unknown_name
-from .entries import ComponentEntry, Role, SystemEntry, entries_of
+from .entries import ComponentEntry, Role, SystemEntry, chain_name, entries_of
 from .short_form import CLASS, TABLES
 from .system import ROLES
 
@@ -29,8 +29,7 @@ def name_of(entry: SystemEntry) -> str:
     if entry.name:
         return entry.name
     names = {role: _part_name(written) for role in ROLES if (written := entries_of(getattr(entry, role)))}
-    front = f"{names.pop('front_end')} | " if "front_end" in names else ""
-    return f"{front}{' + '.join(names.values())}"
+    return chain_name(names, text_only=entry.text_only, n_best=entry.n_best)
 
 
 def selected(entries: Sequence[SystemEntry], patterns: Sequence[str]) -> list[SystemEntry]:

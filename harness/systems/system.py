@@ -21,7 +21,7 @@ from ..protocols import (
 )
 from ..results.files import file_name
 from ..text.normalizers import NORMALIZERS
-from .entries import Origins, Role
+from .entries import Origins, Role, chain_name
 
 SCRIPTS = ("auto", "simplified", "none")
 """What to do with Chinese transcripts before retrieval. `auto` is `simplified` for Chinese and `none` elsewhere."""
@@ -185,10 +185,7 @@ class System:
         if self.display_name:
             return self.display_name
         names = {role: shown_name(part) for role, part in self._parts.items()}
-        front = f"{names.pop('front_end')} | " if "front_end" in names else ""
-        best = f" ({self.n_best}-best)" if self.n_best > 1 else ""
-        chain = (["text-only"] if self.text_only else []) + list(names.values())
-        return f"{front}{' + '.join(chain)}{best}"
+        return chain_name(names, text_only=self.text_only, n_best=self.n_best)
 
     def folding(self, language: str) -> str:
         """The script that transcripts of this language are folded to, or `none`."""

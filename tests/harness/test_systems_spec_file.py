@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from squtr.errors import DataError, SqutrError, UnknownNameError, UsageError
 from squtr.harness.systems import Overrides, System, load_system, load_systems, write_spec
 from squtr.harness.systems.plain_yaml import LARGEST_BYTES, read_plain, to_yaml
+from squtr.harness.systems.selecting import name_of
 from squtr.harness.systems.spec_file import read_entries
 
 
@@ -605,3 +606,15 @@ def test_answerers_in_a_file(spec: Any) -> None:
     assert {one.kind for one in grid} == {"answerer"}
     assert len(grid) == 2
     assert len(read_systems(spec("grid: {transcribers: [whisper-base], front_ends: [none, wpe]}"))) == 2
+
+
+def test_a_given_name_leaves_the_baseline_and_the_n_best_in_the_systems_name(tmp_path: Path) -> None:
+    path = tmp_path / "grid.yaml"
+    path.write_text(
+        "systems:\n"
+        "- {answerer: {backend: embedder, model: multilingual-e5-small, name: E5}, text_only: true}\n"
+        "- {transcriber: {backend: faster-whisper, model: whisper-base, name: W}, retriever: bm25, n_best: 3}\n"
+    )
+    names = ["text-only + E5", "W + BM25 (3-best)"]
+    assert [system.name for system in read_systems(path)] == names
+    assert [name_of(entry).lower() for entry in read_entries(path)] == [name.lower() for name in names]
