@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...errors import AudioError, ModelError, SqutrError
 from ...loaders.audio import resample
 from ...loaders.records import Samples, SpokenQuery
+from ...loaders.text import valid_text
 from ..components.raised import sentences
 from ..protocols import AudioTextEncoder, FrontEnd, PrecomputedTranscripts, Rewritten, Transcriber, Transcript
 from ..systems.system import System
@@ -227,22 +228,13 @@ def checked_transcript(transcript: object) -> Transcript:
         raise TypeError(f"it gave {type(transcript).__name__} instead of Transcript")
     if transcript.error:
         return replace(transcript, text="", hypotheses=())
-    best = tuple(replace(h, text=storable(h.text)) for h in transcript.hypotheses)
+    best = tuple(replace(h, text=valid_text(h.text)) for h in transcript.hypotheses)
     for hypothesis in best:
         if not math.isfinite(hypothesis.score):
             raise ValueError(f"the hypothesis {hypothesis.text[:80]!r} has the log-probability {hypothesis.score}")
     if not (math.isnan(transcript.confidence) or 0 <= transcript.confidence <= 1):
         raise ValueError(f"the transcript {transcript.text[:80]!r} has the confidence {transcript.confidence}")
-    return replace(transcript, text=storable(transcript.text), hypotheses=best)
-
-
-def storable(text: str) -> str:
-    """`text`, with what no file can hold (halves of surrogate pairs that have no other half) replaced."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    return replace(transcript, text=valid_text(transcript.text), hypotheses=best)
 
 
 def _rows(vectors: Vector) -> list[Vector]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ...errors import ModelError, SqutrError, StorageError
+from ...loaders.text import valid_text
 from ..components.raised import sentences
 from ..processes import complete, gather_long
 from ..progress import counting
@@ -18,7 +19,7 @@ from ..protocols import Rewriter, Rewritten, Transcript
 from ..results.envelope import TEXT_CONDITION
 from ..systems.system import System
 from .cells import take_in
-from .inference import Cell, Inferred, Outputs, model_of, storable
+from .inference import Cell, Inferred, Outputs, model_of
 from .plan import SpeechPlan
 from .task import Forecast
 from .tools import Tools
@@ -198,7 +199,7 @@ def rewritten_now(system: System, transcript: Transcript, language: str) -> Rewr
 def _checked(rewritten: object) -> Rewritten:
     if not isinstance(rewritten, Rewritten):
         raise TypeError(f"it gave {type(rewritten).__name__} instead of Rewritten")
-    text = storable(rewritten.text).strip()
+    text = valid_text(rewritten.text).strip()
     error = rewritten.error or ("" if text else "it gave no text")
     return replace(rewritten, text="" if error else text, error=error)
 
