@@ -43,7 +43,7 @@ EXAMPLE = """example:
 
 _CHOSEN = (
     "metrics", "normalizer", "depth", "resamples", "permutations", "seed", "samples", "limit", "fraction",
-    "dev_fraction", "strict", "latency", "option_orders", "baselines", "spoken", "self_check",
+    "dev_fraction", "max_failed", "strict", "latency", "option_orders", "baselines", "spoken", "self_check",
 )  # fmt: skip
 """Fields of `Options` that are options here; those that were not given keep their defaults."""
 
@@ -100,6 +100,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,
         help="an item that fails fails its config (else: counted, scores 0)",
     )
+    _add(how, "--max-failed", float, "SHARE", "a config in which more of the items fail fails (0.05)")
     how.add_argument(
         "--no-self-check",
         dest="self_check",

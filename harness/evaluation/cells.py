@@ -15,8 +15,9 @@ from ..metering import WaitMeter
 from ..processes import complete, gather_long
 from ..protocols import Transcript
 from .inference import AudioModel, Cell, Inference, Inferred, Outputs, Precomputed, checked_transcript
+from .outage import failed_tail, stopped
 from .plan import SpeechPlan
-from .shards import load_shards, read_shards, shard_count, without_audio
+from .shards import is_undecodable, load_shards, read_shards, shard_count, without_audio
 from .tools import Tools, keep_nothing
 
 
@@ -70,6 +71,7 @@ def _infer(plan: SpeechPlan, model: AudioModel, cells: Sequence[Cell], tools: To
     verb = "encoding" if model.encoder is not None else "transcribing"
     counter = _Counter(f"{verb} with {model.name}", sum(len(plan.rows(cell)) for cell in cells), tools)
     first, busy = 0, False
+    worked: list[tuple[tuple[Cell, int], str]] = []
     for cell in cells:
         total = len(plan.rows(cell))
         inference = Inference(model, plan.language(cell[0]), tools, found)
@@ -78,6 +80,7 @@ def _infer(plan: SpeechPlan, model: AudioModel, cells: Sequence[Cell], tools: To
         try:
             for part in _parts(plan, cell, inference, first=first, waiting=waiting, tools=tools):
                 mine.extend(part)
+                worked += [((cell, i), one.transcript.error) for i, one in part if not is_undecodable(one)]
                 counter.advance(len(part), sum(one.row.duration_s for _, one in part))
         except SqutrError as error:
             failure = error
@@ -94,6 +97,8 @@ def _infer(plan: SpeechPlan, model: AudioModel, cells: Sequence[Cell], tools: To
             parts = gather_long(tools.processes, mine)
             found.cells[cell] = _shared(tools, cell, complete(parts, total, f"rows of {'_'.join(cell)}"))
         counter.settle(total)
+    if plan.options.max_failed < 1:
+        _refuse_tail(model.name, worked, found, tools)
     if model.encoder is not None and tools.processes.size > 1:
         for vectors in gather_long(tools.processes, list(found.vectors.items())):
             found.vectors.update(vectors)
@@ -101,6 +106,13 @@ def _infer(plan: SpeechPlan, model: AudioModel, cells: Sequence[Cell], tools: To
     if busy:
         found.seconds, found.waiting_s = time.perf_counter() - started, waiting.waited_s
     return found
+
+
+def _refuse_tail(who: str, worked: Sequence[tuple[tuple[Cell, int], str]], found: Outputs, tools: Tools) -> None:
+    """Fail the cells in which the last items that a process worked on all failed."""
+    for tail in tools.processes.gather(failed_tail(worked)):
+        for cell, _ in tail:
+            found.failed.setdefault(cell, stopped(who, tail))
 
 
 def _parts(

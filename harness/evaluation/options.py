@@ -24,7 +24,8 @@ class Options:
     - `limit` (items per subset; 0: all) and `fraction` take a part: such runs are marked partial.
     - `dev_fraction`: the share of every subset that thresholds are fitted on (`route(confidence < auto ? …)`), and that
       no system is scored on: such runs are marked partial, too.
-    - `strict`: a config in which any item failed fails.
+    - `max_failed`: a config in which a larger share of the items failed fails (0.05), and so does one whose last items
+      all failed, unless it is 1. `strict`: a config in which any item failed fails.
     - `latency`: how many items of every config are timed one at a time (0: none).
     - `self_check`: whether components must show that they work before they are scored (`harness.self_check`).
     - `option_orders`: in how many orders of its options a question is asked; `baselines`: of `text-only` and
@@ -43,6 +44,7 @@ class Options:
     limit: int = 0
     fraction: float = 1.0
     dev_fraction: float = 0.0
+    max_failed: float = 0.05
     strict: bool = False
     latency: int = 0
     self_check: bool = True
@@ -57,6 +59,8 @@ class Options:
             if getattr(self, name) < least:
                 raise UsageError(f"{name} is {getattr(self, name)}.", hint=f"Give at least {least}.")
         check_part(self.limit, self.fraction)
+        if not 0 <= self.max_failed <= 1:
+            raise UsageError(f"max_failed is {self.max_failed}.", hint="Give a share of the items, from 0 to 1.")
         if not 0 <= self.dev_fraction < 1:
             raise UsageError(f"dev_fraction is {self.dev_fraction}.", hint="Give at least 0 and less than 1.")
 

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...errors import DataError, ModelError, SqutrError, StorageError
+from ...errors import DataError, SqutrError, StorageError
 from ..benchmarks import Benchmark
 from ..metrics.registry import METRICS_VERSION
 from ..results.envelope import Result, RunRecord, read_record, run_path, write_result
 from ..results.self_check import SelfCheck
 from .environment import environment
 from .options import Options
-from .task import Output, Plan, Run, Task
+from .outage import refuse_failures
+from .task import Plan, Run, Task
 from .tools import Tools
 
 
@@ -48,8 +49,7 @@ class Recorder:
         for run in plan.runs:
             try:
                 output = task.output(plan, self.inferred, run)
-                if self.options.strict:
-                    _refuse_failures(output, run)
+                refuse_failures(output, run, self.options)
                 digests[run] = output.digest
             except StorageError:
                 raise
@@ -155,16 +155,6 @@ class Recorder:
             task.settings(self.plan, run),
             [options.resamples, options.permutations, options.seed, options.partial],
             outputs,
-        )
-
-
-def _refuse_failures(output: Output, run: Run) -> None:
-    if output.failed:
-        id_, why = next(iter(output.failed.items()))
-        raise ModelError(
-            f"{len(output.failed)} of {output.n} items of {run.config} failed for {run.system}, the first is {id_!r}: "
-            f"{why}.",
-            hint="Fix them, or leave --strict out: failed items are then counted.",
         )
 
 

@@ -20,6 +20,7 @@ from ..results.envelope import TEXT_CONDITION
 from ..systems.system import System
 from .cells import take_in
 from .inference import Cell, Inferred, Outputs, model_of
+from .outage import failed_tail, stopped
 from .plan import SpeechPlan
 from .task import Forecast
 from .tools import Tools
@@ -52,6 +53,8 @@ class Rewrites:
 
     made: dict[Key, dict[Given, Rewritten]] = field(default_factory=dict)
     failed: dict[Key, SqutrError] = field(default_factory=dict)
+    tails: dict[Key, dict[Given, str]] = field(default_factory=dict)
+    """What was rewritten last, where all of it failed: the cells that it belongs to fail."""
 
     def applied(self, system: System, language: str, rows: Sequence[Inferred]) -> list[Inferred] | None:
         """The rows with what the system's rewriter made of their transcripts; None while that is not known.
@@ -68,6 +71,9 @@ class Rewrites:
         given = [given_of(system, one.transcript) for one in rows]
         if any(one not in made for one in given):
             return None
+        tail = self.tails.get(key, {})
+        if any(one in tail for one in given):
+            raise stopped(rewriter.spec.name, tail)
         return [replace(row, rewritten=made[one]) for row, one in zip(rows, given, strict=True)]
 
 
@@ -106,7 +112,9 @@ def rewrite_cells(plan: SpeechPlan, outputs: Mapping[str, Outputs], tools: Tools
     found = Rewrites()
     for key, (rewriter, wanted) in requests(plan, outputs).items():
         try:
-            found.made[key] = _rewritten(rewriter, wanted, key[1], tools)
+            found.made[key], tail = _rewritten(rewriter, wanted, key[1], tools)
+            if plan.options.max_failed < 1:
+                found.tails[key] = tail
         except StorageError:
             raise
         except SqutrError as error:
@@ -141,7 +149,10 @@ def known_rewrites(rewriter: Rewriter, wanted: Sequence[Given], language: str, t
     return {digests[digest]: rewritten for digest, rewritten in kept.items()}
 
 
-def _rewritten(rewriter: Rewriter, wanted: Sequence[Given], language: str, tools: Tools) -> dict[Given, Rewritten]:
+def _rewritten(
+    rewriter: Rewriter, wanted: Sequence[Given], language: str, tools: Tools
+) -> tuple[dict[Given, Rewritten], dict[Given, str]]:
+    """What became of all that is wanted, and of that the last, if all of it failed."""
     processes = tools.processes
     mine = known_rewrites(rewriter, wanted, language, tools) if processes.rank == 0 else {}
     known: dict[Given, Rewritten] = dict(gather_long(processes, list(mine.items()))[0])
@@ -171,7 +182,9 @@ def _rewritten(rewriter: Rewriter, wanted: Sequence[Given], language: str, tools
     every = complete(gather_long(processes, done), len(wanted), "rewritten texts")
     if len(known) < len(wanted):
         take_in(tools)
-    return dict(zip(wanted, every, strict=True))
+    made_of = dict(zip(wanted, every, strict=True))
+    tail = failed_tail([(given, one.error) for given, one in made_of.items()])
+    return made_of, tail
 
 
 def rewrite(rewriter: Rewriter, given: Sequence[Given], language: str) -> list[Rewritten]:

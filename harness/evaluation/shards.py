@@ -18,7 +18,7 @@ from ...loaders.data import check_pairing
 from ...loaders.in_order import in_order
 from ...loaders.records import Query, Samples, SpokenQuery
 from ..protocols import Transcript
-from .inference import Cell
+from .inference import Cell, Inferred
 
 SHARD_CLIPS = 64
 """Clips that are inferred and kept together: what is lost at most when a run is killed."""
@@ -166,6 +166,11 @@ def _load(
     clips = {d: resample(samples, own, rate) for d, (samples, own) in decoded.items() if d not in known}
     bare = replace(shard, rows=tuple(map(without_audio, shard.rows)))
     return LoadedShard(bare, tuple(digests), files, known, failed, clips)
+
+
+def is_undecodable(one: Inferred) -> bool:
+    """Whether a row failed for its audio, before any model saw it."""
+    return one.audio_sha256.startswith(UNDECODABLE)
 
 
 def without_audio(query: SpokenQuery) -> SpokenQuery:

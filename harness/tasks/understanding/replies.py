@@ -30,10 +30,14 @@ _Loaded = tuple[list[tuple[str, Prompt, str]], dict[str, Samples], dict[str, Rep
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The replies of one system by `Prompt.key`, and the transcripts that they are based on by the id of an audio."""
+    """The replies of one system by `Prompt.key`, and the transcripts that they are based on by the id of an audio.
+
+    `tail` has the requests at the end that all failed, with why: the system stopped.
+    """
 
     replies: Mapping[tuple[str, Order | None], Reply]
     transcripts: Mapping[str, Transcript] = field(default_factory=dict)
+    tail: Mapping[tuple[str, Order | None], str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -152,10 +156,10 @@ def answer(
             )
         return {**found, **{id_: reply for (id_, _, _), reply in zip(left, replies, strict=True)}}
 
-    by_key = _shared(
-        keys, shards_of(keys, lengths), load, work, tools=tools, stage=f"{system.name}: answering", seconds=lengths
-    )
-    return {one.key: _with_seconds(by_key[key], one, transcripts) for key, one in zip(keys, prompts, strict=True)}
+    shards = shards_of(keys, lengths)
+    by_key = _shared(keys, shards, load, work, tools=tools, stage=f"{system.name}: answering", seconds=lengths)
+    # In the order of the work.
+    return {prompts[i].key: _with_seconds(by_key[keys[i]], prompts[i], transcripts) for shard in shards for i in shard}
 
 
 def _with_seconds(reply: Reply, prompt: Prompt, transcripts: Mapping[str, Transcript]) -> Reply:

@@ -16,9 +16,11 @@ from ....errors import DataError, ModelError, SqutrError, StorageError, UsageErr
 from ....loaders.questions.data import QuestionData
 from ....loaders.questions.question import CONFIGS, Question
 from ....loaders.questions.statuses import coverage_of
+from ...components.answerers.files import RepliesFile
 from ...evaluation.cells import take_in
 from ...evaluation.inference import AudioModel
 from ...evaluation.options import Options
+from ...evaluation.outage import failed_tail, stopped
 from ...evaluation.record import sha256_of
 from ...evaluation.task import Forecast, Output, Request, Run, RunFailure, Summary
 from ...evaluation.tools import Tools
@@ -187,7 +189,11 @@ class UnderstandingTask:
                     if model.key not in transcripts:
                         transcripts[model.key] = self._transcribed(plan, model, audio, tools)
                     own = transcripts[model.key]
-                found.answered[system.name] = Answered(answer(system, prompts, audio, own, tools), own)
+                replies = answer(system, prompts, audio, own, tools)
+                tail = {}
+                if plan.options.max_failed < 1 and not isinstance(system.answerer, RepliesFile):
+                    tail = failed_tail([(key, reply.error) for key, reply in replies.items()])
+                found.answered[system.name] = Answered(replies, own, tail)
             except StorageError:
                 raise
             except SqutrError as error:
@@ -236,19 +242,21 @@ class UnderstandingTask:
         prompts = [one for one in plan.prompts_for(run) if one.id not in plan.missing]
         failed: dict[str, str] = {}
         content: list[object] = []
-        errors: list[str] = []
         for one in prompts:
             reply = own.replies.get(one.key) or Reply("", error="no reply")
             if reply.error:
-                failed.setdefault(one.id, reply.error)
-                errors.append(reply.error)
+                order = "" if one.order is None else f" (options in the order {one.order})"
+                failed[f"{one.id}{order}"] = reply.error
             texts = [own.transcripts[a].text for a in one.audios if a in own.transcripts]
             shas = [inferred.digests.get(a, "") for a in one.audios]
             content.append([*one.key, reply.text, reply.error, texts, shas])
-        if prompts and len(errors) == len(prompts):
+        if any(one.key in own.tail for one in prompts):
+            raise stopped(run.system, own.tail)
+        if prompts and len(failed) == len(prompts):
             # 0 % would be a score of a system that was never asked.
+            why = next(iter(failed.values()))
             raise ModelError(
-                f"{run.system} answered none of {len(prompts)} requests of {run.config}, first because: {errors[0]}.",
+                f"{run.system} answered none of {len(prompts)} requests of {run.config}, first because: {why}.",
                 hint="Give another system, or another config.",
             )
         judged = inferred.judged[0].get(run.system)
