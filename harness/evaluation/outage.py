@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -39,25 +40,32 @@ def stopped(who: str, tail: Mapping[Item, str]) -> ModelError:
 
 
 def refuse_failures(output: Output, run: Run, options: Options) -> None:
-    """Raise `ModelError` for a run of which more items failed than `options` allow."""
+    """Raise `ModelError` for a run of which more items failed than `options` allow, or all."""
     allowed = 0.0 if options.strict else options.max_failed
     failed = len(output.failed)
-    if not failed or failed <= allowed * output.n:
+    if not failed or (failed <= allowed * output.n and failed < output.n):
         return
     id_, why = next(iter(output.failed.items()))
-    share = failed / output.n
-    more = "" if options.strict else f", {share:.3g} of all where {allowed:g} is allowed"
-    hint = "or leave --strict out" if options.strict else f"or allow them: --max-failed {_above(share)}"
-    raise ModelError(
-        f"{failed} of {output.n} items of {run.config} failed for {run.system}{more}; the first is {id_!r}: "
-        f"{_sentence(why)}",
-        hint=f"{_AGAIN[:-1]}, {hint} (they are then counted, and never scored as words).",
-    )
+    hint = _AGAIN
+    if failed == output.n:
+        # A score of 0 would be one of a system that gave nothing.
+        counted = f"all {output.n} items of {run.config} failed for {run.system}"
+    else:
+        counted = f"{failed} of {output.n} items of {run.config} failed for {run.system}"
+        flag = "leave --strict out" if options.strict else f"add --max-failed {_above(failed / output.n):g}"
+        hint += f" To score it with them counted as failed, {flag}."
+        if not options.strict:
+            counted += f", more than {100 * allowed:g} %"
+    raise ModelError(f"{counted}; the first is {id_!r}: {_sentence(why)}", hint=hint)
 
 
 def _above(share: float) -> float:
-    """A share to allow so many failures, in hundredths."""
-    return min(1.0, round(-(-share * 100 // 1) / 100, 2))
+    """A share, in hundredths, that allows as many.
+
+    >>> _above(1 / 3), _above(0.2)
+    (0.34, 0.2)
+    """
+    return math.ceil(round(share * 100, 9)) / 100
 
 
 def _sentence(why: str) -> str:

@@ -151,8 +151,13 @@ def test_strict_fails_configs_in_which_a_query_failed(place: Place, capsys: pyte
     assert "1 run failed, 1 did not" in said.err
     assert "Traceback" not in said.err
     assert place.configs() == {"faulty+finds": {"en_text"}}
-    # Without it they are counted.
-    assert place.evaluate("--configs", "en_clean", system=faulty) == 0
+    # So many are no few that are counted, unless that is wanted.
+    assert place.evaluate("--configs", "en_clean", system=faulty) == 1
+    said = capsys.readouterr()
+    assert "3 of 7 items of en_clean failed for faulty + finds, more than 5 %; the first is 'q0'" in said.err
+    assert "add --max-failed 0.43." in said.err
+    assert place.configs() == {"faulty+finds": {"en_text"}}
+    assert place.evaluate("--configs", "en_clean", "--max-failed", "0.43", system=faulty) == 0
     record = next(r for r in read_runs(place.out) if r.result.data.config == "en_clean")
     assert record.result.failures["failed"] == 3
     assert record.result.scores["wer"].n == QUERIES - 3
@@ -449,7 +454,7 @@ def test_the_normalizer_is_the_one_named(place: Place) -> None:
 
 
 def test_options_of_components_are_given_by_name(place: Place) -> None:
-    assert place.evaluate("--configs", "en_clean", "--option", "errors=2") == 0
+    assert place.evaluate("--configs", "en_clean", "--option", "errors=2", "--max-failed", "1") == 0
     record = next(r for r in read_runs(place.out) if r.result.data.config == "en_clean")
     assert record.result.system.components["transcriber"]["settings"] == {"errors": 2}
     assert record.result.failures["failed"] > 0

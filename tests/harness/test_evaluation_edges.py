@@ -192,10 +192,11 @@ def test_sounds_that_cannot_be_heard_are_counted_not_scored_as_words(tmp_path: P
 
 def test_all_sounds_broken_is_no_crash() -> None:
     data = data_of([("q0", "river"), ("q1", "stone")], [b"", b"junk"])
-    records = by_config(evaluate_runs([System(transcriber=Hears(data, {}), retriever=WordRetriever())], data))
-    assert "wer" not in records["en_clean"].result.scores
-    assert records["en_clean"].result.scores["ndcg_at_10"].value == 0
-    assert records["en_clean"].result.timing.waiting_share is None
+    system = System(transcriber=Hears(data, {}), retriever=WordRetriever())
+    done = evaluate_records([system], data)
+    (failure,) = done.failures
+    assert failure.error.message.startswith("all 2 items of en_clean failed for lookup + words; the first is 'q0': ")
+    assert [record.result.data.config for record in done.records] == ["en_text"]
 
 
 def test_a_clip_cut_short_is_heard_or_counted() -> None:

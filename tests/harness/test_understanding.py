@@ -47,7 +47,7 @@ def knows(**options: object) -> System:
 
 def evaluate(folder: Path, *systems: System, **options: object) -> Evaluation:
     places = {name: options.pop(name) for name in ("out", "cache", "configs", "judges") if name in options}
-    chosen = Options(**{"resamples": 50, "self_check": False, **options})  # type: ignore[arg-type]
+    chosen = Options(**{"resamples": 50, "self_check": False, "max_failed": 1.0, **options})  # type: ignore[arg-type]
     return run_evaluation(
         UnderstandingTask(),
         benchmark("understanding"),
@@ -241,7 +241,7 @@ def test_a_system_that_answers_nothing_of_a_config_has_no_score(folder: Path, tm
     given.write_text('{"id": "elsewhere", "reply": "A"}\n{"id": "q3", "reply": "D"}\n', encoding="utf-8")
     evaluation = evaluate(folder, *load_systems([f"replies:{given}"]), configs=["aif", "comparative"])
     assert [record.result.data.config for record in evaluation.records] == ["comparative"]
-    assert "answered none of 3 requests of aif, first because: no reply" in evaluation.failures[0].error.message
+    assert "all 3 items of aif failed for others; the first is 'i1': no reply." in evaluation.failures[0].error.message
 
 
 def test_a_system_that_breaks_does_not_lose_the_others(folder: Path) -> None:

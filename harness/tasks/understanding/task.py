@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from ....errors import DataError, ModelError, SqutrError, StorageError, UsageError, unknown_name
+from ....errors import DataError, SqutrError, StorageError, UsageError, unknown_name
 from ....loaders.questions.data import QuestionData
 from ....loaders.questions.question import CONFIGS, Question
 from ....loaders.questions.statuses import coverage_of
@@ -252,13 +252,6 @@ class UnderstandingTask:
             content.append([*one.key, reply.text, reply.error, texts, shas])
         if any(one.key in own.tail for one in prompts):
             raise stopped(run.system, own.tail)
-        if prompts and len(failed) == len(prompts):
-            # 0 % would be a score of a system that was never asked.
-            why = next(iter(failed.values()))
-            raise ModelError(
-                f"{run.system} answered none of {len(prompts)} requests of {run.config}, first because: {why}.",
-                hint="Give another system, or another config.",
-            )
         judged = inferred.judged[0].get(run.system)
         marks = {} if judged is None else {name: dict(own) for name, own in judged.marks.items()}
         return Output(sha256_of(content, dict(plan.missing), marks), len(prompts), failed, own)
