@@ -59,6 +59,15 @@ def close(a: float, b: float, tolerance: float = 1e-9) -> bool:
     return math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance)
 
 
+def between(bounds: tuple[float, float] | None) -> str:
+    """Bounds as they stand in a message.
+
+    >>> between((0.05, 0.25)), between(None)
+    ('0.05 to 0.25', 'none')
+    """
+    return "none" if bounds is None else f"{number(bounds[0])} to {number(bounds[1])}"
+
+
 def number(value: float | None) -> str:
     """A number as it stands in a message.
 

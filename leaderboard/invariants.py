@@ -11,7 +11,7 @@ from ..harness.metrics.registry import METRICS_VERSION, Metric, parse_metric
 from ..harness.results.envelope import Loss, Result, Score
 from ..harness.tasks.verification import load_verifier
 from .entry import limit_of
-from .findings import Findings, close, number
+from .findings import Findings, between, close, number
 from .published import PUBLISHED_SUBSETS
 from .strict_json import shown
 
@@ -24,6 +24,8 @@ _HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _TOLERANCE = 1e-9
 _GAIN = 0.02
 _FASTEST = 100_000.0
+_FEW = 0.05
+"""Up to this share of failed items an evaluation is taken for good."""
 
 
 def check_result(result: Result, findings: Findings) -> None:
@@ -120,7 +122,9 @@ def _check_coverage(result: Result, findings: Findings) -> None:
 
 
 def check_score(where: str, score: Score, findings: Findings, *, least: float, most: float) -> None:
-    """Note a value outside its range, an interval that does not hold its value, or a count that cannot be."""
+    """Note a value or bounds out of range, an interval that does not hold its value, or a count that cannot be."""
+    if score.bounds is not None and not least - _TOLERANCE <= score.bounds[0] <= score.bounds[1] <= most + _TOLERANCE:
+        findings.error(f"{where}.bounds", f"{between(score.bounds)} is outside [{number(least)}, {number(most)}]")
     if score.n < 0:
         findings.error(where, f"n is {score.n}")
     if score.value is None:
@@ -178,6 +182,28 @@ def _check_scores(result: Result, findings: Findings) -> None:
             check_score(f"{where}.{name}", score, findings, least=least, most=most)
             if score.n > n:
                 findings.error(f"{where}.{name}", f"n is {score.n}, there are {n} items")
+            if result.origin == "measured":
+                _check_bounds(f"{where}.{name}", metric, score, n, findings)
+
+
+def _check_bounds(where: str, metric: Metric, score: Score, n: int, findings: Findings) -> None:
+    """Note an error rate that leaves items out without saying what they could make of it, or bounds that cannot be."""
+    is_rate, left_out = metric.better == "lower" and metric.family.macro, n - score.n
+    if score.bounds is None:
+        # A mean of the items' own rates leaves those without a reference out, too.
+        if is_rate and not metric.macro and left_out > 0 and score.value is not None:
+            findings.error(f"{where}.bounds", f"{left_out} of {n} items are not in the rate, and there are no bounds")
+        return
+    if not is_rate or left_out < 1:
+        findings.error(f"{where}.bounds", "only error rates that leave failed items out have bounds")
+    if score.value is None:
+        return
+    low, high = score.bounds
+    # All words deleted is a rate of 1: a rate below comes up towards it, one above comes down.
+    if low > score.value + _TOLERANCE or not (
+        min(score.value, 1.0) - _TOLERANCE <= high <= max(score.value, 1.0) + _TOLERANCE
+    ):
+        findings.error(f"{where}.bounds", f"{between(score.bounds)} does not hold the value {number(score.value)}")
 
 
 def _check_losses(result: Result, findings: Findings) -> None:
@@ -234,8 +260,13 @@ def _check_failures(result: Result, findings: Findings) -> None:
         if count < 0 or count > 100 * n:
             findings.error(f"failures.{shown(name)[1:-1]}", f"{count} of {n} items")
     failed = result.failures.get("failed", 0)
-    if failed > n / 2:
-        findings.warn("failures.failed", f"{failed} failures on {n} items")
+    for name, groups in result.by_group.items():
+        counted = sum(group.counts.get("failed", 0) for group in groups)
+        # Groups of other breakdowns may leave items out, or hold one twice.
+        if name == "subset" and counted != failed and result.origin == "measured":
+            findings.error("by_group.subset", f"the groups count {counted} failed items, the result {failed}")
+    if failed > _FEW * n:
+        findings.warn("failures.failed", f"{failed} of {n} items failed")
 
 
 def _check_timing(result: Result, findings: Findings) -> None:

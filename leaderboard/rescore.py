@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..harness.results.envelope import Result, Score
 from ..harness.tasks.verification import Recomputed
-from .findings import Findings, close, number
+from .findings import Findings, between, close, number
 
 _SURE = 100
 """From how many items on the width of an interval is compared with the spread of the records."""
@@ -47,5 +47,12 @@ def _compare(where: str, given: Mapping[str, Score], found: Mapping[str, Score],
         same = a.value is b.value is None or (a.value is not None and b.value is not None and close(a.value, b.value))
         if not same:
             findings.error(f"{where}.{name}", f"the result says {number(a.value)}, its records give {number(b.value)}")
+        if (a.bounds is None) != (b.bounds is None) or not all(
+            close(x, y) for x, y in zip(a.bounds or (), b.bounds or (), strict=True)
+        ):
+            findings.error(
+                f"{where}.{name}.bounds",
+                f"the result says {between(a.bounds)} with the failed items, its records give {between(b.bounds)}",
+            )
         if a.n != b.n:
             findings.error(f"{where}.{name}", f"the result says n = {a.n}, its records give {b.n}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import pyarrow as pa
-from pydantic import Field, field_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from ...errors import DataError
 from .files import FileModel, read_model, read_table, result_path, result_paths, write_model, write_tables
@@ -57,7 +57,8 @@ ACOUSTIC_COLUMNS = (
 TRANSCRIPT_COLUMNS = (
     ("text", _TEXT),
     ("transcript", _TEXT),
-    # Of the normalized texts; NaN where there is no transcript, words also where the language has none.
+    # Of the normalized texts; NaN where there are no transcripts, words also where the language has none. An item that
+    # failed has its reference length alone.
     *[
         (f"{unit}_{kind}", _FLOAT)
         for unit in ("word", "char")
@@ -82,12 +83,18 @@ def finite(value: float) -> float | None:
 
 
 class Score(FileModel):
-    """A value with its 95 % interval over `n` items; null where it is undefined."""
+    """A value with its 95 % interval over `n` items; null where it is undefined.
+
+    `bounds` are of an error rate whose `n` leaves failed items out: the rate if these had no error, and if all their
+    words were deleted. None (and not in the file) where none failed. Of a loss of such a rate likewise: the least and
+    the largest that it can be.
+    """
 
     value: float | None
     low: float | None = None
     high: float | None = None
     n: int
+    bounds: tuple[float, float] | None = None
 
     @field_validator("value", "low", "high")
     @classmethod
@@ -96,10 +103,30 @@ class Score(FileModel):
             raise ValueError("must be finite, or null where it is undefined")
         return value
 
+    @field_validator("bounds")
     @classmethod
-    def of(cls, value: float, low: float, high: float, n: int) -> Score:
+    def _ordered(cls, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+        if bounds is not None and not (math.isfinite(sum(bounds)) and bounds[0] <= bounds[1]):
+            raise ValueError("must be two finite numbers, the smaller one first")
+        return bounds
+
+    @model_serializer(mode="wrap")
+    def _without_bounds(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What older versions read too, where nothing failed."""
+        written: dict[str, Any] = handler(self)
+        if self.bounds is None:
+            written.pop("bounds", None)
+        return written
+
+    @classmethod
+    def of(cls, value: float, low: float, high: float, n: int, *, bounds: tuple[float, float] | None = None) -> Score:
         """With null for what is not finite."""
-        return cls(value=finite(value), low=finite(low), high=finite(high), n=n)
+        return cls(value=finite(value), low=finite(low), high=finite(high), n=n, bounds=bounds)
+
+    @property
+    def ordered_by(self) -> float | None:
+        """What systems are ordered by: an error rate counts the words of failed items as deleted."""
+        return self.value if self.bounds is None else self.bounds[1]
 
 
 class Loss(FileModel):
@@ -119,8 +146,8 @@ class Group(FileModel):
     """The items of one group of a breakdown.
 
     Of a binned column, `low` and `high` bound the bin (above `low`, at most `high`; null is open); both are null for
-    plain labels and where the value is not known. `counts` has what else is counted (`rirs`, `missing_audio`, …).
-    `losses` maps baseline to metric to loss.
+    plain labels and where the value is not known. `counts` has what else is counted (`rirs`, `failed` where any did,
+    …). `losses` maps baseline to metric to loss.
     """
 
     label: str

@@ -25,6 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...errors import unknown_name
+from ..metrics.failed_items import rate_bounds
 from ..results.columns import Columns, Floats
 from ..results.envelope import FLAGS, DataInfo, Result, Score
 from . import TASKS
@@ -69,8 +70,13 @@ class Verifier(Protocol):
 
     def recompute(self, result: Result, columns: Columns) -> Recomputed: ...
 
-    def item_values(self, table: pa.Table, metric: str, subset: str) -> dict[str, dict[str, float]]:
-        """The metric of each item by stratum (what is averaged unweighted) and item, {} where records lack it."""
+    def item_values(
+        self, table: pa.Table, metric: str, subset: str, *, lenient: bool = False
+    ) -> dict[str, dict[str, float]]:
+        """The metric of each item by stratum (what is averaged unweighted) and item, {} where records lack it.
+
+        In an error rate all words of a failed item are deleted; `lenient`: it has no error.
+        """
         ...
 
 
@@ -98,32 +104,37 @@ def _rates(table: pa.Table) -> Mapping[str, str]:
 
 
 def error_counts(columns: Columns, unit: str, mask: Mask) -> tuple[Floats, Floats]:
-    """Errors and reference lengths of the items of `mask` that have a transcript."""
+    """Errors (NaN of failed items) and reference lengths of the items of `mask` that have a reference length."""
     lengths = columns.floats(f"{unit}_reference_length")[mask]
     errors = sum((columns.floats(f"{unit}_{kind}")[mask] for kind in KINDS), np.zeros(len(lengths)))
-    counted = np.isfinite(errors) & np.isfinite(lengths)
+    counted = np.isfinite(lengths)
     return errors[counted], lengths[counted]
 
 
 def rate_scores(columns: Columns, mask: Mask) -> dict[str, Score]:
-    """Corpus and macro error rates of the items of `mask`."""
+    """Corpus and macro error rates of the items of `mask` that have a transcript, with bounds where some have none."""
     scores: dict[str, Score] = {}
     for name, unit in _rates(columns.table).items():
         errors, lengths = error_counts(columns, unit, mask)
-        if not len(errors):
+        bounds, macro_bounds = (rate_bounds(errors, lengths, macro=macro) for macro in (False, True))
+        known = np.isfinite(errors)
+        errors, lengths = errors[known], lengths[known]
+        if not len(errors) and bounds is None:
             continue
         total = float(lengths.sum())
-        scores[name] = Score(value=float(errors.sum()) / total if total else None, n=len(errors))
+        value = float(errors.sum()) / total if total else None
+        scores[name] = Score(value=value, n=len(errors), bounds=bounds)
         own = lengths > 0
-        if own.any():
-            scores[f"{name}_macro"] = Score(value=float((errors[own] / lengths[own]).mean()), n=int(own.sum()))
+        if own.any() or macro_bounds is not None:
+            value = float((errors[own] / lengths[own]).mean()) if own.any() else None
+            scores[f"{name}_macro"] = Score(value=value, n=int(own.sum()), bounds=macro_bounds)
     return scores
 
 
 def rate_error(columns: Columns, metric: str, mask: Mask) -> float | None:
     """The standard error of an error rate over items that are drawn alone; None where it is not known."""
     errors, lengths = error_counts(columns, _rates(columns.table)[metric.removesuffix("_macro")], mask)
-    kept = lengths > 0
+    kept = (lengths > 0) & np.isfinite(errors)
     errors, lengths = errors[kept], lengths[kept]
     if len(errors) < 2:
         return None
@@ -134,10 +145,11 @@ def rate_error(columns: Columns, metric: str, mask: Mask) -> float | None:
     return float(rest.std(ddof=1) * math.sqrt(len(errors)) / lengths.sum())
 
 
-def rate_values(table: pa.Table, metric: str, subset: str) -> dict[str, dict[str, float]]:
-    """The errors of each item (divided by its length for a macro rate), in one stratum.
+def rate_values(table: pa.Table, metric: str, subset: str, *, lenient: bool = False) -> dict[str, dict[str, float]]:
+    """The errors of each item (divided by its length for a macro rate), in one stratum, by which systems are ranked.
 
-    A corpus rate needs no divisor: all systems have the same references.
+    A corpus rate needs no divisor: all systems have the same references. All words of an item that failed count as
+    deleted (`lenient`: as right): a system that leaves out what is hard is not the better for it.
     """
     columns = Columns(table)
     unit = _rates(table).get(metric.removesuffix("_macro"), "")
@@ -145,6 +157,7 @@ def rate_values(table: pa.Table, metric: str, subset: str) -> dict[str, dict[str
         return {}
     lengths = columns.floats(f"{unit}_reference_length")
     values = sum((columns.floats(f"{unit}_{kind}") for kind in KINDS), np.zeros(len(lengths)))
+    values = np.where(np.isnan(values), 0 * lengths if lenient else lengths, values)
     if metric.endswith("_macro"):
         values = np.divide(values, lengths, out=np.full(len(lengths), math.nan), where=lengths > 0)
     return {"": keyed_values(columns, values, subset)} if len(columns) else {}
@@ -183,10 +196,19 @@ def count_problems(columns: Columns) -> Problems:
     """Error counts that cannot be."""
     for unit in _rates(columns.table).values():
         names = [f"{unit}_{kind}" for kind in (*KINDS, "reference_length")]
-        known = [np.isfinite(columns.floats(name)) for name in names]
-        if any((own != known[0]).any() for own in known[1:]):
+        *known, long = [np.isfinite(columns.floats(name)) for name in names]
+        if any((own != known[0]).any() for own in known[1:]) or (known[0] & ~long).any():
             yield f"items.{unit}_reference_length", "a record has some counts and lacks others"
             continue
+        silent = np.array([not error for error in columns.texts("error")], dtype=bool)
+        if (long & ~known[0] & silent).any():
+            yield f"items.{unit}_reference_length", "a record has no error counts and did not fail"
+        if long.any() and not long.all():
+            yield (
+                f"items.{unit}_reference_length",
+                "a failed item has no reference length, without which the bounds of the error rate are not known: "
+                "evaluate again with this version",
+            )
         for name in names:
             values = columns.floats(name)
             values = values[np.isfinite(values)]

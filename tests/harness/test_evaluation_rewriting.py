@@ -139,7 +139,7 @@ def test_records_with_rewritten_texts_are_verified(data: BuiltData, wrong: Looku
         name: (pytest.approx(s.value), s.n) for name, s in record.result.scores.items()
     }.items()
     assert verify.item_values(record.items, "wer_rewritten", "") == {
-        "": {"tiny-en/q0": 0.0, "tiny-en/q1": 0.0, "tiny-en/q2": 1.0, "tiny-en/q4": 1.0}
+        "": {"tiny-en/q0": 0.0, "tiny-en/q1": 0.0, "tiny-en/q2": 1.0, "tiny-en/q3": 1.0, "tiny-en/q4": 1.0}
     }
     plain = by_config(runs([chain(wrong)], data, configs=["en_clean"]))["en_clean"]
     assert verify.item_values(plain.items, "wer_rewritten", "") == {}

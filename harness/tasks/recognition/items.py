@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 SCHEMA = item_schema(*ACOUSTIC_COLUMNS, *TRANSCRIPT_COLUMNS)
 _COUNTS = ("substitutions", "deletions", "insertions", "reference_length")
-_NONE = (float("nan"),) * len(_COUNTS)
+_UNKNOWN = (float("nan"),) * (len(_COUNTS) - 1)
 
 
 def item_rows(scored: Scored) -> list[dict[str, Any]]:
-    """The rows of `SCHEMA`. Counts are NaN where there is no transcript, of words also where the language has none."""
+    """The rows of `SCHEMA`. Counts are NaN of words where the language has none, and of errors where an item failed."""
     rows = []
     counts = {unit: own.tolist() for unit, own in scored.own.items()}
     for place, (one, flags) in enumerate(zip(scored.inferred, scored.flags, strict=True)):
@@ -29,7 +29,8 @@ def item_rows(scored: Scored) -> list[dict[str, Any]]:
             "transcript": one.transcript.text,
         }
         for unit in ("word", "char"):
-            own = counts[unit][place] if unit in counts and scored.decoded[place] else _NONE
+            own = counts[unit][place] if unit in counts else (*_UNKNOWN, float("nan"))
+            own = own if scored.decoded[place] else (*_UNKNOWN, own[-1])
             row |= {f"{unit}_{kind}": float(value) for kind, value in zip(_COUNTS, own, strict=True)}
         rows.append(row)
     return rows

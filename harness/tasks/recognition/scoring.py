@@ -17,8 +17,9 @@ from ...evaluation.inference import Inferred
 from ...metrics.attribution import Estimate
 from ...metrics.comparison import holm
 from ...metrics.error_counts import Unit, count_texts_array, default_unit, tokens
+from ...metrics.failed_items import Bounds, loss_bounds, rate_bounds
 from ...metrics.flags import UtteranceFlags, flag_utterance
-from ...metrics.paired_conditions import Counts, Draws, PairedCounts, RateLoss, error_rate, rate_loss
+from ...metrics.paired_conditions import Counts, Draws, PairedCounts, RateLoss, error_rate, errors_of, rate_loss
 from ...metrics.registry import Metric, parse_metric
 from ...results.envelope import Group, Loss, Score, finite
 from ...text.languages import is_written_without_spaces
@@ -62,7 +63,8 @@ def units_of(language: str) -> list[Unit]:
 class Scored:
     """The counts of a run's rows, by normalizer (the run's own, then others) and unit.
 
-    A row that has no transcript is in no rate, and is counted. A baseline has no `inferred` and no `flags`.
+    A row that has no transcript is in no rate, and is counted: it bounds what the rate could be. Its counts are those
+    of an empty transcript. A baseline has no `inferred` and no `flags`.
     """
 
     normalizer: str
@@ -88,6 +90,25 @@ class Scored:
         """The rows with a transcript, of these (None: of all)."""
         given = np.arange(len(self.rows)) if rows is None else np.asarray(rows, dtype=np.intp)
         return np.asarray(given[self.decoded[given]], dtype=np.intp)
+
+    def failed(self, rows: Sequence[int] | None = None) -> int:
+        """How many of these rows (None: of all) have no transcript."""
+        return (len(self.rows) if rows is None else len(rows)) - len(self.places(rows))
+
+    def errors(self, unit: Unit) -> NDArray[np.float64]:
+        """The errors of all rows, NaN where there is no transcript."""
+        return np.where(self.decoded, errors_of(self.own[unit]), np.nan)
+
+    def lengths(self, unit: Unit) -> NDArray[np.float64]:
+        """The reference lengths of all rows."""
+        return self.own[unit][:, -1].astype(np.float64)
+
+    def bounds(self, metric: Metric, rows: Sequence[int] | None = None) -> Bounds | None:
+        """Between what a rate of these rows (None: of all) lies, whatever the failed ones are."""
+        if self.decoded.all():
+            return None
+        unit, chosen = UNIT_OF[metric.family.name], slice(None) if rows is None else list(rows)
+        return rate_bounds(self.errors(unit)[chosen], self.lengths(unit)[chosen], macro=metric.macro)
 
 
 def score_rows(inferred: Sequence[Inferred], normalizer: str, language: str) -> Scored:
@@ -161,6 +182,14 @@ class Pairing:
             self.scored.clusters(found),
         )
 
+    def bounds(self, metric: Metric, rows: Sequence[int] | None = None) -> Bounds | None:
+        """Between what the loss of these rows (None: of all) lies, whatever the failed ones of both sides are."""
+        if self.scored.decoded.all() and self.baseline.decoded.all():
+            return None
+        unit, chosen = UNIT_OF[metric.family.name], slice(None) if rows is None else list(rows)
+        here, there = self.scored.errors(unit), self.baseline.errors(unit)[self._partners]
+        return loss_bounds(here[chosen], there[chosen], self.scored.lengths(unit)[chosen], macro=metric.macro)
+
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
@@ -187,7 +216,8 @@ class Statistics:
             metric.name: score_of(
                 error_rate(
                     scored.own[UNIT_OF[metric.family.name]][places], labels, macro=metric.macro, draws=self.draws
-                )
+                ),
+                scored.bounds(metric, rows),
             )
             for metric in (self.corpus if corpus else self.metrics)
         }
@@ -196,7 +226,8 @@ class Statistics:
         """What some rows (None: all) lose against a baseline."""
         return {
             metric.name: loss_of(
-                rate_loss(pairing.counts(UNIT_OF[metric.family.name], rows), macro=metric.macro, draws=self.draws)
+                rate_loss(pairing.counts(UNIT_OF[metric.family.name], rows), macro=metric.macro, draws=self.draws),
+                pairing.bounds(metric, rows),
             )
             for metric in (self.corpus if corpus else self.metrics)
         }
@@ -214,7 +245,7 @@ class Statistics:
             groups = []
             for members in group_members(scored.rows, breakdown, edges):
                 own = [scored.rows[place] for place in members.rows]
-                rirs = len({row.rir_id for row in own if row.rir_id})
+                counts = {"rirs": len({row.rir_id for row in own if row.rir_id}), "failed": scored.failed(members.rows)}
                 groups.append(
                     Group(
                         label=members.label,
@@ -222,7 +253,7 @@ class Statistics:
                         high=members.high,
                         n=len(own),
                         clusters=len({(row.subset, row.utterance_id) for row in own}),
-                        counts={"rirs": rirs} if rirs else {},
+                        counts={name: count for name, count in counts.items() if count},
                         scores=self.scores(scored, members.rows, corpus=True),
                         losses={
                             name: self.losses(pairing, members.rows, corpus=True) for name, pairing in pairings.items()
@@ -245,9 +276,11 @@ def _corrected(groups: Sequence[Group]) -> list[Group]:
     return [group.model_copy(update={"losses": own}) for group, own in zip(groups, losses, strict=True)]
 
 
-def score_of(estimate: Estimate) -> Score:
-    return Score.of(estimate.value, estimate.interval.low, estimate.interval.high, estimate.n)
+def score_of(estimate: Estimate, bounds: Bounds | None = None) -> Score:
+    return Score.of(estimate.value, estimate.interval.low, estimate.interval.high, estimate.n, bounds=bounds)
 
 
-def loss_of(found: RateLoss) -> Loss:
-    return Loss(absolute=score_of(found.absolute), relative=score_of(found.relative), p_value=finite(found.p_value))
+def loss_of(found: RateLoss, bounds: Bounds | None = None) -> Loss:
+    return Loss(
+        absolute=score_of(found.absolute, bounds), relative=score_of(found.relative), p_value=finite(found.p_value)
+    )

@@ -56,5 +56,5 @@ def recompute(result: Result, columns: Columns) -> Recomputed:
     )
 
 
-def item_values(table: pa.Table, metric: str, subset: str) -> dict[str, dict[str, float]]:
-    return rate_values(table, metric, subset) if metric.removesuffix("_macro") in RATES else {}
+def item_values(table: pa.Table, metric: str, subset: str, *, lenient: bool = False) -> dict[str, dict[str, float]]:
+    return rate_values(table, metric, subset, lenient=lenient) if metric.removesuffix("_macro") in RATES else {}

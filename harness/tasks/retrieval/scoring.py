@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,11 +24,13 @@ _KINDS = ("substitutions", "deletions", "insertions", "reference_length")
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Of a run on a subset: the values of ranking metrics, and error counts by unit (`RATES`)."""
+    """Of a run on a subset: the values of ranking metrics, error counts by unit (`RATES`), and of the items that have
+    none because they failed, the reference length by unit."""
 
     ranking: Mapping[str, Mapping[str, float]]
     errors: Mapping[str, Mapping[str, ErrorCounts]]
     clusters: Mapping[str, str]
+    failed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class SubsetScores:
 
     def without_items(self) -> SubsetScores:
         """The ranking values alone: all that losses are made of."""
-        return replace(self, values=replace(self.values, errors={}), rows=(), spoken=())
+        return replace(self, values=replace(self.values, errors={}, failed={}), rows=(), spoken=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,8 @@ def score_subset(
     """Score one run on one subset. `qrels` are by utterance, `normalizer` is a name ("" where there are no words),
     `rewritten` whether a rewriter stands behind the transcriber.
 
-    An utterance that could not be decoded has no words: it is left out of the error rates (and counted), and its
-    query, which retrieved nothing, scores 0.
+    An utterance that could not be decoded has no words: it is left out of the error rates (counted, and its reference
+    length kept), and its query, which retrieved nothing, scores 0.
     """
     ranking = [metric for metric in metrics if metric.is_ranking]
     found = _found(retrieved, qrels, ranking)
@@ -89,10 +91,12 @@ def score_subset(
         mended = {id_: one for id_, one in transcribed.items() if one.rewritten is not None and not one.error}
         own = _counts(mended, {id_: one.rewritten or "" for id_, one in mended.items()}, language, normalizer)
         counts |= {f"{REWRITTEN}_{unit}": own[unit] for unit in ("word", "char")}
+    failed = _failed_lengths(retrieved, counts, language, normalizer)
     rows = []
     for one in retrieved:
         id_ = one.query.id
         row = _row(one, found[id_], flags.get(id_, NO_FLAGS), {unit: own.get(id_) for unit, own in counts.items()})
+        row |= {f"{unit}_reference_length": float(own[id_]) for unit, own in failed.items() if id_ in own}
         row |= {name: values.get(id_, NAN) for name, values in scored.per_query.items()}
         row["condition"] = condition
         if rewritten:
@@ -100,7 +104,7 @@ def score_subset(
         rows.append(row)
     clusters = {one.query.id: one.query.utterance for one in retrieved}
     return SubsetScores(
-        Values(scored.per_query, {unit: counts.get(unit, {}) for unit in RATES.values()}, clusters),
+        Values(scored.per_query, {unit: counts.get(unit, {}) for unit in RATES.values()}, clusters, failed),
         rows,
         [one.spoken for one in retrieved],
         scored.missing,
@@ -184,6 +188,29 @@ def _counts(
             references, hypotheses, language=language, normalizer=normalizer, unit="word" if each == "word" else "char"
         )
     return counts
+
+
+def _failed_lengths(
+    retrieved: Sequence[Retrieved], counts: Mapping[str, Mapping[str, ErrorCounts]], language: str, name: str
+) -> dict[str, dict[str, int]]:
+    """By unit of `counts` the reference length of the rows that should have been transcribed and were not."""
+    # Characters are counted in every language.
+    counted = [own for unit, own in counts.items() if unit.endswith("char")]
+    lacking = {
+        one.query.id: one
+        for one in retrieved
+        if one.transcript is not None and not all(one.query.id in own for own in counted)
+    }
+    # Against themselves: all that counts is how long they are.
+    lengths = _counts(lacking, {id_: one.query.text for id_, one in lacking.items()}, language, name)
+    return {
+        unit: {
+            id_: count.reference_length
+            for id_, count in lengths[unit.removeprefix(f"{REWRITTEN}_")].items()
+            if id_ not in own
+        }
+        for unit, own in counts.items()
+    }
 
 
 def _row(

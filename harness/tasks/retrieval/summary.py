@@ -1,12 +1,13 @@
 """From the per-item scores of a run to its scores, losses and groups, with intervals.
 
 Over several subsets, ranking metrics are the unweighted mean of the subsets' means (as published). Error rates are
-computed over all utterances: corpus rates from summed counts, macro rates as the mean of the utterances' own rates. In
-a group of a breakdown all items weigh the same.
+computed over all utterances with a transcript: corpus rates from summed counts, macro rates as the mean of the
+utterances' own rates; where some failed, with bounds. In a group of a breakdown all items weigh the same.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from ...evaluation.groups import group_members
 from ...metrics.error_counts import ErrorCounts
+from ...metrics.failed_items import Bounds, rate_bounds
 from ...metrics.registry import Metric, metric_of
 from ...metrics.statistics import Interval, corpus_rate_interval, mean_interval
 from ...metrics.stratified import unweighted_loss, unweighted_mean, unweighted_mean_interval
@@ -51,20 +53,23 @@ class Statistics:
         return _score(unweighted_mean(values), interval, sum(map(len, values.values())))
 
     def _rate(self, strata: Mapping[str, Values], metric: Metric) -> Score | None:
-        counted = {subset: own.errors.get(RATES[metric.family.name], {}) for subset, own in strata.items()}
+        unit = RATES[metric.family.name]
+        counted = {subset: own.errors.get(unit, {}) for subset, own in strata.items()}
+        failed = [length for own in strata.values() for length in own.failed.get(unit, {}).values()]
         pairs = [(strata[s].clusters[id_], count) for s, own in counted.items() for id_, count in own.items()]
+        bounds = _rate_bounds([count for _, count in pairs], failed, metric)
         if metric.macro:
             pairs = [(cluster, count) for cluster, count in pairs if count.reference_length > 0]
         if not pairs:
-            return None
+            return None if bounds is None else Score(value=None, n=0, bounds=bounds)
         counts = [count for _, count in pairs]
         labels = None if _labels(strata) is None else [cluster for cluster, _ in pairs]
         if not metric.macro:
             interval = corpus_rate_interval(counts, labels, seed=self.seed, resamples=self.resamples)
-            return _score(sum(counts, ErrorCounts.zero()).rate, interval, len(counts))
+            return _score(sum(counts, ErrorCounts.zero()).rate, interval, len(counts), bounds)
         rates = np.array([count.rate for count in counts])
         interval = mean_interval(rates, labels, seed=self.seed, resamples=self.resamples)
-        return _score(float(rates.mean()), interval, rates.size)
+        return _score(float(rates.mean()), interval, rates.size, bounds)
 
     def losses(self, strata: Mapping[str, Values], baseline: Mapping[str, Values]) -> dict[str, Loss]:
         """What is lost against a baseline per ranking metric, paired by item and aggregated as the scores are."""
@@ -95,7 +100,7 @@ class Statistics:
         found = {
             "subset": [
                 self._group(
-                    Group(label=subset, n=len(own.rows), clusters=0),
+                    Group(label=subset, n=len(own.rows), clusters=0, counts=_failed(own.rows)),
                     {subset: own.values},
                     {name: {subset: other[subset].values} for name, other in baselines.items()},
                 )
@@ -107,12 +112,20 @@ class Statistics:
         if len(spoken) < len(places):
             return found
         whole = {name: _pooled(other, None) for name, other in baselines.items()}
+        rows = [row for own in scored.values() for row in own.rows]
         for breakdown in breakdowns:
             members = group_members(spoken, breakdown, edges) if breakdown != "subset" else []
             if members:
                 found[breakdown] = [
                     self._group(
-                        Group(label=one.label, low=one.low, high=one.high, n=len(one.rows), clusters=0),
+                        Group(
+                            label=one.label,
+                            low=one.low,
+                            high=one.high,
+                            n=len(one.rows),
+                            clusters=0,
+                            counts=_failed([rows[place] for place in one.rows]),
+                        ),
                         _pooled(scored, [places[row] for row in one.rows]),
                         whole,
                     )
@@ -130,6 +143,11 @@ class Statistics:
                 "losses": {name: self.losses(strata, other) for name, other in baselines.items()},
             }
         )
+
+
+def _failed(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    failed = sum(bool(row["error"]) for row in rows)
+    return {"failed": failed} if failed else {}
 
 
 def _by_subset(strata: Mapping[str, Values], metric: Metric) -> dict[str, Mapping[str, float]]:
@@ -166,9 +184,14 @@ def _pooled(scored: Scored, places: Sequence[tuple[str, str]] | None) -> dict[st
     names = {name for one in scored.values() for name in one.values.ranking}
     clusters = {id_: f"{id_.partition('/')[0]}/{cluster}" for id_, cluster in taken("clusters").items()}
     ranking = {name: taken("ranking", name) for name in names}
-    errors = {unit: taken("errors", unit) for unit in RATES.values()}
-    return {"": Values(ranking, errors, clusters)}
+    errors, failed = ({unit: taken(part, unit) for unit in RATES.values()} for part in ("errors", "failed"))
+    return {"": Values(ranking, errors, clusters, failed)}
 
 
-def _score(value: float, interval: Interval, n: int) -> Score:
-    return Score.of(value, interval.low, interval.high, n)
+def _rate_bounds(counts: Sequence[ErrorCounts], failed: Sequence[int], metric: Metric) -> Bounds | None:
+    errors = [float(count.errors) for count in counts] + [math.nan] * len(failed)
+    return rate_bounds(errors, [count.reference_length for count in counts] + list(failed), macro=metric.macro)
+
+
+def _score(value: float, interval: Interval, n: int, bounds: Bounds | None = None) -> Score:
+    return Score.of(value, interval.low, interval.high, n, bounds=bounds)

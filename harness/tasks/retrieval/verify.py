@@ -248,10 +248,10 @@ def _strictly_ordered(column: pa.ChunkedArray) -> NDArray[np.bool_]:
     return falls
 
 
-def item_values(table: pa.Table, metric: str, subset: str) -> dict[str, dict[str, float]]:
+def item_values(table: pa.Table, metric: str, subset: str, *, lenient: bool = False) -> dict[str, dict[str, float]]:
     """Ranking metrics are means over subsets, so these are the strata; a corpus rate has one."""
     if is_rate(metric):
-        return rate_values(table, metric, subset)
+        return rate_values(table, metric, subset, lenient=lenient)
     if metric not in table.column_names or not metric_of(metric).is_ranking:
         return {}
     columns = Columns(table)

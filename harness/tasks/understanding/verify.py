@@ -83,7 +83,7 @@ def recompute(result: Result, columns: Columns) -> Recomputed:
     return Recomputed(scores=scores, failures=failures, problems=problems)
 
 
-def item_values(table: pa.Table, metric: str, subset: str) -> dict[str, dict[str, float]]:
+def item_values(table: pa.Table, metric: str, subset: str, *, lenient: bool = False) -> dict[str, dict[str, float]]:
     """Right or wrong by item, the mean over its orders, for the metrics that are means over items."""
     kinds = {"accuracy": set(KINDS), **{name: {kind} for kind, name in KINDS.items()}}.get(metric)
     if kinds is None:
