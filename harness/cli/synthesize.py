@@ -71,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.synthesis.speech_folder import SpeechFolder, write_text
     from ...loaders.synthesis.synthesizing import Speaking, choose_voices, synthesize
     from ..components.speech_judge import ChatJudge, parse_judge
+    from ..evaluation.run import counted
 
     if arguments.limit < 0:
         raise UsageError(f"the limit is {arguments.limit}.", hint="Give the number of queries per subset, or 0.")
@@ -139,6 +140,12 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"Wrote {accepted:,} of {total:,} queries into {arguments.out}.")
         say(f"Build: squtr build --source '{arguments.source}{joint}speech={arguments.out}&missing=skip'")
         say(f"Review: squtr review {arguments.out}")
+    unheard = [one.row for one in decisions if one.row.transcript_error]
+    if unheard:
+        note(
+            f"squtr: {counted(len(unheard), 'clip')} could not be transcribed, first {unheard[0].id!r}: "
+            f"{unheard[0].transcript_error.rstrip('.')}. Run the same command again to try again."
+        )
     if not accepted:
         note("squtr: no query was accepted; the reasons are in rejected.jsonl.")
     return 0 if accepted else 1

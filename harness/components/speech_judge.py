@@ -12,13 +12,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...errors import UsageError
+from ...errors import ModelError, UsageError
 from ...loaders.quality.judges import Clip, wav_bytes
 from ...loaders.quality.prompt import PROMPT_VERSION, SYSTEM, question
 from ...loaders.quality.verdicts import JudgeError, Opinion, Verdict, parse_verdict
 from ...loaders.synthesis.speech_folder import write_text
 from .model_server import DEFAULT_KEY_VARIABLE, DEFAULT_URL, ModelServer
-from .server_answers import ContentRefusedError, NoAnswerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +67,19 @@ class ChatJudge:
         return self.spec.model
 
     def judge(self, clip: Clip) -> Opinion:
-        """The verdict on `clip`, or a `JudgeError`. Raises `ModelError` where every clip would fail (401, 403, 404)."""
+        """The verdict on `clip`, or a `JudgeError`. Raises `ModelError` where every clip would fail, and after an outage."""
         kept = self._kept(clip)
         verdict = _read_verdict(kept)
         if verdict is not None:
             return verdict
-        try:
-            reply = self._server.chat(_request(self.spec.model, clip))
-        except (ContentRefusedError, NoAnswerError) as error:
-            return JudgeError(error.message)
+        (reply,) = self._server.each_or_error(
+            [clip],
+            lambda one: self._server.chat(_request(self.spec.model, one)),
+            what="clip",
+            check=f"Check that {self.spec.model} takes audio.",
+        )
+        if isinstance(reply, ModelError):
+            return JudgeError(reply.message)
         opinion = parse_verdict(reply.text)
         if kept is not None and isinstance(opinion, Verdict):
             write_text(kept, opinion.model_dump_json() + "\n")

@@ -120,9 +120,14 @@ class SpeechFolder:
         return self._rows
 
     def is_current(self, query: Query, spoken_text: str) -> bool:
-        """Whether the journal has this very text, and its clip (or its failure) is there."""
+        """Whether the journal has this very text, and its clip (or its failure) is there.
+
+        A clip that could not be transcribed is not: that may have been the fault of the transcriber.
+        """
         row = self._known().get((query.subset, query.id))
         if row is None or (row.text, row.spoken_text, row.language) != (query.text, spoken_text, query.language):
+            return False
+        if row.transcript_error:
             return False
         return bool(row.failure) or (self.root / row.file).is_file()
 

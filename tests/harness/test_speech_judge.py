@@ -159,6 +159,15 @@ def test_a_server_that_stays_broken_is_given_up(server: Server) -> None:
     assert "status 500: internal: key [key] is fine" in opinion.reason
 
 
+def test_a_server_that_is_gone_stops_the_run(server: Server) -> None:
+    server.answers = [(500, b"", {})]
+    judge = judge_at(server)
+    for i in range(4):
+        assert isinstance(judge.judge(clip(sha256=str(i))), JudgeError)
+    with pytest.raises(ModelError, match="5 clips in a row had no answer"):
+        judge.judge(clip(sha256="last"))
+
+
 def test_a_silent_server_is_given_up(server: Server) -> None:
     server.delay_s = 1.0
     opinion = judge_at(server, timeout_s=0.1).judge(clip())

@@ -161,6 +161,16 @@ def test_what_cannot_be_spoken_or_heard_has_a_row(tmp_path: Path) -> None:
     assert (rows[2].failure, rows[2].tts_error_rate, rows[2].transcript_error) == ("", None, "broken")
 
 
+def test_a_clip_that_was_not_transcribed_is_tried_again(tmp_path: Path) -> None:
+    query = Query("q1", "tiny", "en", "some words")
+    (failed,) = synthesize([query], SpeechFolder(tmp_path / "again"), speaking(Transcript("", "no answer"), n=1))
+    assert (failed.transcript_error, failed.tts_error_rate) == ("no answer", None)
+    (again,) = synthesize([query], SpeechFolder(tmp_path / "again"), speaking("some words", n=1))
+    (right,) = synthesize([query], SpeechFolder(tmp_path / "right"), speaking("some words", n=1))
+    assert again == right
+    assert again.tts_error_rate == 0.0
+
+
 def test_a_stopped_run_continues_to_the_same_bytes(tmp_path: Path) -> None:
     wanted = queries(10)
     whole = SpeechFolder(tmp_path / "whole")
