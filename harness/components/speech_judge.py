@@ -67,7 +67,7 @@ class ChatJudge:
         return self.spec.model
 
     def judge(self, clip: Clip) -> Opinion:
-        """The verdict on `clip`, or a `JudgeError`. Raises `ModelError` where every clip would fail, and after an outage."""
+        """The verdict on `clip`, or a `JudgeError`. Raises `ModelError` where every clip would fail."""
         kept = self._kept(clip)
         verdict = _read_verdict(kept)
         if verdict is not None:
