@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from ...errors import ModelError
 from ...loaders.keyed import keyed_seed
 from ...loaders.records import SpokenQuery
 from ..metering import percentiles
@@ -16,9 +17,11 @@ from .plan import SpeechPlan
 
 
 def inference_timing(model: AudioModel, outputs: Outputs, rows: Sequence[Inferred]) -> Timing:
-    inference = math.fsum(one.transcript.seconds for one in rows)
-    front_end = math.fsum(one.transcript.front_end_seconds for one in rows)
-    audio_s = math.fsum(one.row.duration_s for one in rows)
+    """Of the rows that did not fail: what fails at once is no fast model."""
+    done = [one for one in rows if not one.transcript.error]
+    inference = math.fsum(one.transcript.seconds for one in done)
+    front_end = math.fsum(one.transcript.front_end_seconds for one in done)
+    audio_s = math.fsum(one.row.duration_s for one in done)
     stages = {} if model.front_end is None else {"front_end": front_end}
     return Timing(
         stages={**stages, "encode" if model.encoder is not None else "transcribe": inference},
@@ -48,7 +51,19 @@ def drawn_rows(plan: SpeechPlan, subset: str, condition: str) -> list[SpokenQuer
     return [row for i in taken for row in plan.data.spoken(subset, condition, start=i, stop=i + 1)]
 
 
-def latency_of(seconds: Sequence[float]) -> Latency | None:
+def latency_of(timed: Sequence[float | str], who: str, max_failed: float) -> Latency | None:
+    """The latency of items from their seconds; a text says why one failed, and it is left out.
+
+    None for no items. Raises `ModelError` if all of them failed, or a larger share than `max_failed`.
+    """
+    failed = [why for why in timed if isinstance(why, str)]
+    if failed and (len(failed) > max_failed * len(timed) or len(failed) == len(timed)):
+        raise ModelError(
+            f"{len(failed)} of {len(timed)} items that were to be timed failed for {who}, the first because: "
+            f"{failed[0].rstrip('.')}.",
+            hint="Run the same command again when that is mended.",
+        )
+    seconds = [one for one in timed if not isinstance(one, str)]
     found = percentiles(seconds)
     if found is None:
         return None

@@ -23,6 +23,7 @@ class Waiter:
         self.wait_s, self.hold_mb, self.end = wait_s, hold_mb, end
         self.spec = ComponentSpec("transcriber", "class", "waiter", settings={"hold_mb": hold_mb, "device": "cpu"})
         self.held = None
+        self.calls = 0
 
     def supports(self, language):
         return True
@@ -33,6 +34,9 @@ class Waiter:
         if self.end == "die":
             os._exit(3)
         self.held = self.held or bytearray(b"x") * (self.hold_mb * 1000000)
+        self.calls += 1
+        if self.end == "fail" or (self.end == "fail once" and self.calls == 3):
+            return [Transcript("", error="too loud") for clip in clips]
         time.sleep(self.wait_s)
         return [Transcript("a") for clip in clips]
 """
@@ -74,6 +78,18 @@ def test_an_error_comes_back_as_a_sentence(waiter: str) -> None:
         measure(made(waiter, end="raise"), "en", CLIPS)
     with pytest.raises(ModelError, match=r"measuring waiter ended without an answer \(exit status 3\)"):
         measure(made(waiter, end="die"), "en", CLIPS)
+
+
+def test_what_fails_at_once_is_not_fast(waiter: str) -> None:
+    with pytest.raises(
+        ModelError, match="4 of 4 items that were to be timed failed for waiter, the first because: too loud"
+    ):
+        measure(made(waiter, end="fail"), "en", CLIPS, 0.5)
+    latency, _ = measure(made(waiter, end="fail once"), "en", CLIPS, 0.5)
+    assert latency is not None
+    assert latency.n == 3
+    with pytest.raises(ModelError, match="1 of 4 items that were to be timed failed"):
+        measure(made(waiter, end="fail once"), "en", CLIPS, 0.05)
 
 
 def test_nothing_to_measure(waiter: str, tmp_path: Path) -> None:

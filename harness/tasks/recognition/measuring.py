@@ -42,8 +42,8 @@ class Job:
     clips: tuple[Clip, ...]
 
 
-Found = tuple[tuple[float, ...], Isolated]
-"""Seconds per clip, and what the process needed."""
+Found = tuple[tuple[float | str, ...], Isolated]
+"""Seconds per clip, or why it failed, and what the process needed."""
 
 
 def decoded(rows: Sequence[SpokenQuery]) -> tuple[Clip, ...]:
@@ -57,11 +57,13 @@ def decoded(rows: Sequence[SpokenQuery]) -> tuple[Clip, ...]:
     return tuple(clips)
 
 
-def measure(system: System, language: str, clips: tuple[Clip, ...]) -> tuple[Latency | None, Isolated | None]:
+def measure(
+    system: System, language: str, clips: tuple[Clip, ...], max_failed: float = 0.0
+) -> tuple[Latency | None, Isolated | None]:
     """Latency from a clip to its transcript, and memory. None for precomputed transcripts and without clips.
 
     A system whose components were made in Python is timed in this process, with this process's memory. Raises
-    `ModelError` if the other process ends without an answer.
+    `ModelError` if the other process ends without an answer, or a larger share of the clips fails than `max_failed`.
     """
     plain = system.for_language(language)
     transcriber, front_end = plain.model_transcriber, cast("FrontEnd | None", plain.front_end)
@@ -75,7 +77,7 @@ def measure(system: System, language: str, clips: tuple[Clip, ...]) -> tuple[Lat
         trusted = any(part.spec.settings.get("trust_remote_code") for part in parts)
         job = Job(entries[0], entries[1] if front_end is not None else None, trusted, language, clips)
         seconds, isolated = _in_own_process(job, system.name)
-    return latency_of(seconds), isolated
+    return latency_of(seconds, system.name, max_failed), isolated
 
 
 def _in_own_process(job: Job, name: str) -> Found:
@@ -118,14 +120,14 @@ def _answer(job: Job, connection: Connection) -> None:
 
 def _timed(model: AudioModel, language: str, clips: Sequence[Clip], started: float) -> Found:
     """The first clip is taken twice: engines load and compile with the first."""
-    seconds: list[float] = []
+    seconds: list[float | str] = []
     load_s = 0.0
     with sentences(f"timing {model.name}"):
         for place, (samples, rate) in enumerate([clips[0], *clips]):
             before = time.perf_counter()
-            infer_clips(model, {"": resample(samples, rate, model.sample_rate)}, language)
+            made = infer_clips(model, {"": resample(samples, rate, model.sample_rate)}, language)[""]
             if place:
-                seconds.append(time.perf_counter() - before)
+                seconds.append(made.error or time.perf_counter() - before)
             else:
                 load_s = time.perf_counter() - started
     gpu, device = gpu_memory_mb(), model.model.spec.settings.get("device")

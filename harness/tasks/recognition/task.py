@@ -220,7 +220,7 @@ class RecognitionTask:
         """One subset stands for the config."""
         subset, condition = plan.cells_of(run.config)[0]
         clips = decoded(drawn_rows(plan, subset, condition)) if isinstance(plan.model(run), AudioModel) else ()
-        return measure(plan.system(run.system), plan.language(subset), clips)
+        return measure(plan.system(run.system), plan.language(subset), clips, plan.options.max_failed)
 
     def write_samples(self, plan: RecognitionPlan, inferred: Transcribed, target: Path) -> None:
         write_samples(target, plan, inferred.rows)

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+import numpy as np
+
 from ....errors import AudioError
 from ....loaders.audio import decode_audio, resample
 from ....loaders.records import Samples, SpokenQuery
@@ -29,7 +31,7 @@ _INDEXED = "indexed for latency"
 def run_latency(plan: RetrievalPlan, stages: Stages, run: Run) -> Latency | None:
     """The latency of drawn queries, measured now, nothing cached; one subset stands for the config.
 
-    None without audio, for precomputed output, and where no drawn query can be decoded.
+    None without audio and for precomputed output. Raises `ModelError` as `latency_of`.
     """
     system, condition = plan.system(run.system), plan.condition(run.config)
     # Indexing several subsets at once is not what a user waits for.
@@ -48,8 +50,8 @@ def run_latency(plan: RetrievalPlan, stages: Stages, run: Run) -> Latency | None
         drawn = drawn_rows(plan, subset, condition)
         with _encoding_anew(retrievers):
             # The first is taken twice: engines load and compile with the first.
-            seconds = [s for query in drawn[:1] + drawn if (s := timed(query)) is not None]
-        return latency_of(seconds[1:])
+            timed_one = [timed(query) for query in drawn[:1] + drawn]
+        return latency_of(timed_one[1:], system.name, plan.options.max_failed)
 
 
 @contextmanager
@@ -65,8 +67,8 @@ def _encoding_anew(retrievers: Sequence[Retriever]) -> Iterator[None]:
 
 def _timer(
     plan: RetrievalPlan, stages: Stages, system: System, model: AudioModel, language: str
-) -> Callable[[SpokenQuery], float | None]:
-    """A function that answers a query and gives the seconds that it took, None for audio that cannot be decoded."""
+) -> Callable[[SpokenQuery], float | str]:
+    """A function that answers a query and gives the seconds that it took, or says why it failed."""
     retrievers, threshold = searchers_of(system, language, stages.tools), plan.threshold(system, language)
 
     def clip(query: SpokenQuery) -> Samples:
@@ -76,19 +78,25 @@ def _timer(
             (samples,) = model.front_end.enhance([samples])
         return resample(samples, model.sample_rate, model.model.sample_rate)
 
-    def timed(query: SpokenQuery) -> float | None:
+    def timed(query: SpokenQuery) -> float | str:
         started = time.perf_counter()
         try:
             if model.transcriber is not None:
                 (transcript,) = model.transcriber.transcribe([clip(query)], language=language)
-                texts = search_texts(system, transcript, language, rewritten_now(system, transcript, language)).texts
+                rewritten = rewritten_now(system, transcript, language)
+                error = transcript.error or ("" if rewritten is None else rewritten.error)
+                if error:
+                    return error
+                texts = search_texts(system, transcript, language, rewritten).texts
                 part = chosen_part(transcript.confidence, threshold) if len(retrievers) > 1 else 0
                 retrievers[part].search(list(dict.fromkeys(texts)), k=stages.depth)
             elif model.encoder is not None:
                 vectors = model.encoder.encode_audio([clip(query)], language=language)
+                if not np.isfinite(vectors).all():
+                    return "the encoder gave no finite vector"
                 dense_of(system, language, stages.tools).search_vectors(vectors, k=stages.depth)
-        except AudioError:
-            return None
+        except AudioError as error:
+            return error.message
         return time.perf_counter() - started
 
     return timed
