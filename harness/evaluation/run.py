@@ -6,7 +6,7 @@ What is inferred is shared and kept by content, so a killed evaluation continues
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..metering import Meter
 from ..processes import Alone, Processes
 from ..progress import Progress
 from ..results.envelope import Result, RunRecord, write_result, write_run
+from ..results.files import shortened
 from ..systems.system import System
 from .guard import guarded
 from .options import Options
@@ -24,9 +25,14 @@ from .samples import keep_samples
 from .task import Request, RunFailure, Task
 from .tools import open_tools
 
+DOCUMENTS_HELD = 10
+"""How many documents of each item stay in memory where the file has all of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
+    """What came of an evaluation; where it was written to `out`, `records` name `DOCUMENTS_HELD` documents."""
+
     records: list[RunRecord]
     failures: list[RunFailure] = field(default_factory=list)
     out: Path | None = None
@@ -121,6 +127,8 @@ def run_evaluation(
                     record = timed
                     if target is not None:
                         write_result(target, record.result)
+            if target is not None:
+                record = replace(record, items=shortened(record.items, DOCUMENTS_HELD))
             evaluation.records.append(record)
         if target is not None:
             try:

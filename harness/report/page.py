@@ -62,7 +62,8 @@ def make_report(
     if out.is_dir():
         raise UsageError(f"{out} is a folder.", hint="Give the path of the HTML file to write.")
     place = runs_folder(folder)
-    found = sections(read_runs(place))
+    # A page names the first document alone.
+    found = sections(read_runs(place, documents=1))
     tasks = _tasks(found)
     audio = AudioBudget(max_audio_bytes)
     aside = [] if place != folder else [path.name for path in partial_folders(folder)]

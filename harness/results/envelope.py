@@ -359,10 +359,13 @@ def read_result(path: Path) -> Result:
     return read_model(Result, path, otherwise="not a result")
 
 
-def read_record(path: Path) -> RunRecord:
-    """The result in a JSON file, with the records beside it. Raises `DataError` naming the file."""
+def read_record(path: Path, *, documents: int | None = None) -> RunRecord:
+    """The result in a JSON file, with the records beside it. Raises `DataError` naming the file.
+
+    `documents` is how many of the retrieved documents of each item are kept, the first ones (None: all).
+    """
     result = read_result(path)
-    items = read_table(path, "items")
+    items = read_table(path, "items", documents=documents)
     names = [name for name, _ in ITEM_COLUMNS]
     if items.schema.names[: len(names)] != names:
         raise DataError(
@@ -378,6 +381,9 @@ def read_record(path: Path) -> RunRecord:
     return RunRecord(result, items)
 
 
-def read_runs(folder: Path) -> list[RunRecord]:
-    """All runs below `folder`, in path order. Raises `DataError` if there are none or a table is missing."""
-    return [read_record(path) for path in result_paths(folder)]
+def read_runs(folder: Path, *, documents: int | None = None) -> list[RunRecord]:
+    """All runs below `folder`, in path order, `documents` as in `read_record`.
+
+    Raises `DataError` if there are none or a table is missing.
+    """
+    return [read_record(path, documents=documents) for path in result_paths(folder)]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -27,6 +28,8 @@ class FileModel(BaseModel):
 
 
 Model = TypeVar("Model", bound=BaseModel)
+RETRIEVED = ("documents", "scores")
+"""The columns of records that list what was retrieved, with one element per document: most of a table's size."""
 
 
 def file_name(name: str) -> str:
@@ -67,8 +70,19 @@ def write_tables(path: Path, tables: Mapping[str, pa.Table | None]) -> None:
     for name, table in tables.items():
         if table is not None:
             sink = pa.BufferOutputStream()
-            pq.write_table(table, sink, compression="zstd")
+            pq.write_table(table, sink, compression="zstd", **_encodings(table.schema))
             write_atomically(path.with_suffix(f".{name}.parquet"), sink.getvalue().to_pybytes())
+
+
+def _encodings(schema: pa.Schema) -> dict[str, list[str]]:
+    """How columns are encoded: dictionaries, but for lists of numbers (scores), whose bytes are sorted by place.
+
+    Neither loses anything. Of scores that were computed in float32 the low bytes are all zero and take no space.
+    """
+    lists = [field for field in schema if pa.types.is_list(field.type)]
+    numbers = [f"{field.name}.list.element" for field in lists if pa.types.is_floating(field.type.value_type)]
+    names = [f"{field.name}.list.element" if field in lists else field.name for field in schema]
+    return {"use_dictionary": [name for name in names if name not in numbers], "use_byte_stream_split": numbers}
 
 
 def write_model(path: Path, model: BaseModel) -> Path:
@@ -92,13 +106,31 @@ def read_model(model: type[Model], path: Path, *, otherwise: str) -> Model:
         raise DataError(f"{path} is {otherwise}: {place}: {first['msg']}.", hint="Run the evaluation again.") from error
 
 
-def read_table(path: Path, name: str) -> pa.Table:
-    """The table of that name beside the result at `path`. Raises `DataError` naming it if it cannot be read."""
+def read_table(path: Path, name: str, *, documents: int | None = None) -> pa.Table:
+    """The table of that name beside the result at `path`, with at most `documents` of each list of what was retrieved.
+
+    Raises `DataError` naming it if it cannot be read.
+    """
     table_path = path.with_suffix(f".{name}.parquet")
     try:
-        return pq.read_table(table_path)
+        table = pq.read_table(table_path)
+        return table if documents is None else shortened(table, documents)
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError(f"{table_path} cannot be read: {error}.", hint="Run the evaluation again.") from error
+
+
+def shortened(table: pa.Table, most: int) -> pa.Table:
+    """A table with at most `most` elements in the lists of what was retrieved, the first ones.
+
+    >>> shortened(pa.table({"documents": [["a", "b"], []], "scores": [[2.0, 1.0], []]}), 1).to_pylist()
+    [{'documents': ['a'], 'scores': [2.0]}, {'documents': [], 'scores': []}]
+    """
+    for name in RETRIEVED:
+        if name in table.column_names:
+            place = table.column_names.index(name)
+            field = table.schema.field(name)
+            table = table.set_column(place, field, pc.list_slice(table[name], 0, most).cast(field.type))
+    return table
 
 
 def result_paths(folder: Path) -> list[Path]:

@@ -46,14 +46,14 @@ def read_side(path: Path, *, remark: Remark = no_remark) -> dict[str, Side]:
         path = result
     if path.is_dir():
         path = runs_folder(path)
-        records = read_runs(path) if (path / "results").is_dir() else _system(path)
+        records = read_runs(path, documents=0) if (path / "results").is_dir() else _system(path)
         systems = {record.result.system.name for record in records}
         if len(systems) > 1:
             folders = ", ".join(str(p) for p in sorted((path / "results").iterdir()) if p.is_dir())
             raise UsageError(f"{path} holds {len(systems)} systems.", hint=f"Name one of {folders}.")
         return _sides(records, records)
     if path.suffix.lower() == ".json":
-        record = read_record(path)
+        record = read_record(path, documents=0)
         return _sides([record], _system(path.parent) if _has_changes(record.result) else [])
     return {"": Side(read_items(path, remark=remark))}
 
@@ -62,7 +62,7 @@ def _system(folder: Path) -> list[RunRecord]:
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise DataError(f"{folder} holds no results.", hint="Give a folder that `squtr evaluate --out` wrote.")
-    return [read_record(path) for path in paths]
+    return [read_record(path, documents=0) for path in paths]
 
 
 def _has_changes(result: Result) -> bool:

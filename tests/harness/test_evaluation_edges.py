@@ -365,7 +365,7 @@ def test_more_hits_than_asked_for_are_cut_and_repeated_ones_count_once() -> None
     )
     row = records["en_text"].items.to_pylist()[0]
     assert row["first_relevant_rank"] == 0
-    assert len(row["documents"]) == 10
+    assert len(row["documents"]) == 20
 
 
 @pytest.mark.parametrize("answer", ["river", None, 3.0])

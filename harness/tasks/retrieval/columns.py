@@ -9,10 +9,6 @@ import pyarrow as pa
 from ...metrics.registry import Metric
 from ...results.envelope import ACOUSTIC_COLUMNS, TRANSCRIPT_COLUMNS, item_schema
 
-DOCUMENTS_KEPT = 10
-"""How many retrieved documents a record names, or more if a metric looks deeper."""
-
-
 REWRITTEN = "rewritten"
 RATES: Mapping[str, str] = {
     "wer": "word",
@@ -33,6 +29,7 @@ def items_schema(metrics: Iterable[Metric], *, rewritten: bool = False) -> pa.Sc
         ("group", pa.string()),
         # Rank of the best relevant document among the retrieved, from 1; 0 if none was retrieved.
         ("first_relevant_rank", pa.int64()),
+        # All that were retrieved, to the depth of the search, in the retriever's order.
         ("documents", pa.list_(pa.string())),
         ("scores", pa.list_(pa.float64())),
         *((metric.name, pa.float64()) for metric in metrics if metric.is_ranking),

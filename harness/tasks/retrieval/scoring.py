@@ -13,13 +13,15 @@ from ...metrics.error_counts import ErrorCounts, default_unit, score_transcripts
 from ...metrics.flags import UtteranceFlags, flag_utterance
 from ...metrics.ranking import RankingScores, order_hits, score_ranking
 from ...metrics.registry import Metric, depth_of
-from ...results.envelope import ACOUSTIC_COLUMNS, FLAGS
+from ...results.envelope import ACOUSTIC_COLUMNS, FLAGS, items_table
 from ...text.normalizers import load_normalizer
-from .columns import DOCUMENTS_KEPT, RATES, REWRITTEN
+from .columns import RATES, REWRITTEN
 from .outputs import Retrieved
 
 NO_FLAGS = UtteranceFlags(loop=False, hallucination=False, empty=False, truncated=False)
 _KINDS = ("substitutions", "deletions", "insertions", "reference_length")
+_ROWS_AT_ONCE = 1024
+"""Rows whose rankings are unpacked together: as Python objects they take ten times as much memory as in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,9 @@ class Values:
 class SubsetScores:
     """One run on one subset.
 
-    `rows` are its records, `spoken` the rows of the data beside them (None under `text`). `missing` queries retrieved
-    nothing (they score 0), `no_relevant` have no relevant document, `unjudged` counts documents without judgment.
+    `rows` are its records (see `records_table`), `spoken` the rows of the data beside them (None under `text`).
+    `missing` queries retrieved nothing (they score 0), `no_relevant` have no relevant document, `unjudged` counts
+    documents without judgment.
     """
 
     values: Values
@@ -55,11 +58,9 @@ class SubsetScores:
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    """What a row retrieved: in trec_eval's order, the first of them as given, the rank of the first relevant one."""
+    """What a row retrieved: the best in trec_eval's order, the rank of the first relevant one in the given order."""
 
     best: list[tuple[str, float]]
-    documents: list[str]
-    scores: list[float]
     first_relevant_rank: int
 
 
@@ -123,8 +124,8 @@ def ranking_values(
 def _found(
     retrieved: Sequence[Retrieved], qrels: Mapping[str, Mapping[str, int]], metrics: Sequence[Metric]
 ) -> dict[str, _Documents]:
-    judged, kept = _by_row(retrieved, qrels), max(DOCUMENTS_KEPT, depth_of(metrics))
-    return {one.query.id: _documents(one, judged.get(one.query.id, {}), kept) for one in retrieved}
+    judged, depth = _by_row(retrieved, qrels), depth_of(metrics)
+    return {one.query.id: _documents(one, judged.get(one.query.id, {}), depth) for one in retrieved}
 
 
 def _scored(
@@ -147,12 +148,24 @@ def _by_row(retrieved: Sequence[Retrieved], qrels: Mapping[str, Mapping[str, int
     return {id_: grades for utterance, grades in qrels.items() for id_ in rows.get(utterance, [utterance])}
 
 
-def _documents(one: Retrieved, grades: Mapping[str, int], kept: int) -> _Documents:
+def _documents(one: Retrieved, grades: Mapping[str, int], depth: int) -> _Documents:
     ids, scores = one.ranking.columns
     ranks = (rank for rank, id_ in enumerate(ids, start=1) if grades.get(id_, 0) > 0)
-    ordered = order_hits(one.query.id, list(zip(ids, scores, strict=True)))[:kept]
+    ordered = order_hits(one.query.id, list(zip(ids, scores, strict=True)))[:depth]
     best = [(id_, float(-place)) for place, id_ in enumerate(ordered)]
-    return _Documents(best, ids[:kept], list(scores[:kept]), next(ranks, 0))
+    return _Documents(best, next(ranks, 0))
+
+
+def records_table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """The records of the rows of runs (`SubsetScores.rows`), all columns of `schema` required."""
+    steps = range(0, len(rows), _ROWS_AT_ONCE)
+    parts = [items_table(map(_with_documents, rows[step : step + _ROWS_AT_ONCE]), schema) for step in steps]
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _with_documents(row: Mapping[str, Any]) -> dict[str, Any]:
+    documents, scores = row["ranking"].columns
+    return {**row, "documents": documents, "scores": list(scores)}
 
 
 def _compared(
@@ -229,8 +242,7 @@ def _row(
         "transcript": one.shown,
         "group": query.group,
         "first_relevant_rank": found.first_relevant_rank,
-        "documents": found.documents,
-        "scores": found.scores,
+        "ranking": one.ranking,
     }
     for unit, own in counts.items():
         row |= {f"{unit}_{kind}": NAN if own is None else float(getattr(own, kind)) for kind in _KINDS}

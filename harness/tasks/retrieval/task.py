@@ -13,7 +13,7 @@ from ...evaluation.cells import infer_cells
 from ...evaluation.rewriting import Spoken, rewrite_cells
 from ...evaluation.task import Forecast, Output, Request, Run, RunFailure, Summary
 from ...evaluation.tools import Tools, keep_nothing
-from ...results.envelope import TEXT_CONDITION, DataInfo, Isolated, Latency, SystemInfo, Timing, items_table
+from ...results.envelope import TEXT_CONDITION, DataInfo, Isolated, Latency, SystemInfo, Timing
 from ...text.normalizers import load_normalizer
 from .columns import items_schema
 from .fitting import fit_thresholds
@@ -21,7 +21,7 @@ from .forecast import forecast
 from .latency import run_latency
 from .outputs import Stages, output_of
 from .plan import RetrievalPlan, main_metric, normalizer_of, retrieval_plan
-from .scoring import score_subset
+from .scoring import records_table, score_subset
 from .search import search_all
 from .settings import Settings
 from .summary import Scored
@@ -92,7 +92,7 @@ class RetrievalTask:
         return Summary(
             main_metric=main_metric(settings.metrics).name,
             scores=statistics.scores(values),
-            items=items_table(rows, items_schema(settings.metrics, rewritten=_is_rewritten(plan, run))),
+            items=records_table(rows, items_schema(settings.metrics, rewritten=_is_rewritten(plan, run))),
             by_group=statistics.groups(scored, baselines, plan.request.benchmark.groups, plan.data.edges),
             losses={
                 name: statistics.losses(values, {subset: own.values for subset, own in baseline.items()})

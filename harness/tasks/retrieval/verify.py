@@ -30,7 +30,7 @@ from ..verification import (
     rate_scores,
     rate_values,
 )
-from .columns import DOCUMENTS_KEPT, items_schema
+from .columns import items_schema
 
 NULLABLE: frozenset[str] = frozenset()
 config_problem = condition_config_problem
@@ -38,7 +38,8 @@ _CUT = 10
 _TOLERANCE = 1e-9
 _TRIO = ("ndcg_at_10", "mrr_at_10", "recall_at_10")
 """Metrics whose values bound each other."""
-_STRANGE_RATE = 5.0
+_GROWING = ("mrr", "recall", "map", "hit_rate")
+"""Families whose value grows, or stays, with the cut-off."""
 
 
 def _metrics(result: Result) -> list[Metric]:
@@ -138,7 +139,11 @@ def recompute(result: Result, columns: Columns) -> Recomputed:
     documents = columns.lengths("documents")
     flags = flag_counts(columns)
     names = ("failed", "loop", "truncated", "empty", "hallucination")
-    problems = [*common_problems(result, columns), *count_problems(columns), *_rank_problems(columns, metrics)]
+    problems = [
+        *common_problems(result, columns),
+        *count_problems(columns),
+        *_rank_problems(columns, metrics, _depth(result, metrics)),
+    ]
     if result.data.condition == TEXT_CONDITION and any(
         np.isfinite(columns.floats(f"{unit}_reference_length")).any() for unit in RATES.values()
     ):
@@ -184,11 +189,17 @@ def _mean_error(columns: Columns, metric: str, masks: Sequence[Mask]) -> float |
     return math.sqrt(sum(float(own.var(ddof=1)) / len(own) / len(filled) ** 2 for own in filled))
 
 
-def _rank_problems(columns: Columns, metrics: Sequence[Metric]) -> Problems:
+def _depth(result: Result, metrics: Sequence[Metric]) -> int:
+    """How many documents were retrieved at most."""
+    given = result.system.settings.get("depth")
+    return max([given if type(given) is int else _CUT, *(metric.depth for metric in metrics)])
+
+
+def _rank_problems(columns: Columns, metrics: Sequence[Metric], depth: int) -> Problems:
     documents = columns.lengths("documents")
-    most = max([DOCUMENTS_KEPT, *(metric.depth for metric in metrics)])
-    if (columns.lengths("scores") != documents).any() or (documents > most).any():
-        yield "items.documents", f"a record names more than {most} documents, or not one score for each"
+    if (columns.lengths("scores") != documents).any() or (documents > depth).any():
+        yield "items.documents", f"a record names more than {depth} documents, or not one score for each"
+    yield from _found_problems(columns, metrics, documents, depth)
     for metric in metrics:
         values = columns.floats(metric.name)
         values = values[np.isfinite(values)]
@@ -225,11 +236,49 @@ def _rank_problems(columns: Columns, metrics: Sequence[Metric]) -> Problems:
         yield from noted("ndcg_at_10", too_high, "nDCG is higher than that rank allows")
         nothing = (recall > 0) & (documents == 0)
         yield from noted("recall_at_10", nothing, "something was found among no documents")
-        # Where scores are tied the order is trec_eval's, and the rank that of the list as it was given.
-        first = columns.floats("first_relevant_rank")
-        expected = np.where((first >= 1) & (first <= _CUT), 1 / np.maximum(first, 1), 0.0)
-        differs = _strictly_ordered(columns.table["scores"]) & (np.abs(expected - mrr) > _TOLERANCE)
-        yield from noted("first_relevant_rank", differs, "MRR is not that of the first relevant rank")
+
+
+def _found_problems(columns: Columns, metrics: Sequence[Metric], documents: NDArray[np.int64], depth: int) -> Problems:
+    """What metrics of any depth, and the rank of the first relevant document, say of each other."""
+    first, ids = columns.floats("first_relevant_rank"), columns.texts("id")
+    # Older results name ten documents, or as many as their metrics look at, however many were retrieved.
+    cut = max([_CUT, *(metric.depth for metric in metrics)])
+    behind = np.flatnonzero((first < 0) | (first > depth) | ((first > documents) & (documents != cut)))
+    if len(behind):
+        i = int(behind[0])
+        yield (
+            "items.first_relevant_rank",
+            f"the first relevant document of query {ids[i][:60]!r} is at rank {first[i]:.0f} of {documents[i]} "
+            f"({len(behind)} such)",
+        )
+    # Where scores are tied the order is trec_eval's, and the rank that of the list as it was given.
+    ordered = _strictly_ordered(columns.table["scores"])
+    before: dict[str, Metric] = {}
+    for metric in sorted(metrics, key=lambda one: one.depth):
+        values = columns.floats(metric.name)
+        found = (first >= 1) & (first <= metric.depth)
+        if metric.family.name in ("mrr", "hit_rate"):
+            expected = 1 / np.maximum(first, 1) if metric.family.name == "mrr" else np.ones(len(first))
+            differs = np.abs(np.where(found, expected, 0.0) - values) > _TOLERANCE
+        else:
+            differs = (values > 0) != found
+        wrong = np.flatnonzero(differs & ordered & np.isfinite(values))
+        if len(wrong):
+            i = int(wrong[0])
+            yield (
+                "items.first_relevant_rank",
+                f"{metric.label} is not that of the first relevant rank: it is {values[i]:.6g} for query "
+                f"{ids[i][:60]!r}, whose first is at {first[i]:.0f} ({len(wrong)} such)",
+            )
+        shallow = before.get(metric.family.name)
+        if shallow is not None and metric.family.name in _GROWING:
+            falls = np.flatnonzero(columns.floats(shallow.name) > values + _TOLERANCE)
+            if len(falls):
+                yield (
+                    f"items.{metric.name}",
+                    f"it is below {shallow.label} for query {ids[int(falls[0])][:60]!r} ({len(falls)} such)",
+                )
+        before[metric.family.name] = metric
 
 
 def _strictly_ordered(column: pa.ChunkedArray) -> NDArray[np.bool_]:
