@@ -237,10 +237,10 @@ class Timing(FileModel):
     """Seconds per stage. Cached work counts with the seconds that it took when it was done.
 
     `stages` maps a stage (`front_end`, `transcribe`, `encode`, `rewrite`, `index`, `search`, `answer`) to seconds.
-    `rtfx` is seconds of audio per second of the stages that take audio. `waiting_share` is the part of this
-    evaluation's inference time in which the model waited for audio (null if nothing was inferred now). Memory is the
-    peak of the main process, energy what the machine's meters say for this evaluation's stages; null where there is no
-    meter.
+    `audio_s` and `rtfx` (seconds of audio per second of the stages that take audio) are of the items that did not fail.
+    `waiting_share` is the part of this evaluation's inference time in which the model waited for audio (null if nothing
+    was inferred now). Memory is the peak of the main process, energy what the machine's meters say for this
+    evaluation's stages; null where there is no meter.
     """
 
     stages: dict[str, float] = Field(default_factory=dict)

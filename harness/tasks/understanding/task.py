@@ -396,26 +396,26 @@ class UnderstandingTask:
     ) -> tuple[Timing, pa.Table | None]:
         own, system = inferred.answered[run.system], plan.system(run.system)
         prompts = [one for one in plan.prompts_for(run) if one.id not in plan.missing]
-        seconds = [own.replies[one.key].seconds if one.key in own.replies else 0.0 for one in prompts]
-        used = {audio for one in prompts for audio in one.audios if audio in own.transcripts}
+        # What fails at once is not fast.
+        done = [one for one in prompts if one.key in own.replies and not own.replies[one.key].error]
+        used = {audio for one in done for audio in one.audios if audio in own.transcripts}
         transcribed = math.fsum(own.transcripts[audio].seconds for audio in used)
         front_end = math.fsum(own.transcripts[audio].front_end_seconds for audio in used)
         per_prompt = math.fsum(own.transcripts[a].seconds + own.transcripts[a].front_end_seconds
-                               for one in prompts for a in one.audios if a in own.transcripts)  # fmt: skip
-        answering = math.fsum(seconds) - per_prompt
+                               for one in done for a in one.audios if a in own.transcripts)  # fmt: skip
+        taken = math.fsum(own.replies[one.key].seconds for one in done)
         audio_s = 0.0
         if uses_audio(system):
-            audio_s = math.fsum(one.question.duration_s for one in prompts if one.question.duration_s >= 0)
-        stages = {"answer": answering}
+            audio_s = math.fsum(one.question.duration_s for one in done if one.question.duration_s >= 0)
+        stages = {"answer": taken - per_prompt}
         if own.transcripts:
             stages = {"transcribe": transcribed, **stages}
             if system.front_end is not None:
                 stages = {"front_end": front_end, **stages}
-        taken = math.fsum(seconds)
         columns = [
             [one.id for one in prompts],
             [plan.data.name] * len(prompts),
-            seconds,
+            [own.replies[one.key].seconds if one.key in own.replies else 0.0 for one in prompts],
             [0.0] * len(prompts),
             [one.question.duration_s for one in prompts],
         ]
