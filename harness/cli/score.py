@@ -29,7 +29,8 @@ _WER_EXAMPLE = """example:
   squtr score wer text hyp.trn --language en --unit char --per-item items.jsonl
 
 files:
-  JSONL {"id": …, "text": …}; TSV id, tab, text; Kaldi id, blank, text; TRN text (id); Parquet with columns id, text
+  JSONL {"id": …, "text": …}; TSV id, tab, text; Kaldi id, blank, text; TRN text (id);
+  CTM file channel start duration word, joined by file; Parquet with columns id, text
 
 scores:
   wer, cer     Σ errors / Σ reference length, over words and over characters (blanks are no characters)
@@ -64,7 +65,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_normalizer_options(wer)
     wer.add_argument("--unit", metavar="UNIT", help="word, char or mixed (char where words are not separated, or word)")
     wer.add_argument(
-        "--format", default="auto", metavar="NAME", help="auto, jsonl, tsv, kaldi, trn or parquet, of both files (auto)"
+        "--format",
+        default="auto",
+        metavar="NAME",
+        help="auto, jsonl, tsv, kaldi, trn, ctm or parquet, of both files (auto)",
     )
     ranking = _subcommand(kinds, "ranking", "ranking metrics of a run", _RANKING_EXAMPLE)
     ranking.add_argument("qrels", type=Path, metavar="QRELS", help="judgments")

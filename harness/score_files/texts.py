@@ -1,21 +1,21 @@
-"""Texts by id: JSONL, TSV, Kaldi's `text`, NIST's TRN, Parquet."""
+"""Texts by id: JSONL, TSV, Kaldi's `text`, NIST's TRN and CTM, Parquet."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from ...errors import DataError, unknown_name
+from ..text.nist import parse_trn, read_ctm
 from .lines import Remark, id_field, no_remark, place, read_lines, read_rows
 
-TEXT_FORMATS = ("auto", "jsonl", "tsv", "kaldi", "trn", "parquet")
+TEXT_FORMATS = ("auto", "jsonl", "tsv", "kaldi", "trn", "ctm", "parquet")
 _BY_SUFFIX = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
     ".tsv": "tsv",
     ".trn": "trn",
+    ".ctm": "ctm",
     ".parquet": "parquet",
 }
-_TRN = re.compile(r"(.*?)\s*\(([^()\s]+)\)\s*")
 _HEADER = "id\ttext"
 
 
@@ -26,6 +26,7 @@ def read_texts(path: Path, format_: str = "auto", *, remark: Remark = no_remark)
     - "tsv": id, tab, text; a first line "id", tab, "text" is a header;
     - "kaldi": id, blanks or tabs, text; an id alone is an empty text;
     - "trn": text, then the id in parentheses;
+    - "ctm": NIST's: the words of each file in the order of their starts, joined;
     - "parquet": columns `id` and `text`;
     - "auto": by the file's suffix, or else by its first line: a brace is JSONL, an id in parentheses at the end is TRN,
       a tab TSV, anything else Kaldi.
@@ -41,7 +42,10 @@ def read_texts(path: Path, format_: str = "auto", *, remark: Remark = no_remark)
     if not format_:
         lines = read_lines(path, remark)
         format_ = _guess(lines[0][1]) if lines else "kaldi"
-    if format_ in ("jsonl", "parquet"):
+    if format_ == "ctm":
+        texts = read_ctm(read_lines(path, remark) if lines is None else lines, str(path))
+        found = [(str(path), id_, text) for id_, text in texts.items()]
+    elif format_ in ("jsonl", "parquet"):
         # The remarks of a file that is read again have been made.
         rows = read_rows(path, format_, no_remark if lines is not None else remark)
         found = [(where, id_field(row, ("id", "_id"), where), _text(row.get("text"), where)) for where, row in rows]
@@ -53,7 +57,7 @@ def read_texts(path: Path, format_: str = "auto", *, remark: Remark = no_remark)
 def _guess(line: str) -> str:
     if line.lstrip().startswith("{"):
         return "jsonl"
-    if _TRN.fullmatch(line):
+    if parse_trn(line):
         return "trn"
     return "tsv" if "\t" in line else "kaldi"
 
@@ -72,10 +76,10 @@ def _entries(path: Path, format_: str, lines: list[tuple[int, str]]) -> list[tup
 
 def _entry(where: str, format_: str, line: str) -> tuple[str, str]:
     if format_ == "trn":
-        match = _TRN.fullmatch(line)
-        if match is None:
+        found = parse_trn(line)
+        if found is None:
             raise DataError(f"{where}: no id in parentheses at the end.", hint="TRN lines are: text (id)")
-        return match[2], match[1].strip()
+        return found
     if format_ == "kaldi":
         id_, *rest = line.split(maxsplit=1)
         return id_, rest[0].strip() if rest else ""

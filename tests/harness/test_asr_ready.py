@@ -200,3 +200,41 @@ def test_every_text_comes_back(tmp_path_factory: pytest.TempPathFactory, rows: d
     file = write(tmp_path_factory.mktemp("rows") / "r.jsonl", *({"id": i, "text": t} for i, t in rows.items()))
     found = TranscriptsFile(file).transcripts("fiqa", "clean", list(rows))
     assert [t.text for t in found] == [text.strip() for text in rows.values()]
+
+
+def test_the_files_of_sclite(tmp_path: Path) -> None:
+    (tmp_path / "mine.trn").write_text(";; a comment\nwhat is (or was) a bond (q1)\n(q2)\n", encoding="utf-8")
+    (tmp_path / "mine.ctm").write_text(
+        ";; a comment\nq1 1 0.90 0.20 bond 0.7\nq1 1 0.10 0.30 a 0.9\nq2 A 0.1 0.2 什么\nq2 A 0.3 0.2 是\n",
+        encoding="utf-8",
+    )
+    trn = TranscriptsFile(tmp_path / "mine.trn").transcripts("fiqa", "clean", ["q1", "q2", "q3"])
+    assert [(t.text, t.error) for t in trn] == [
+        ("what is (or was) a bond", ""), ("", ""), ("", "no transcript in mine.trn"),
+    ]  # fmt: skip
+    assert texts(TranscriptsFile(tmp_path / "mine.ctm"), "fiqa", "clean", ["q1", "q2"]) == ["a bond", "什么是"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("x.trn", "a (q1)\nno id\n", "line 2: no id in parentheses"),
+        ("x.trn", "a (q1)\nb (q1)\n", "line 2: the id 'q1' occurs twice, first in line 1"),
+        ("x.ctm", "q1 1 0.1 word\n", "line 1: 4 fields"),
+        ("x.ctm", "q1 1 * * <ALT_BEGIN>\n", "line 1: <ALT_BEGIN> begins or ends alternatives"),
+        ("x.ctm", "q1 1 nan 0.1 a\n", "line 1: the start 'nan' is no time"),
+        ("x.ctm", "q1 A 0.1 0.1 a\nq1 B 0.1 0.1 b\n", "line 2: 'q1' has the channels 'A' and 'B'"),
+    ],
+)
+def test_a_wrong_line_of_sclite_is_named(tmp_path: Path, name: str, content: str, said: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=said):
+        TranscriptsFile(tmp_path / name).transcripts("fiqa", "clean", ["q1"])
+
+
+def test_what_the_length_cap_cut_is_told(tmp_path: Path) -> None:
+    file = write(tmp_path / "n.jsonl", {"id": "q1", "text": "a", "truncated": True}, {"id": "q2", "text": "a"})
+    assert [t.truncated for t in TranscriptsFile(file).transcripts("fiqa", "clean", ["q1", "q2"])] == [True, False]
+    file = write(tmp_path / "m.jsonl", {"id": "q1", "text": "a", "truncated": "yes"})
+    with pytest.raises(DataError, match="line 1: 'truncated' is 'yes'"):
+        TranscriptsFile(file).transcripts("fiqa", "clean", ["q1"])

@@ -63,6 +63,11 @@ def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
     assert read_texts(put(tmp_path, "old.tsv", "1\ta\r2\tb\r")) == {"1": "a", "2": "b"}
 
 
+def test_the_words_of_a_ctm_file_are_joined(tmp_path: Path) -> None:
+    content = "q1 1 0.9 0.2 bond\nq1 1 0.1 0.2 a\nq2 1 0 0 x\n"
+    assert read_texts(put(tmp_path, "t.ctm", content)) == {"q1": "a bond", "q2": "x"}
+
+
 def test_kaldi_takes_tabs_for_blanks(tmp_path: Path) -> None:
     assert read_texts(put(tmp_path, "t", "1\ta\tb\n"), "kaldi") == {"1": "a\tb"}
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import DataError, unknown_name
-from ....loaders.jsonl import read_jsonl, text_field
+from ....loaders.jsonl import text_field
 from ...protocols import ComponentSpec, Hypothesis, Transcript
 from ..batches import require_positive
 from ..path_patterns import FilePattern
 from .common import LOOP_SETTINGS, is_loop
+from .file_rows import transcript_rows
 
-_FIELDS = frozenset({"id", "text", "subset", "condition", "error", "hypotheses", "confidence"})
+_FIELDS = frozenset({"id", "text", "subset", "condition", "error", "hypotheses", "confidence", "truncated"})
 
 _Key = tuple[str, str, str]
 """(subset, condition, id); "" is one that a line does not name."""
@@ -24,15 +25,17 @@ _Key = tuple[str, str, str]
 class TranscriptsFile:
     """Precomputed transcripts by query id.
 
-    `path` is a JSON lines file, or a pattern with `{subset}`, `{condition}`, `{language}` or `{config}`
-    (`<subset>_<condition>` or `<language>_<condition>`), such as `my-asr/{subset}/{condition}.jsonl`. A line has
+    `path` is a file, or a pattern with `{subset}`, `{condition}`, `{language}` or `{config}` (`<subset>_<condition>` or
+    `<language>_<condition>`), such as `my-asr/{subset}/{condition}.jsonl`: JSON lines, or NIST's TRN (`.trn`) or CTM
+    (`.ctm`, whose words are joined). A line has
 
     - `id`: the query's id, and `text`: the transcript, "" if there are no words;
     - `subset`, `condition`: where the id belongs, if the path does not say so. A file whose lines and path name no
       condition is the transcripts of one condition, and is refused for a second;
     - `error`: why there is no text (then leave `text` out);
     - `hypotheses`: the n best, best first, each `{"text": …, "score": log-probability}`; `text` is the first of them;
-    - `confidence`: the geometric mean probability of the text's tokens, in [0, 1], if it is known.
+    - `confidence`: the geometric mean probability of the text's tokens, in [0, 1], if it is known;
+    - `truncated`: true if the length cap cut the text.
 
     `n_best` hypotheses are used. A query without a line, or whose line has an `error`, is a failed one.
     """
@@ -99,7 +102,7 @@ class TranscriptsFile:
     def _parsed(self, file: Path) -> Mapping[_Key, Transcript]:
         rows: dict[_Key, Transcript] = {}
         lines: dict[_Key, int] = {}
-        for number, row in read_jsonl(file):
+        for number, row in transcript_rows(file):
             place = f"{file}, line {number}"
             for field in row:
                 if field not in _FIELDS:
@@ -135,7 +138,10 @@ class TranscriptsFile:
             )
         kept = hypotheses[: self._n_best] if self._n_best > 1 else ()
         confidence = _confidence(row, place)
-        return Transcript(text, error=error, loop=is_loop(text), hypotheses=kept, confidence=confidence)
+        cut = row.get("truncated", False)
+        if not isinstance(cut, bool):
+            raise DataError(f"{place}: 'truncated' is {cut!r}.", hint="Write true or false, or leave it out.")
+        return Transcript(text, error=error, loop=is_loop(text), truncated=cut, hypotheses=kept, confidence=confidence)
 
 
 def _confidence(row: Mapping[str, Any], place: str) -> float:
