@@ -2,8 +2,9 @@
 
 A and B are per-item files that `squtr score --per-item` wrote (or your own: a field `id` and one number per metric),
 results (.json), or folders of one system's results. A difference is A - B. Results of other data, of another number of
-items, of a part of the items against all of them, or with other normalizers are not compared. Of speech recognition,
-what a condition changes against `clean` is compared too (delta_wer); items of one utterance are drawn together.
+items, of a part of the items against all of them, or with other normalizers are not compared. Error rates are of the
+items that have a transcript on both sides: n says how many, and how many that leaves out. Of speech recognition, what a
+condition changes against `clean` is compared too (delta_wer); items of one utterance are drawn together.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
         say(line)
     say("p: two-sided sign-flip test, paired by id; Holm: corrected over all rows;")
     say("detectable: the difference that a test at 0.05 finds with power 0.8 at this n.")
+    if any(one.left_out for one in found):
+        say("n (-k): k items have the metric on one side only (they failed on the other), and are in neither value.")
     return 0
 
 

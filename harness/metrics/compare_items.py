@@ -36,7 +36,7 @@ On = Literal["all", "intersection"]
 class MetricComparison:
     """One metric of two systems: the values `a` and `b`, and their `comparison`. `p_holm` is NaN until corrected.
 
-    `left_out` items have the metric on one side only (`on="intersection"`).
+    `left_out` items have the metric on one side only: they failed on the other, or it lacks them (`on="intersection"`).
     """
 
     metric: str
@@ -97,9 +97,10 @@ def compare_items(
     """Compare two systems on each of `metrics` (None: all of `metric_names`), with p-values corrected over them.
 
     `subsets` maps ids to subsets, over whose means ranking metrics are averaged unweighted; `clusters` ids to what is
-    flipped and resampled together. An item whose value is NaN on both sides is left out of that metric. Other
-    differences between the two sets of ids raise `DataError`, or are left out with `on="intersection"`. Raises
-    `DataError` if the reference lengths of an utterance differ, `UnknownNameError` for a metric.
+    flipped and resampled together. An item whose value is NaN on both sides is left out of that metric, and one that
+    failed on a side (a reference length, and errors of NaN) out of the error rates of both. Other differences between
+    the two sets of ids raise `DataError`, or are left out with `on="intersection"`. Raises `DataError` if the reference
+    lengths of an utterance differ, `UnknownNameError` for a metric.
 
     >>> rows = {"q1": {"ndcg_at_10": 1.0}, "q2": {"ndcg_at_10": 0.5}}
     >>> found = compare_items(rows, {"q1": {"ndcg_at_10": 0.0}, "q2": {"ndcg_at_10": 0.5}})
@@ -114,9 +115,27 @@ def compare_items(
         if name not in known:
             raise unknown_name("metric", name, known)
     setup = _Setup(subsets, clusters, on, seed, resamples, permutations, method)
-    return correct(
-        [(_compare_rate if name in RATE_FIELDS else _compare_mean)(name, a, b, setup) for name in metrics or known]
-    )
+    return correct([_compare(name, a, b, setup) for name in metrics or known])
+
+
+def _compare(name: str, a: Items, b: Items, setup: _Setup) -> MetricComparison:
+    failed = [_failed(side, name) for side in (a, b)]
+    if any(failed):
+        a, b = ({id_: row for id_, row in side.items() if id_ not in failed[0] | failed[1]} for side in (a, b))
+    found = (_compare_rate if name in RATE_FIELDS else _compare_mean)(name, a, b, setup)
+    return replace(found, left_out=found.left_out + len(failed[0] ^ failed[1]))
+
+
+def _failed(items: Items, metric: str) -> set[str]:
+    """The items that failed on a side; none of a metric that is no error rate."""
+    if metric.removesuffix("_macro") not in RATE_FIELDS:
+        return set()
+    errors, length = RATE_FIELDS[metric.removesuffix("_macro")]
+    return {
+        id_
+        for id_, row in items.items()
+        if math.isnan(row.get(errors, 0.0)) and not math.isnan(row.get(length, math.nan))
+    }
 
 
 def correct(found: Sequence[MetricComparison]) -> list[MetricComparison]:

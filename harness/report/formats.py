@@ -10,6 +10,8 @@ from ...loaders.conditions import known_part, parse_condition
 from ..metrics.registry import metric_of
 from ..results.envelope import TEXT_CONDITION, Group, Loss, Score
 
+_BOUNDED = Score(value=0.123, n=4, bounds=(0.081, 0.41))
+"""For examples."""
 UNDEFINED = "–"
 MINUS = "−"
 NARROW_SPACE = "\u202f"
@@ -78,10 +80,61 @@ def interval(score: Score | None, digits: int = 3, *, as_percent: bool = False) 
     return f"[{number(factor * score.low, digits)}, {number(factor * score.high, digits)}]"
 
 
+def rate_words(score: Score | None) -> str:
+    """An error rate in percent, with the number of items that it is over where others failed.
+
+    >>> [rate_words(one).replace(chr(0x202f), " ") for one in (Score(value=0.123, n=6), _BOUNDED)]
+    ['12.3 %', '12.3 % of 4']
+    """
+    if score is None or score.value is None:
+        return UNDEFINED
+    return percent(score.value) + (f" of {score.n}" if score.bounds is not None else "")
+
+
+def bounds_words(score: Score | None) -> str:
+    """What failed items could make of an error rate, "" where none failed.
+
+    >>> bounds_words(_BOUNDED).replace(chr(0x202f), " ")
+    '8.1 to 41.0 % with the failed'
+    """
+    if score is None or score.bounds is None:
+        return ""
+    low, high = score.bounds
+    return f"{number(100 * low, 1)} to {percent(high)} with the failed"
+
+
+def full_rate_words(score: Score | None) -> str:
+    """An error rate with all that failed items leave open.
+
+    >>> full_rate_words(_BOUNDED).replace(chr(0x202f), " ")
+    '12.3 % of 4 (8.1 to 41.0 % with the failed)'
+    """
+    open_ = bounds_words(score)
+    return f"{rate_words(score)} ({open_})" if open_ else rate_words(score)
+
+
+def points_words(score: Score) -> str:
+    """A difference of error rates in percentage points, with the number of items that it is over where others failed.
+
+    >>> points_words(Score(value=0.1, n=6)), points_words(Score(value=0.1, n=4, bounds=(-0.02, 0.3)))
+    ('+10.0', '+10.0 of 4')
+    """
+    return signed(score.value) + (f" of {score.n}" if score.bounds is not None else "")
+
+
+def points_bounds_words(score: Score) -> str:
+    """What failed items could make of a difference of error rates, "" where none failed.
+
+    >>> points_bounds_words(Score(value=0.1, n=4, bounds=(-0.02, 0.3)))
+    '−2.0 to +30.0 with the failed'
+    """
+    return f"{signed(score.bounds[0])} to {signed(score.bounds[1])} with the failed" if score.bounds else ""
+
+
 def points(loss: Loss | None) -> str:
     if loss is None:
         return UNDEFINED
-    return f"{signed(loss.absolute.value)} {interval(loss.absolute, 1, as_percent=True)}".strip()
+    return f"{points_words(loss.absolute)} {interval(loss.absolute, 1, as_percent=True)}".strip()
 
 
 def p_words(value: float | None) -> str:

@@ -13,9 +13,23 @@ from ..metrics.registry import metric_of
 from ..metrics.robustness import Item, SnrAtLoss, Stability, snr_at_loss, stability
 from ..results.comparable import aspects
 from ..results.envelope import Group, Score, finite
-from .formats import group_words, in_room, interval, language_name, measure_of, number, percent, snr_of
+from .formats import full_rate_words, group_words, in_room, interval, language_name, measure_of, number, percent, snr_of
 from .sections import Run, Section, System
-from .tables import NONE, Cell, Head, Row, Rows, Table, clip, loss_cell, named, plain_table, points_cell, score_cell
+from .tables import (
+    NONE,
+    Cell,
+    Head,
+    Row,
+    Rows,
+    Table,
+    any_failed,
+    clip,
+    loss_cell,
+    named,
+    plain_table,
+    points_cell,
+    score_cell,
+)
 
 SHARES = (0.1, 0.2)
 """Of the clean score: at which SNR they are lost."""
@@ -149,7 +163,7 @@ def robustness_table(section: Section, found: Sequence[Robustness]) -> Table:
     """σ in this language and pooled over all, and the SNR at which a given loss against clean is reached."""
     by_name = {one.system: one for one in found if section.anchor in one.anchors}
     own = [(system, by_name[system.name]) for system in section.systems if system.runs and system.name in by_name]
-    rates = section.metric in ("wer", "cer")
+    rates, failed = section.metric in ("wer", "cer"), any_failed(section)
     several = any(len(one.sigma.within) > 1 for _, one in own)
     shares = [share for share in SHARES if any((section.anchor, share) in one.snr for _, one in own)]
     columns = [(f"σ, {language_name(section.language)}", "over conditions")]
@@ -162,8 +176,8 @@ def robustness_table(section: Section, found: Sequence[Robustness]) -> Table:
         Row(
             named(system),
             [
-                _sigma_cell(one.sigma.within.get(section.language), rates),
-                *([_sigma_cell(one.sigma.pooled, rates)] if several else []),
+                _sigma_cell(one.sigma.within.get(section.language), rates, counted=failed),
+                *([_sigma_cell(one.sigma.pooled, rates, counted=failed)] if several else []),
                 *(_level_cell(one.snr.get((section.anchor, share)), system) for share in shares),
             ],
         )
@@ -174,16 +188,18 @@ def robustness_table(section: Section, found: Sequence[Robustness]) -> Table:
         "resample items."
     )
     note = f"In percentage points. {note}" if rates else note
+    if rates and failed:
+        note += " Of items with a transcript under all conditions."
     groups = [Rows(rows)] if rows else []
     return Table(f"Robustness, {section.title}", "System", columns, groups, note=note)
 
 
-def _sigma_cell(estimate: Estimate | None, rates: bool) -> Cell:
+def _sigma_cell(estimate: Estimate | None, rates: bool, *, counted: bool) -> Cell:
     score = None if estimate is None else _score(estimate)
     if score is None or score.value is None or not rates:
         return score_cell(score)
     shown = interval(score, 1, as_percent=True)
-    return Cell(number(100 * score.value, 1), (shown,) if shown else ())
+    return Cell(number(100 * score.value, 1), tuple(filter(None, (shown, f"n = {score.n}" if counted else ""))))
 
 
 def _level_cell(found: SnrAtLoss | None, system: System) -> Cell:
@@ -294,7 +310,7 @@ def _group_cell(section: Section, group: Group | None, baseline: str, rates: boo
     if group is None:
         return NONE
     score = group.scores.get(section.metric)
-    value = "" if score is None else percent(score.value) if rates else number(score.value)
+    value = "" if score is None else full_rate_words(score) if rates else number(score.value)
     loss = group.losses.get(baseline, {}).get(section.metric)
     if loss is None:
         return NONE if not value else Cell(value, (interval(score, 1 if rates else 3, as_percent=rates),))

@@ -11,13 +11,17 @@ from ..results.envelope import Loss, Score
 from .formats import (
     NARROW_SPACE,
     UNDEFINED,
+    bounds_words,
     condition_words,
+    full_rate_words,
     interval,
     number,
     p_words,
     percent,
     plural,
-    signed,
+    points_bounds_words,
+    points_words,
+    rate_words,
     signed_percent,
 )
 from .sections import Run, Section, System
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 SIGNIFICANT = 0.05
 MOST_COLUMNS = 110
 """Of a terminal."""
+_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,7 @@ def rate_cell(score: Score | None, css: str = "", *, below: str = "") -> Cell:
     if score is None or score.value is None:
         return NONE
     shown = " · ".join(filter(None, (interval(score, 1, as_percent=True), below)))
-    return Cell(percent(score.value), _nonempty(shown), css=css)
+    return Cell(rate_words(score), _nonempty(shown, bounds_words(score)), css=css)
 
 
 def loss_cell(loss: Loss | None) -> Cell:
@@ -123,8 +128,13 @@ def points_cell(score: Score | None, css: str = "", *, p_value: float | None = N
     if score is None or score.value is None:
         return NONE
     clear = p_value is not None and p_value < SIGNIFICANT
-    below = (interval(score, 1, as_percent=True), f"p {p_words(p_value)}" if p_value is not None else "", more)
-    return Cell(signed(score.value), _nonempty(*below), css="main" if clear else css)
+    below = (
+        interval(score, 1, as_percent=True),
+        points_bounds_words(score),
+        f"p {p_words(p_value)}" if p_value is not None else "",
+        more,
+    )
+    return Cell(points_words(score), _nonempty(*below), css="main" if clear else css)
 
 
 def relative_cell(loss: Loss | None) -> Cell:
@@ -161,6 +171,34 @@ def failure_words(failures: Mapping[str, int], n: int = 0) -> str:
             share = f" ({percent(count / n)})" if n else ""
             parts.append((plural(count, words) if words == "loop" else f"{count} {words}") + share)
     return ", ".join(parts)
+
+
+def any_failed(section: Section) -> bool:
+    """Whether items failed in a run of the section: its tables then have a column of their number."""
+    return any(run.result.failures.get("failed", 0) for run in section.runs)
+
+
+def failed_cell(run: Run) -> Cell:
+    """How many items of a run failed, with their share."""
+    failed, n = run.result.failures.get("failed", 0), run.result.data.n
+    return Cell(str(failed), (percent(failed / n),) if failed and n else ())
+
+
+def failed_lines(section: Section, metric: str) -> list[str]:
+    """One line per run in which items failed: how many, and what they leave open of the error rate `metric`.
+
+    [] where none failed.
+    """
+    lines = []
+    for run in section.runs:
+        failed, n = run.result.failures.get("failed", 0), run.result.data.n
+        if not failed:
+            continue
+        words = f"{clip(run.result.system.name, _NAME)}, {run.condition}: {failed} of {n} failed"
+        score = run.score(metric)
+        rate = "" if score is None else f"; {metric.upper()} {full_rate_words(score)}"
+        lines.append(words + rate.replace(NARROW_SPACE, " "))
+    return lines
 
 
 def by_system(section: Section, row: Sequence[tuple[System, Row]]) -> list[Rows]:

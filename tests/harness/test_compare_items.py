@@ -83,11 +83,30 @@ def test_ids_that_differ() -> None:
     assert found.comparison.n == 5
     # A value that only one side has is a difference too.
     c = rates(2, 5)
-    c["u3"]["word_errors"] = math.nan
+    c["u3"] = dict.fromkeys(c["u3"], math.nan)
     with pytest.raises(DataError, match=r"wer: .*'u3' is in one only"):
         compare_items(a, c)
     found = compare_items(a, c, on="intersection")[0]
     assert (found.comparison.n, found.left_out) == (4, 1)
+
+
+def test_what_failed_on_a_side_is_in_the_error_rate_of_neither() -> None:
+    a, b = rates(1, 6), rates(2, 6)
+    for number, (left, right) in enumerate(zip(a.values(), b.values(), strict=True)):
+        left["ndcg_at_10"], right["ndcg_at_10"] = number / 6, 0.0
+    # The hardest item of all, and one that fails on both sides.
+    a["u3"]["word_errors"], b["u3"]["word_errors"] = 9.0, math.nan
+    a["u4"]["word_errors"] = b["u4"]["word_errors"] = math.nan
+    a["u5"]["word_errors"] = math.nan
+    found = {one.metric: one for one in compare_items(a, b)}
+    kept = ["u0", "u1", "u2"]
+    lengths = sum(a[i]["word_reference_length"] for i in kept)
+    for name, side, value in (("a", a, found["wer"].a), ("b", b, found["wer"].b)):
+        assert value == pytest.approx(sum(side[i]["word_errors"] for i in kept) / lengths), name
+    assert (found["wer"].comparison.n, found["wer"].left_out) == (3, 2)
+    assert (found["wer_macro"].comparison.n, found["wer_macro"].left_out) == (3, 2)
+    # What a failed item scores in retrieval counts: all of them are compared.
+    assert (found["ndcg_at_10"].comparison.n, found["ndcg_at_10"].left_out) == (6, 0)
 
 
 def test_what_cannot_be_compared() -> None:

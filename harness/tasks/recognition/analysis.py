@@ -76,8 +76,11 @@ def _other(scored: Scored, clean: Pairing | None, normalizer: str, statistics: S
     for metric in statistics.corpus:
         unit = UNIT_OF[metric.family.name]
         rate = error_rate(scored.counts[normalizer][unit][places], labels, draws=draws)
-        loss = None if clean is None else loss_of(rate_loss(clean.counts(unit, normalizer=normalizer), draws=draws))
-        found[metric.name] = OtherRate(rate=score_of(rate), loss=loss)
+        loss = None
+        if clean is not None:
+            lost = rate_loss(clean.counts(unit, normalizer=normalizer), draws=draws)
+            loss = loss_of(lost, clean.bounds(metric, normalizer=normalizer))
+        found[metric.name] = OtherRate(rate=score_of(rate, scored.bounds(metric, normalizer=normalizer)), loss=loss)
     return found
 
 

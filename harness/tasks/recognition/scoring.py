@@ -95,20 +95,21 @@ class Scored:
         """How many of these rows (None: of all) have no transcript."""
         return (len(self.rows) if rows is None else len(rows)) - len(self.places(rows))
 
-    def errors(self, unit: Unit) -> NDArray[np.float64]:
+    def errors(self, unit: Unit, normalizer: str = "") -> NDArray[np.float64]:
         """The errors of all rows, NaN where there is no transcript."""
-        return np.where(self.decoded, errors_of(self.own[unit]), np.nan)
+        return np.where(self.decoded, errors_of(self.counts[normalizer or self.normalizer][unit]), np.nan)
 
-    def lengths(self, unit: Unit) -> NDArray[np.float64]:
+    def lengths(self, unit: Unit, normalizer: str = "") -> NDArray[np.float64]:
         """The reference lengths of all rows."""
-        return self.own[unit][:, -1].astype(np.float64)
+        return self.counts[normalizer or self.normalizer][unit][:, -1].astype(np.float64)
 
-    def bounds(self, metric: Metric, rows: Sequence[int] | None = None) -> Bounds | None:
+    def bounds(self, metric: Metric, rows: Sequence[int] | None = None, *, normalizer: str = "") -> Bounds | None:
         """Between what a rate of these rows (None: of all) lies, whatever the failed ones are."""
         if self.decoded.all():
             return None
         unit, chosen = UNIT_OF[metric.family.name], slice(None) if rows is None else list(rows)
-        return rate_bounds(self.errors(unit)[chosen], self.lengths(unit)[chosen], macro=metric.macro)
+        errors, lengths = self.errors(unit, normalizer), self.lengths(unit, normalizer)
+        return rate_bounds(errors[chosen], lengths[chosen], macro=metric.macro)
 
 
 def score_rows(inferred: Sequence[Inferred], normalizer: str, language: str) -> Scored:
@@ -182,13 +183,15 @@ class Pairing:
             self.scored.clusters(found),
         )
 
-    def bounds(self, metric: Metric, rows: Sequence[int] | None = None) -> Bounds | None:
+    def bounds(self, metric: Metric, rows: Sequence[int] | None = None, *, normalizer: str = "") -> Bounds | None:
         """Between what the loss of these rows (None: of all) lies, whatever the failed ones of both sides are."""
         if self.scored.decoded.all() and self.baseline.decoded.all():
             return None
         unit, chosen = UNIT_OF[metric.family.name], slice(None) if rows is None else list(rows)
-        here, there = self.scored.errors(unit), self.baseline.errors(unit)[self._partners]
-        return loss_bounds(here[chosen], there[chosen], self.scored.lengths(unit)[chosen], macro=metric.macro)
+        here = self.scored.errors(unit, normalizer)
+        there = self.baseline.errors(unit, normalizer)[self._partners]
+        lengths = self.scored.lengths(unit, normalizer)
+        return loss_bounds(here[chosen], there[chosen], lengths[chosen], macro=metric.macro)
 
 
 @dataclass(frozen=True, slots=True)

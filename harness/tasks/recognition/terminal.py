@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ...report.formats import plural
 from ...report.robustness import robustness_text
 from ...report.sections import Section
-from ...report.tables import heading, plain_table
-from .report.tables import TERMINAL_COLUMNS, rates_table
+from ...report.tables import failed_lines, heading, plain_table
+from .report.tables import rates_table, terminal_columns
 
 
 def section_table(section: Section, sections: Sequence[Section]) -> str:
@@ -17,5 +17,6 @@ def section_table(section: Section, sections: Sequence[Section]) -> str:
     lines = [heading(title)]
     if section.part:
         lines.append(f"PARTIAL: {section.part}")
-    lines.append(plain_table(rates_table(section), TERMINAL_COLUMNS))
+    lines.append(plain_table(rates_table(section), terminal_columns(section)))
+    lines.extend(failed_lines(section, section.metric))
     return "\n\n".join(["\n".join(lines), *(robustness_text(section, sections) if len(section.spoken) > 1 else [])])

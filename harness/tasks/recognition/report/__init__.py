@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from ....report.formats import (
     condition_words,
+    full_rate_words,
     interval,
     measure_of,
     number,
-    percent,
     plural,
     points,
     signed_percent,
@@ -18,6 +18,7 @@ from ....report.formats import (
 from ....report.rendering import drawing, markup
 from ....report.robustness import facts, group_tables, robustness, robustness_table
 from ....report.sections import Section, System
+from ....report.tables import failed_lines
 from ....report.task_report import Chain, Context, Prose, Step, Strong, TaskReport, View, few
 from ..terminal import section_table
 from .effects import effect_tables, effect_verdicts
@@ -94,7 +95,7 @@ def _chains(section: Section) -> list[Chain]:
                 loss = run.loss("clean")
                 small = "" if loss is None else f"Δ {points(loss)}"
                 words = "clean" if condition == "clean" else where_words(condition)
-                steps.append(Step(percent(score.value), words, small))
+                steps.append(Step(full_rate_words(score), words, small))
         found.append(Chain(system.name, system.index, section.metric.upper(), steps))
     return found
 
@@ -103,25 +104,24 @@ def _lede(section: Section) -> Prose:
     """What the hardest condition costs the best system on clean speech, and from which RT60 on."""
     plain = [s for s in section.systems if "front_end" not in s.info.components] or section.systems
     scored: list[tuple[float, System]] = [
-        (score.value, system)
+        (score.ordered_by, system)
         for system in plain
         for run in system.runs[:1]
-        if (score := run.score()) is not None and score.value is not None
+        if (score := run.score()) is not None and score.value is not None and score.ordered_by is not None
     ]
     if not scored:
         return ["No utterance could be scored."]
-    value, best = min(scored, key=lambda pair: (pair[0], pair[1].index))
+    _, best = min(scored, key=lambda pair: (pair[0], pair[1].index))
     metric, condition = section.metric.upper(), hardest_condition(section)
     mildest = best.runs[0]
-    ends = interval(mildest.score(), 1, as_percent=True)
-    parts: list[str] = [Strong(best.name), f" has a {metric} of {percent(value)} {ends} {_of(mildest.condition)}"]
+    ends = f"{full_rate_words(mildest.score())} {interval(mildest.score(), 1, as_percent=True)}"
+    parts: list[str] = [Strong(best.name), f" has a {metric} of {ends} {_of(mildest.condition)}"]
     run = best.run(condition)
     loss = None if run is None else run.loss("clean")
     if run is None or run is mildest:
         return [*parts, "."]
     score = run.score()
-    shown = percent(None if score is None else score.value)
-    parts.append(f" and of {shown} {interval(score, 1, as_percent=True)} {where_words(condition)}")
+    parts.append(f" and of {full_rate_words(score)} {interval(score, 1, as_percent=True)} {where_words(condition)}")
     if loss is not None:
         parts += [": ", Strong(f"Δ{metric} {points(loss)}"), " percentage points"]
         if loss.relative.value is not None:
@@ -162,15 +162,8 @@ def _warnings(section: Section) -> list[str]:
         found.append("RT60 and DRR are the publisher's: there are no impulse responses to measure.")
     if "clean" not in section.conditions:
         found.append("The condition clean was not evaluated, so there are no losses.")
-    failed = {
-        f"{system.name} on {run.condition}": count
-        for system in section.systems
-        for run in system.runs
-        if (count := run.result.failures.get("failed", 0))
-    }
-    if failed:
-        words = ", ".join(f"{name} {count}" for name, count in failed.items())
-        found.append(f"Items left out because they could not be decoded: {words}.")
+    if failed := failed_lines(section, section.metric):
+        found.append(f"An item that failed is in no error rate: {'; '.join(failed)}.")
     return found
 
 

@@ -95,7 +95,7 @@ def bin_plot(section: Section, condition: str, measure: str) -> str:
             spots.append(spot)
             parts.append(axis.whisker(spot[0], loss, color))
             ends = interval(loss, 1, as_percent=True)
-            tip = f"{system.name}, {name} {group_words(group, measure)}: {signed(loss.value)} {ends}, n = {group.n}"
+            tip = f"{system.name}, {name} {group_words(group, measure)}: {signed(loss.value)} {ends}, n = {loss.n}"
             over.append(svg.marker(system.index, *spot, hollow=_has_front_end(system), title=tip))
             words.append(tip)
         over.insert(0, svg.path(spots, f"curve {color}{' room' if _has_front_end(system) else ''}"))

@@ -25,8 +25,10 @@ from ....report.tables import (
     Row,
     Rows,
     Table,
+    any_failed,
     by_system,
     conditioned,
+    failed_cell,
     failure_words,
     named,
     p_cell,
@@ -44,12 +46,15 @@ FEW = 10
 KIND_WORDS = {"substitutions": "Substituted", "deletions": "Deleted", "insertions": "Inserted"}
 UNIT_WORDS = {"word": "words", "char": "characters"}
 MAP = "rt60_s|drr_db"
-TERMINAL_COLUMNS = range(7)
-"""Of the table of rates."""
 
 
 def details_of(run: Run) -> RecognitionDetails:
     return RecognitionDetails.model_validate(run.result.details)
+
+
+def terminal_columns(section: Section) -> Sequence[int]:
+    """What a terminal shows of the table of rates, up to the failures: beside those that failed no relative change."""
+    return (0, 1, 2, 3, 5, 6, 7) if any_failed(section) else range(7)
 
 
 def hardest_condition(section: Section) -> str:
@@ -66,9 +71,10 @@ def hardest_condition(section: Section) -> str:
 
 def rates_table(section: Section) -> Table:
     """Every system under every condition: the main rate, its loss against clean, the other rates, failures."""
-    others = [name for name in _rates(section) if name != section.metric]
+    others, failed = [name for name in _rates(section) if name != section.metric], any_failed(section)
     columns = [
         ("n", ""),
+        *([("Failed", "items")] if failed else ()),
         (section.metric.upper(), "95 % interval"),
         (f"Δ{section.metric.upper()}", "percentage points"),
         ("Relative", "Δ / clean"),
@@ -82,12 +88,13 @@ def rates_table(section: Section) -> Table:
         loss, n = run.loss("clean"), run.result.data.n
         cells = [
             Cell(str(n)),
+            *([failed_cell(run)] if failed else ()),
             rate_cell(run.score(), "main"),
             NONE if loss is None else points_cell(loss.absolute, "main"),
             relative_cell(loss),
             NONE if loss is None else p_cell(loss.p_value),
             Cell(number(run.result.timing.rtfx, 1)),
-            Cell(failure_words(run.result.failures, n) or "0", css="failures", is_text=True),
+            Cell(failure_words({**run.result.failures, "failed": 0}, n) or "0", css="failures", is_text=True),
             *(rate_cell(run.score(name)) for name in others),
         ]
         rows.append((system, Row(conditioned(run.condition), cells)))

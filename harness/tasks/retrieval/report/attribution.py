@@ -126,15 +126,17 @@ def parts_table(section: Section, found: Sequence[RunAttribution]) -> Table:
         (f"Loss per 1.0 of {section.error_metric.upper()}", "95 % interval"),
         ("Rank correlation", "error rate, loss"),
     ]
-    rows = [(one.system, Row(conditioned(one.run.condition), _parts(one.found))) for one in found]
+    rows = [(one.system, Row(conditioned(one.run.condition), _parts(one))) for one in found]
     wordless = [system.name for system in section.systems if system.runs and not system.has_transcripts]
     note = f"{_NOTE} Left out without transcripts: {', '.join(wordless)}." if wordless else _NOTE
     return Table(f"{TITLE}, {section.title}", "Condition", columns, by_system(section, rows), caption=TITLE, note=note)
 
 
-def _parts(found: Attribution) -> list[Cell]:
+def _parts(one: RunAttribution) -> list[Cell]:
+    found, failed = one.found, one.run.result.failures.get("failed", 0)
+    # What failed is lost to the ASR, and has no error rate to lose it by.
     return [
-        Cell(str(found.n)),
+        Cell(str(found.n), (f"{found.perfect.n + found.imperfect.n} with an error rate",) if failed else ()),
         score_cell(_score(found.shortfall)),
         score_cell(_score(found.retriever)),
         score_cell(_score(found.asr), "main"),

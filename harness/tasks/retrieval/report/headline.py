@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ....report.formats import interval, metric_name, number, percent, where_words
 from ....report.sections import Run, Section, System
+from ....report.tables import failed_lines
 from ....report.task_report import Chain, Prose, Step, Strong, few
 from ....results.envelope import Loss, Score
 
@@ -85,6 +86,10 @@ def warnings(section: Section) -> list[str]:
     if not section.same_items:
         sizes = ", ".join(map(str, section.sizes))
         found.append(f"The runs do not cover the same queries (n = {sizes}): compare across rows with care.")
+    if failed := failed_lines(section, section.error_metric):
+        found.append(
+            f"A query that failed retrieves nothing and scores 0, and is in no error rate: {'; '.join(failed)}."
+        )
     without = [system.name for system in section.systems if system.text is None]
     if without:
         found.append(f"No typed run, so no loss against text: {', '.join(without)}.")

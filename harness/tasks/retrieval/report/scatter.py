@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....report import svg
-from ....report.formats import condition_mark, condition_words, in_room, metric_name, number, percent
+from ....report.formats import condition_mark, condition_words, full_rate_words, in_room, metric_name, number
 from ....report.sections import Run, Section, System
 
 FRAME = svg.Frame(height=360.0)
@@ -29,6 +29,7 @@ class _Point:
     run: Run
     error: float
     value: float
+    words: str
 
     @property
     def reverb(self) -> bool:
@@ -54,7 +55,7 @@ def scatter(section: Section, top: float) -> Scatter | None:
         )
     for point in points:
         tip = (
-            f"{point.system.name}, {condition_words(point.run.condition)}: {name} {percent(point.error)}, "
+            f"{point.system.name}, {condition_words(point.run.condition)}: {name} {point.words}, "
             f"{metric} {number(point.value)}"
         )
         place = x(100 * point.error), y(point.value)
@@ -62,7 +63,7 @@ def scatter(section: Section, top: float) -> Scatter | None:
     labels, unlabeled = _place_labels([(x(100 * p.error), y(p.value), p) for p in points])
     parts.append(labels)
     description = " ".join(
-        f"{p.system.name}, {condition_words(p.run.condition)}: {name} {percent(p.error)}, {metric} {number(p.value)}."
+        f"{p.system.name}, {condition_words(p.run.condition)}: {name} {p.words}, {metric} {number(p.value)}."
         for p in points
     )
     title = f"{metric} against corpus {name}, {section.title}"
@@ -77,7 +78,7 @@ def _points(section: Section) -> list[_Point]:
         for run in system.runs:
             error, score = run.score(section.error_metric), run.score()
             if error is not None and score is not None and error.value is not None and score.value is not None:
-                points.append(_Point(system, run, error.value, score.value))
+                points.append(_Point(system, run, error.value, score.value, full_rate_words(error)))
     return points
 
 

@@ -15,8 +15,10 @@ from ....report.tables import (
     Row,
     Rows,
     Table,
+    any_failed,
     by_system,
     conditioned,
+    failed_cell,
     failure_words,
     loss_cell,
     named,
@@ -36,8 +38,10 @@ def score_table(section: Section) -> Table:
     error = section.error_metric
     others = list(dict.fromkeys(m for run in section.runs for m in run.result.scores if "_at_" in m))
     others = [metric for metric in others if metric != section.metric]
+    failed = any_failed(section)
     columns = [
         ("n", ""),
+        *([("Failed", "queries")] if failed else ()),
         (metric_name(section.metric), "95 % interval"),
         ("Loss against text", "absolute, relative"),
         ("Loss against clean", "absolute, relative"),
@@ -46,23 +50,24 @@ def score_table(section: Section) -> Table:
         *((metric_name(metric), "") for metric in others),
         ("Failures", "queries"),
     ]
-    rows = [(system, _row(section, run, others)) for system in section.systems for run in system.shown]
+    rows = [(system, _row(section, run, others, failed=failed)) for system in section.systems for run in system.shown]
     title = f"Scores by system and condition, {section.title}"
     return Table(title, "Condition", columns, by_system(section, rows), caption=title, css="scores", box="long")
 
 
-def _row(section: Section, run: Run, others: Sequence[str]) -> Row:
+def _row(section: Section, run: Run, others: Sequence[str], *, failed: bool) -> Row:
     typed, error = run.condition == TEXT_CONDITION, section.error_metric
     macro = run.score(f"{error}_macro")
     cells = [
         Cell(str(run.result.data.n)),
+        *([failed_cell(run)] if failed else ()),
         score_cell(run.score(), "main"),
         NONE if typed else loss_cell(run.loss("text")),
         NONE if typed or run.condition == "clean" else loss_cell(run.loss("clean")),
         NONE if typed else rate_cell(run.score(error)),
         NONE if typed or macro is None else rate_cell(macro.model_copy(update={"low": None, "high": None})),
         *(value_cell(None if (score := run.score(metric)) is None else score.value) for metric in others),
-        Cell(failure_words(run.result.failures) or "0", css="failures", is_text=True),
+        Cell(failure_words({**run.result.failures, "failed": 0}) or "0", css="failures", is_text=True),
     ]
     words = condition_words(run.condition)
     return Row(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,12 +30,14 @@ QUESTIONS = {
 class Effect:
     """One condition of a pair: with minus without, paired by query.
 
-    `error` is None where one has no transcripts, or both have the same.
+    `error` is None where one has no transcripts, or both have the same. It is over the queries that have a transcript
+    on both sides: fewer than `score` where some `failed`.
     """
 
     condition: str
     score: MetricComparison
     error: MetricComparison | None
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +138,18 @@ def _effect(section: Section, plain: Run, changed: Run) -> Effect | None:
     a, b = changed.items.items, plain.items.items
     common = [key for key in a if key in b]
     known = metric_names({key: a[key] for key in common}, {key: b[key] for key in common}) if common else []
-    # An error rate needs a reference that is not empty.
-    length = "char_reference_length" if section.by_character else "word_reference_length"
-    countable = any(a[key][length] + b[key][length] > 0 for key in common)
+    # An error rate needs a reference that is not empty, and two transcripts.
+    unit = "char" if section.by_character else "word"
+    countable = any(
+        a[key][f"{unit}_reference_length"] > 0 and math.isfinite(a[key][f"{unit}_errors"] + b[key][f"{unit}_errors"])
+        for key in common
+    )
     wanted = [m for m in (section.metric, section.error_metric) if m in known and (m == section.metric or countable)]
     if section.metric not in wanted:
         return None
     rows = compare_items(a, b, wanted, subsets=changed.items.subsets, on="intersection", seed=changed.result.seed)
-    return Effect(changed.condition, rows[0], rows[1] if len(rows) > 1 else None)
+    failed = any(run.result.failures.get("failed", 0) for run in (plain, changed))
+    return Effect(changed.condition, rows[0], rows[1] if len(rows) > 1 else None, failed)
 
 
 def _corrected(found: Sequence[Variant]) -> list[Variant]:
@@ -152,7 +159,7 @@ def _corrected(found: Sequence[Variant]) -> list[Variant]:
         replace(
             one,
             effects=tuple(
-                Effect(e.condition, next(fixed), None if e.error is None else next(fixed)) for e in one.effects
+                replace(e, score=next(fixed), error=None if e.error is None else next(fixed)) for e in one.effects
             ),
         )
         for one in found
@@ -239,13 +246,13 @@ def _table(section: Section, found: Sequence[Variant], title: str) -> Table:
 
 
 def _cells(effect: Effect, with_errors: bool) -> list[Cell]:
-    cells = [Cell(str(effect.score.comparison.n)), *_comparison(effect.score, as_percent=False)]
+    cells = [Cell(str(effect.score.comparison.n)), *_comparison(effect.score, False)]
     if with_errors:
-        cells.extend([NONE] * 4 if effect.error is None else _comparison(effect.error, as_percent=True))
+        cells.extend([NONE] * 4 if effect.error is None else _comparison(effect.error, True, counted=effect.failed))
     return cells
 
 
-def _comparison(row: MetricComparison, *, as_percent: bool) -> list[Cell]:
+def _comparison(row: MetricComparison, as_percent: bool, *, counted: bool = False) -> list[Cell]:
     test = row.comparison
     # A difference of percentages is in percentage points.
     difference = number(100 * test.difference, 1) if as_percent else number(test.difference)
@@ -255,6 +262,6 @@ def _comparison(row: MetricComparison, *, as_percent: bool) -> list[Cell]:
     css = "main" if row.p_holm < SIGNIFICANT else ""
     return [
         *(Cell(percent(x) if as_percent else number(x)) for x in (row.b, row.a)),
-        Cell(f"{sign}{difference}", (shown,) if shown else (), css=css),
+        Cell(f"{sign}{difference}{f' of {test.n}' if counted else ''}", (shown,) if shown else (), css=css),
         Cell(p_words(test.p_value), (p_words(row.p_holm),), css=css),
     ]
