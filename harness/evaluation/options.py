@@ -10,6 +10,7 @@ from ...errors import UsageError
 from ...loaders.partial import check_part, part_name
 
 DEFAULT_DEPTH = 100
+DEFAULT_MAX_FAILED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Options:
     limit: int = 0
     fraction: float = 1.0
     dev_fraction: float = 0.0
-    max_failed: float = 0.05
+    max_failed: float = DEFAULT_MAX_FAILED
     strict: bool = False
     latency: int = 0
     self_check: bool = True

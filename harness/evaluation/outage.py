@@ -41,21 +41,29 @@ def stopped(who: str, tail: Mapping[Item, str]) -> ModelError:
 
 def refuse_failures(output: Output, run: Run, options: Options) -> None:
     """Raise `ModelError` for a run of which more items failed than `options` allow, or all."""
-    allowed = 0.0 if options.strict else options.max_failed
-    failed = len(output.failed)
-    if not failed or (failed <= allowed * output.n and failed < output.n):
+    allowed, accept = options.max_failed, "add --max-failed {share:g}"
+    if options.strict:
+        allowed, accept = 0.0, "leave --strict out"
+    refuse_share(output.failed, output.n, f"items of {run.config} failed for {run.system}", allowed, accept)
+
+
+def refuse_share(failed: Mapping[str, str], n: int, what: str, allowed: float, accept: str) -> None:
+    """Raise `ModelError` if a larger share of `n` items than `allowed` failed, or all.
+
+    `failed` maps their ids to why, `what` is a clause ("clips failed for NAME"), `accept` says how to score it with a
+    `share` of them failed.
+    """
+    if not failed or (len(failed) <= allowed * n and len(failed) < n):
         return
-    id_, why = next(iter(output.failed.items()))
-    hint = _AGAIN
-    if failed == output.n:
+    id_, why = next(iter(failed.items()))
+    if len(failed) == n:
         # A score of 0 would be one of a system that gave nothing.
-        counted = f"all {output.n} items of {run.config} failed for {run.system}"
+        counted, hint = f"all {n} {what}", _AGAIN
     else:
-        counted = f"{failed} of {output.n} items of {run.config} failed for {run.system}"
-        flag = "leave --strict out" if options.strict else f"add --max-failed {_above(failed / output.n):g}"
-        hint += f" To score it with them counted as failed, {flag}."
-        if not options.strict:
-            counted += f", more than {100 * allowed:g} %"
+        counted = f"{len(failed)} of {n} {what}"
+        counted += f", more than {100 * allowed:g} %" if allowed else ""
+        share = _above(len(failed) / n)
+        hint = f"{_AGAIN} To score it with them counted as failed, {accept.format(share=share)}."
     raise ModelError(f"{counted}; the first is {id_!r}: {_sentence(why)}", hint=hint)
 
 

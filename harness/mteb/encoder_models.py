@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from ...errors import AudioError
 from ...loaders.records import Samples
+from ..evaluation.options import DEFAULT_MAX_FAILED
 from ..protocols import AudioTextEncoder, FrontEnd, TextEncoder
 from .meta import Description
-from .model_common import Model, languages_of, model_input, mono, task_language
+from .model_common import Model, languages_of, model_input, mono, task_language, tell_failed
 
 Role = Literal["query", "document"]
 TEXTS_PER_STEP = 4096
@@ -47,12 +48,13 @@ class AudioTextModel(_EncoderModel):
         front_end: FrontEnd | None = None,
         name: str = "",
         meta: Mapping[str, Any] | None = None,
+        max_failed: float = DEFAULT_MAX_FAILED,
     ) -> None:
         components = {"encoder": encoder.spec.as_dict()}
         if front_end is not None:
             components["front_end"] = front_end.spec.as_dict()
         super().__init__(Description(name or encoder.spec.name, components, languages_of(encoder), audio=True), meta)
-        self._encoder, self._front_end = encoder, front_end
+        self._encoder, self._front_end, self._max_failed = encoder, front_end, max_failed
 
     def encode(
         self, inputs: Any, *, task_metadata: Any, hf_subset: str, prompt_type: Any = None, **_: Any
@@ -66,7 +68,13 @@ class AudioTextModel(_EncoderModel):
                 continue
             clips = [(item["array"], int(item["sampling_rate"])) for item in batch["audio"]]
             parts.append(self._rows(clips, task_language(task_metadata, hf_subset)))
-        return self._stacked(parts) if parts else _encoded_texts(self._encoder, iter(texts), prompt_type)
+        if not parts:
+            return _encoded_texts(self._encoder, iter(texts), prompt_type)
+        vectors = self._stacked(parts)
+        lost = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        failed = {f"clip {i}": "it has no finite vector" for i in lost.tolist()}
+        tell_failed(failed, len(vectors), self.description.name, self._max_failed)
+        return vectors
 
     def _rows(self, clips: Sequence[tuple[Any, int]], language: str) -> NDArray[np.float32]:
         """A row per clip; (len(clips), 0) if none of them can be encoded."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from ...errors import AudioError, ModelError
 from ...loaders.audio import resample
 from ...loaders.records import Samples
+from ..evaluation.outage import refuse_share
 from ..protocols import FrontEnd
 from .catalog import LANGUAGE_NAMES, language_of
 from .meta import Description, model_fields
@@ -44,6 +46,15 @@ def mono(array: Any) -> Samples:
     if samples.ndim != 1:
         raise AudioError(f"a clip has shape {samples.shape} instead of (T,).", hint="Choose one channel.")
     return samples
+
+
+def tell_failed(failed: Mapping[str, str], n: int, name: str, max_failed: float) -> None:
+    """Warn of spoken queries that failed (id to why) of `n`, as they score 0; too many raise `ModelError`."""
+    what = f"spoken queries failed for {name}"
+    refuse_share(failed, n, what, max_failed, "give mteb_model(…, max_failed={share:g})")
+    if failed:
+        id_, why = next(iter(failed.items()))
+        warnings.warn(f"{len(failed)} of {n} {what} and find nothing; the first is {id_!r}: {why}", stacklevel=2)
 
 
 def model_input(samples: Samples, rate: int, front_end: FrontEnd | None, target: int) -> Samples:

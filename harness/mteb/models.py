@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ...errors import AudioError, UsageError
-from ...loaders.audio import to_pcm16
+from ...loaders.audio import resample, to_pcm16
 from ...loaders.records import Document, Samples
 from ..components.retrievers.fusion import Method, fuse_hypotheses
 from ..components.retrievers.route import is_route
-from ..evaluation.inference import AudioModel
-from ..evaluation.options import DEFAULT_DEPTH
+from ..evaluation.inference import AudioModel, infer_clips
+from ..evaluation.options import DEFAULT_DEPTH, DEFAULT_MAX_FAILED
 from ..evaluation.store import Store
 from ..protocols import AudioTextEncoder, FrontEnd, Hit, Retriever, TextEncoder, Transcriber, Transcript
 from ..systems.system import System
@@ -23,7 +23,7 @@ from ..tasks.retrieval.search_requests import is_composite
 from ..tasks.retrieval.search_texts import SearchTexts, search_texts
 from .encoder_models import AudioTextModel, TextModel
 from .meta import Description, system_settings
-from .model_common import Model, languages_of, model_input, mono, task_language
+from .model_common import Model, languages_of, mono, task_language, tell_failed
 from .search import Rankings, strict_scores
 from .versions import load_bridge
 
@@ -42,6 +42,7 @@ def mteb_model(
     name: str = "",
     meta: Mapping[str, Any] | None = None,
     depth: int = DEFAULT_DEPTH,
+    max_failed: float = DEFAULT_MAX_FAILED,
 ) -> Any:
     """A system of the harness as a model that `mteb.evaluate` takes.
 
@@ -49,7 +50,9 @@ def mteb_model(
     of one. A cascade and a retriever search by themselves; encoders, and the encoder of a dense retriever that compares
     exactly, become encoders of mteb. With `cache`, transcripts are kept in that folder, together with those of `squtr
     evaluate`. `name` replaces the name; `meta` adds fields of mteb's `ModelMeta` (`license`, …). `depth` is how many
-    documents are retrieved where the ranking depends on it, as `--depth` of `squtr evaluate`.
+    documents are retrieved where the ranking depends on it, as `--depth` of `squtr evaluate`. A spoken query that
+    cannot be transcribed or encoded finds nothing, with a warning; where more than a share of `max_failed` fails, or
+    all, the search raises `ModelError`.
 
     Raises `UsageError` for what is no system, for components per language, and for precomputed transcripts and runs;
     `MissingExtraError` without mteb.
@@ -67,7 +70,7 @@ def mteb_model(
                 hint=f"Give the system of one language: system.for_language({opened.languages[0]!r}).",
             )
         if opened.kind == "cascade":
-            return CascadeModel(opened, cache=folder, name=name, meta=meta, depth=depth)
+            return CascadeModel(opened, cache=folder, name=name, meta=meta, depth=depth, max_failed=max_failed)
         if opened.kind != "end-to-end":
             raise _no_model(f"{opened.name} ({opened.kind})")
         front_end, name, opened = cast("FrontEnd | None", opened.front_end), name or opened.name, opened.encoder
@@ -78,7 +81,8 @@ def mteb_model(
             return RetrieverModel(cast(Retriever, opened), name=name, meta=meta, depth=depth)
         opened = alone
     if hasattr(opened, "encode_audio"):
-        return AudioTextModel(cast(AudioTextEncoder, opened), front_end=front_end, name=name, meta=meta)
+        encoder = cast(AudioTextEncoder, opened)
+        return AudioTextModel(encoder, front_end=front_end, name=name, meta=meta, max_failed=max_failed)
     if hasattr(opened, "encode"):
         return TextModel(cast(TextEncoder, opened), name=name, meta=meta)
     raise _no_model(type(opened).__name__)
@@ -197,6 +201,7 @@ class CascadeModel(RetrieverModel):
         name: str = "",
         meta: Mapping[str, Any] | None = None,
         depth: int = DEFAULT_DEPTH,
+        max_failed: float = DEFAULT_MAX_FAILED,
     ) -> None:
         transcriber, retriever = _transcriber_and_retriever(cascade)
         description = cascade_description(cascade, name, depth)
@@ -204,19 +209,18 @@ class CascadeModel(RetrieverModel):
         if cascade.n_best > 1:
             self._most = depth
         self._cascade = cascade
-        self._transcriber = transcriber
-        self._front_end = cast("FrontEnd | None", cascade.front_end)
+        self._model = AudioModel(transcriber, cast("FrontEnd | None", cascade.front_end))
+        self._max_failed = max_failed
         self._known: dict[tuple[str, str], Transcript] = {}
         self._store = Store(cache) if cache is not None else None
 
     def _search_texts(self, queries: Dataset, language: str) -> list[SearchTexts]:
         if "audio" not in queries.column_names:
             return super()._search_texts(queries, language)
-        return [
-            search_texts(self._cascade, transcript, language)
-            for clips in _clips(queries)
-            for transcript in self._transcribe(clips, language)
-        ]
+        transcripts = [one for clips in _clips(queries) for one in self._transcribe(clips, language)]
+        failed = {str(id_): one.error for id_, one in zip(queries["id"], transcripts, strict=True) if one.error}
+        tell_failed(failed, len(transcripts), self.description.name, self._max_failed)
+        return [search_texts(self._cascade, transcript, language) for transcript in transcripts]
 
     def _ranking(self, searched: SearchTexts, found: Sequence[Sequence[Hit]], k: int) -> Sequence[Hit]:
         if len(found) == 1:
@@ -226,22 +230,16 @@ class CascadeModel(RetrieverModel):
     def _transcribe(self, clips: Sequence[tuple[str, Samples, int]], language: str) -> list[Transcript]:
         digests = [_clip_digest(samples, rate, name) for name, samples, rate in clips]
         # The key under which `squtr evaluate` keeps transcripts.
-        model = AudioModel(self._transcriber, self._front_end).key
+        model = self._model.key
         missing = [d for d in dict.fromkeys(digests) if (d, language) not in self._known]
         if missing and self._store is not None:
             known = self._store.transcripts(missing, language=language, model=model)
             self._known |= {(digest, language): transcript for digest, transcript in known.items()}
             missing = [digest for digest in missing if digest not in known]
         given = {digest: clip for digest, clip in zip(digests, clips, strict=True) if digest in missing}
-        inputs: dict[str, Samples] = {}
-        for digest, (name, samples, rate) in given.items():
-            try:
-                inputs[digest] = model_input(samples, rate, self._front_end, self._transcriber.sample_rate)
-            except AudioError as error:
-                self._known[digest, language] = Transcript("", error=f"{name}: {error.message}")
+        inputs = {d: resample(samples, rate, self._model.sample_rate) for d, (_, samples, rate) in given.items()}
         if inputs:
-            made = self._transcriber.transcribe(list(inputs.values()), language=language)
-            new = dict(zip(inputs, made, strict=True))
+            new = infer_clips(self._model, inputs, language)
             self._known |= {(digest, language): transcript for digest, transcript in new.items()}
             if self._store is not None:
                 lengths = {digest: len(given[digest][1]) / given[digest][2] for digest in new}

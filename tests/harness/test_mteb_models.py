@@ -177,7 +177,7 @@ def test_sound_that_is_not_of_the_benchmark(tiny_tasks: list[Any]) -> None:
 
 def test_there_and_back() -> None:
     encoder, words = SoundEncoder(), ["a river of stone", "lamp", "stone lamp garden"]
-    back = MtebAudioTextEncoder(squtr.mteb_model(encoder))
+    back = MtebAudioTextEncoder(squtr.mteb_model(encoder, max_failed=1.0))
     clips = [speech_like(seed, 0.5) for seed in range(6)]
     direct = encoder.encode_audio([squtr_resampled(clip) for clip in clips], language="en")
     np.testing.assert_allclose(back.encode_audio(clips, language="en"), direct, atol=1e-6)

@@ -72,9 +72,10 @@ def exported(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["n best", "n best by score", "composite", "front end", "all at once", "end to end"])
+@pytest.mark.filterwarnings("ignore:.* spoken queries failed")
 def test_the_same_numbers(kind: str, tiny: LiveData, tiny_tasks: list[Any], run: Path, exported: Path) -> None:
     system = systems(tiny)[kind]
-    model = squtr.mteb_model(system, depth=DEPTH)
+    model = squtr.mteb_model(system, depth=DEPTH, max_failed=1.0)
     found = mteb.evaluate(model, tiny_tasks, cache=None, show_progress_bar=False, co2_tracker=False)
     theirs = {scores["hf_subset"]: scores for result in found.task_results for scores in result.scores["test"]}
     ours = {r.result.data.config: r.result for r in read_runs(run) if r.result.system.name == system.name}
@@ -87,6 +88,16 @@ def test_the_same_numbers(kind: str, tiny: LiveData, tiny_tasks: list[Any], run:
     # The exported results of the same system lie where mteb would put those of the model.
     meta = model.mteb_model_meta
     assert (exported / "results" / meta.model_name_as_path() / meta.revision / "SQuTRTinyZh.json").is_file()
+
+
+def test_what_fails_is_told_and_too_much_is_refused(tiny: LiveData, tiny_tasks: list[Any]) -> None:
+    """The front end refuses two of five clips."""
+    for kind in ("front end", "end to end"):
+        system = systems(tiny)[kind]
+        with pytest.raises(ModelError, match=r"2 of 5 spoken queries failed for .*, more than 5 %; the first is"):
+            mteb.evaluate(squtr.mteb_model(system), tiny_tasks[:1], cache=None, show_progress_bar=False)
+        with pytest.warns(UserWarning, match="2 of 5 spoken queries failed for .* and find nothing"):
+            mteb.evaluate(squtr.mteb_model(system, max_failed=0.4), tiny_tasks[:1], cache=None, show_progress_bar=False)
 
 
 def test_several_transcripts_are_used(tiny: LiveData, tiny_tasks: list[Any]) -> None:
