@@ -41,9 +41,16 @@ def _section(entry: Entry) -> str:
     lines = [f"## Results on {title}: {plain(entry.system)}", "", *_table(entry), ""]
     if entry.partial:
         lines += ["These results cover a part of the items only, and are not comparable with complete results.", ""]
+    bounded = any(score.bounds for scores in entry.scores.values() for score in scores.values())
     lines += [
         "Values are followed by their 95 % intervals (bootstrap over items). Error rates, accuracies and losses are "
-        "ratios: 0.05 is 5 %.",
+        "ratios: 0.05 is 5 %."
+        + (
+            " Where items failed, an error rate is of the others, with the rate if the failed had no error, and if all "
+            "their words were deleted."
+            if bounded
+            else ""
+        ),
         "",
         "### How to reproduce",
         "",
@@ -70,12 +77,14 @@ def _metrics(entry: Entry) -> list[str]:
 def _table(entry: Entry) -> list[str]:
     found = _metrics(entry)
     baselines = sorted({baseline for losses in entry.losses.values() for baseline in losses})
+    any_failed = any(counts.get("failed", 0) for counts in entry.failures.values())
     main = metric_of(entry.main_metric)
     heads = [
         "config",
         *(plain(metric_of(name).label) for name in found),
         *(f"{plain(main.label)} loss against {plain(baseline)}" for baseline in baselines),
         "n",
+        *(["failed"] if any_failed else []),
     ]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for config in entry.configs:
@@ -85,6 +94,8 @@ def _table(entry: Entry) -> list[str]:
             loss = losses.get(baseline, {}).get(entry.main_metric)
             cells.append(_cell(loss.absolute if loss else None))
         cells.append(str(covered.n) if covered.n == covered.n_total else f"{covered.n} of {covered.n_total}")
+        if any_failed:
+            cells.append(str(entry.failures.get(config, {}).get("failed", 0)))
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -92,10 +103,13 @@ def _table(entry: Entry) -> list[str]:
 def _cell(score: Score | None) -> str:
     if score is None or score.value is None:
         return _HARDLY_KNOWN
-    if score.low is None or score.high is None:
-        return f"{score.value:.4f}"
     # Brackets would be a link in Markdown if a parenthesis followed; a comma and blanks are not.
-    return f"{score.value:.4f} ({score.low:.4f} to {score.high:.4f})"
+    found = f"{score.value:.4f}"
+    if score.low is not None and score.high is not None:
+        found += f" ({score.low:.4f} to {score.high:.4f})"
+    if score.bounds is not None:
+        found += f" of {score.n}, {score.bounds[0]:.4f} to {score.bounds[1]:.4f} with the failed"
+    return found
 
 
 def _how(entry: Entry) -> list[str]:

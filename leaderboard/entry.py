@@ -63,6 +63,7 @@ class Entry:
 
     What has `config` as its key has one value for each config that was evaluated: `scores[config][metric]`,
     `by_subset[config][subset][metric]`, `losses[config][baseline][metric]`, `failures[config][name]` (counts),
+    `failed_by_subset[config][subset]` (where any did),
     `timing[config][name]` (`rtfx` in seconds of audio per second, memory in MB, energy in J, stages in s),
     `coverage[config]`, `normalizers[config]` (name and version; "" without words), `self_checks[config]` (the verdict),
     `sources[config]` (path of the stored file), `hashes[config]` (of its content), `who_by_config[config]`.
@@ -86,6 +87,7 @@ class Entry:
     by_subset: Mapping[str, Mapping[str, Mapping[str, Score]]] = field(default_factory=dict)
     losses: Mapping[str, Mapping[str, Mapping[str, Loss]]] = field(default_factory=dict)
     failures: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    failed_by_subset: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     timing: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     components: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     models: tuple[Model, ...] = ()
@@ -166,6 +168,8 @@ def from_result(
     """
     data, system = result.data, result.system
     config = result.key[1]
+    subsets = result.by_group.get("subset", [])
+    failed = {group.label: group.counts["failed"] for group in subsets if group.counts.get("failed")}
     # Data that was built with a part of the queries is as partial as an evaluation of a part.
     partial = data.partial or limit_of(data.recipe) > 0
     components = {role: dict(system.components[role]) for role in ROLES if role in system.components}
@@ -195,9 +199,10 @@ def from_result(
         scores={config: result.scores},
         coverage={config: Coverage(data.n, data.n_total, partial, data.language, data.condition, tuple(data.subsets))},
         aspects=aspects_of(result, words=False),
-        by_subset={config: {group.label: group.scores for group in result.by_group.get("subset", [])}},
+        by_subset={config: {group.label: group.scores for group in subsets}},
         losses={config: result.losses},
         failures={config: result.failures},
+        failed_by_subset={config: failed} if failed else {},
         timing={config: timing},
         components=components,
         models=models,
@@ -331,8 +336,8 @@ def _when(entry: Entry) -> datetime:
 
 
 _BY_CONFIG = (
-    "scores", "coverage", "by_subset", "losses", "failures", "timing", "normalizers", "hardware", "self_checks",
-    "sources", "hashes", "who_by_config",
+    "scores", "coverage", "by_subset", "losses", "failures", "failed_by_subset", "timing", "normalizers", "hardware",
+    "self_checks", "sources", "hashes", "who_by_config",
 )  # fmt: skip
 
 

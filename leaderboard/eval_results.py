@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, UsageError
-from ..harness.results.envelope import TEXT_CONDITION, Result, Score
+from ..harness.results.envelope import TEXT_CONDITION, Group, Result, Score
 from ..loaders.hub.evaluation_file import SPLIT, task_name
 from ..loaders.hub.repository import HUB_ADDRESS, Repository, Sent, is_repository
 from .entry import from_result, hub_link
@@ -88,10 +88,10 @@ def prepare_eval_results(stored: Sequence[StoredResult], *, data_set: str, resul
         entries = by_model.setdefault(one_model(result), [])
         done = {(entry.task_id, entry.notes) for entry in entries}
         for group in result.by_group.get("subset", []):
-            subset, score = group.label, group.scores.get(result.main_metric)
+            score = group.scores.get(result.main_metric)
             if score is None or score.value is None:
                 continue
-            entry = _entry(result, subset, score, data_set=data_set, results=results, date=one.submitted)
+            entry = _entry(result, group, score, data_set=data_set, results=results, date=one.submitted)
             if (entry.task_id, entry.notes) not in done:
                 entries.append(entry)
     found = [EvalResults(model, tuple(entries)) for model, entries in by_model.items() if entries]
@@ -102,21 +102,22 @@ def prepare_eval_results(stored: Sequence[StoredResult], *, data_set: str, resul
     return found
 
 
-def _entry(result: Result, subset: str, score: Score, *, data_set: str, results: str, date: str) -> EvalResultEntry:
+def _entry(result: Result, group: Group, score: Score, *, data_set: str, results: str, date: str) -> EvalResultEntry:
     from huggingface_hub import EvalResultEntry
 
     revision = result.data.revision
     source = f"{HUB_ADDRESS}/datasets/{results}" if is_repository(results) else ""
+    failed = f", of which {count} failed" if (count := group.counts.get("failed", 0)) else ""
     interval = f", 95 % interval {number(score.low)} to {number(score.high)}" if score.low is not None else ""
     return EvalResultEntry(
         dataset_id=data_set,
-        task_id=f"{task_name(subset)}_{subset}_{result.data.condition}_{SPLIT}",
+        task_id=f"{task_name(group.label)}_{group.label}_{result.data.condition}_{SPLIT}",
         value=score.value,
         dataset_revision=revision if _REVISION.fullmatch(revision) else None,
         date=date,
         source_url=source or None,
         source_name="squtr results" if source else None,
-        notes=f"{result.main_metric} of {result.system.name}, n = {score.n}{interval}",
+        notes=f"{result.main_metric} of {result.system.name}, n = {score.n}{failed}{interval}",
     )
 
 

@@ -96,7 +96,9 @@ def rank(
     """The table of one config and metric.
 
     `entries` without that score are left out, partial ones listed separately. Systems with values of single queries are
-    resampled on the queries that all of them have; the others (published, imported) have a position only.
+    resampled on the queries that all of them have; the others (published, imported) have a position only. In an error
+    rate all words of a failed item count as deleted (`Score.bounds`; values of `items` must, too): a system that leaves
+    out what is hard must not gain by it.
 
     Raises `DataError` for entries that may not share a table.
     """
@@ -109,7 +111,7 @@ def rank(
                 hint="Rank each group of comparable_groups alone.",
             )
     sign = -1.0 if lower_is_better(metric) else 1.0
-    order = sorted(whole, key=lambda e: (-sign * (_value(e, config, metric) or 0.0), e.system, e.id))
+    order = sorted(whole, key=lambda e: (-sign * (e.scores[config][metric].ordered_by or 0.0), e.system, e.id))
     known = [entry for entry in order if items.get(entry.id)]
     found, n = _resampled(known, items, sign, resamples, seed)
     rows = [_ranked(entry, position, config, metric, found.get(entry.id)) for position, entry in enumerate(order, 1)]

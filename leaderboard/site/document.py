@@ -247,6 +247,7 @@ def _table(table: Table, index: Mapping[tuple[int, str], int], ranker: Ranker) -
         "systems": [index[table.group, row.entry.id] for row in rows],
         **_columns([row.score for row in rows]),
         "n": _together([row.score.n for row in rows]),
+        **({"failed": _together([row.failed for row in rows])} if any(row.failed for row in rows) else {}),
         **_rank_columns(rows, ranker(table, "")),
     }
     if lower_is_better(table.metric):
@@ -262,8 +263,11 @@ def _table(table: Table, index: Mapping[tuple[int, str], int], ranker: Ranker) -
 
 def _losses(table: Table, baseline: str, ranker: Ranker) -> dict[str, Any]:
     own = [row.losses.get(baseline) for row in table.rows]
+    # Where items failed, a loss is over those that have a transcript on both sides.
+    paired = any(loss.absolute.bounds for loss in own if loss)
     return {
         **_columns([loss.absolute if loss else None for loss in own]),
+        **({"n": [loss.absolute.n if loss else None for loss in own]} if paired else {}),
         "relative": [_whole(loss.relative.value if loss else None) for loss in own],
         **_rank_columns(table.rows, ranker(table, baseline)),
     }
@@ -275,6 +279,9 @@ def _columns(scores: Sequence[Score | None]) -> dict[str, Any]:
         column = [_whole(getattr(score, name) if score else None) for score in scores]
         if any(number is not None for number in column):
             found[name] = column
+    if any(score.bounds for score in scores if score):
+        ends = [score.bounds or (None, None) if score else (None, None) for score in scores]
+        found |= {name: [_whole(end[at]) for end in ends] for at, name in enumerate(("least", "most"))}
     return found
 
 

@@ -98,7 +98,8 @@ class RecordRanker:
             # The loss of a part of a config is stored without interval, and shown by position.
             return {}
         before = self._table(row.entry, _baseline_config(row, table, by))
-        found = item_values(before, row.entry.task, table.metric, subset)
+        # What failed there had no error, as in the bounds of a loss: failing on clean clips must not lower it.
+        found = item_values(before, row.entry.task, table.metric, subset, lenient=True)
         # One utterance may have several rows: each is compared with what the baseline has of the utterance.
         base = _by_cluster(found, _clusters(before) if found else {})
         changes: Values = {}
@@ -121,11 +122,14 @@ def measure(row: Row, by: str) -> Score | None:
     return row.losses[by].absolute if by in row.losses else None
 
 
-def item_values(table: pa.Table | None, task: str, metric: str, subset: str = "") -> Values:
-    """The metric of each item by stratum, as the task tells; empty where the records do not have it."""
+def item_values(table: pa.Table | None, task: str, metric: str, subset: str = "", *, lenient: bool = False) -> Values:
+    """The metric of each item by stratum, as the task tells; empty where the records do not have it.
+
+    In an error rate all words of a failed item are deleted; `lenient`: it has no error.
+    """
     if table is None or not table.num_rows:
         return {}
-    return load_verifier(task).item_values(table, metric, subset)
+    return load_verifier(task).item_values(table, metric, subset, lenient=lenient)
 
 
 def _clusters(table: pa.Table | None) -> dict[str, str]:
@@ -157,7 +161,7 @@ def _proxy(row: Row, table: Table, by: str) -> Entry:
     sign = -1.0 if by and not lower_is_better(table.metric) else 1.0
     return replace(
         row.entry,
-        scores={_CONFIG: {table.metric: Score(value=sign * value, n=score.n)}},
+        scores={_CONFIG: {table.metric: Score(value=sign * value, n=score.n, bounds=score.bounds)}},
         coverage={_CONFIG: Coverage(score.n, score.n, False, table.place.language, table.place.condition)},
     )
 

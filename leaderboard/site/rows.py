@@ -19,12 +19,14 @@ from .tables import Group, Row, Table, plain
 _TEXT, _INT, _FLOAT, _BOOL, _LIST = pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.list_(pa.string())
 # `subset` "" is the whole language. `position` is the place of the value alone; null for partial coverage and what is
 # shown outside the ranking. `rank` is shared by systems that cannot be told apart, with its 95 % interval; null without
-# per-item records.
+# per-item records. `with_failed_…` is an error rate if the failed items, which are not in `n`, had no error, and if all
+# their words were deleted, by which it is ordered.
 SCHEMA = pa.schema([
     ("benchmark", _TEXT), ("benchmark_version", _TEXT), ("source", _TEXT), ("source_version", _TEXT),
     ("revision", _TEXT), ("language", _TEXT), ("subset", _TEXT), ("condition", _TEXT), ("config", _TEXT),
     ("metric", _TEXT), ("lower_is_better", _BOOL), ("system", _TEXT), ("system_id", _TEXT), ("kind", _TEXT),
     ("value", _FLOAT), ("low", _FLOAT), ("high", _FLOAT), ("n", _INT), ("n_total", _INT),
+    ("failed", _INT), ("with_failed_low", _FLOAT), ("with_failed_high", _FLOAT),
     ("position", _INT), ("rank", _INT), ("rank_low", _INT), ("rank_high", _INT), ("partial", _BOOL), ("ranked", _BOOL),
     ("loss_clean", _FLOAT), ("loss_clean_low", _FLOAT), ("loss_clean_high", _FLOAT), ("relative_loss_clean", _FLOAT),
     ("loss_text", _FLOAT), ("loss_text_low", _FLOAT), ("loss_text_high", _FLOAT), ("relative_loss_text", _FLOAT),
@@ -69,6 +71,9 @@ def _row(group: Group, table: Table, row: Row, standing: Standing | None) -> dic
         "high": row.score.high,
         "n": row.score.n,
         "n_total": covered.n_total if covered else None,
+        "failed": row.failed,
+        "with_failed_low": row.score.bounds[0] if row.score.bounds else None,
+        "with_failed_high": row.score.bounds[1] if row.score.bounds else None,
         "position": standing.position if standing else None,
         "rank": standing.rank if standing else None,
         "rank_low": standing.low if standing else None,

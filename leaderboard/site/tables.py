@@ -71,13 +71,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A system in a table: its score there, its losses by baseline, how its text was normalized, and the erratum."""
+    """A system in a table: its score there, its losses by baseline, how its text was normalized, the erratum, and how
+    many items failed."""
 
     entry: Entry
     config: str
     score: Score
     losses: Mapping[str, Loss] = field(default_factory=dict)
     erratum: str = ""
+    failed: int = 0
 
     @property
     def normalizer(self) -> str:
@@ -208,14 +210,14 @@ def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
     """The rows of an entry: those of its configs first, then what its configs say of their subsets."""
     configs = [config for config in entry.configs if config in entry.coverage]
     for config in configs:
-        place = place_of(config, entry.coverage[config])
+        place, failed = place_of(config, entry.coverage[config]), entry.failures.get(config, {}).get("failed", 0)
         for metric, score in entry.scores[config].items():
             losses = {
                 baseline: by_metric[metric]
                 for baseline, by_metric in entry.losses.get(config, {}).items()
                 if metric in by_metric
             }
-            yield place, metric, Row(entry, config, score, losses, entry.errata.get(f"{config}/{metric}", ""))
+            yield place, metric, Row(entry, config, score, losses, entry.errata.get(f"{config}/{metric}", ""), failed)
         # Papers give some losses without the score.
         known = entry.losses.get(config, {})
         for metric in dict.fromkeys(name for by_metric in known.values() for name in by_metric):
@@ -243,13 +245,13 @@ def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
                 yield (
                     Place(place.language, subset, place.condition),
                     metric,
-                    Row(entry, config, score, losses, erratum),
+                    Row(entry, config, score, losses, erratum, entry.failed_by_subset.get(config, {}).get(subset, 0)),
                 )
 
 
 def _loss(before: Score, now: Score, metric: str) -> Loss | None:
-    """A subset's loss from its two scores. Results store no interval of it."""
-    if before.value is None or now.value is None or before.n != now.n:
+    """A subset's loss from its two scores. Results store no interval of it. None where they are over other items."""
+    if before.value is None or now.value is None or before.n != now.n or before.bounds or now.bounds:
         return None
     lost = now.value - before.value if lower_is_better(metric) else before.value - now.value
     relative = lost / before.value if before.value else None

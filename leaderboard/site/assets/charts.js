@@ -111,11 +111,11 @@ function logTicks(low, high) {
   return found.length > 8 ? found.filter((tick) => Number.isInteger(Math.round(Math.log10(tick) * 1e9) / 1e9)) : found;
 }
 function pareto(c, rows) {
-  const sorted = [...rows].sort((a, b) => b.rtfx - a.rtfx || better(c)(a.score.value, b.score.value));
+  const sorted = [...rows].sort((a, b) => b.rtfx - a.rtfx || better(c)(a.score.order, b.score.order));
   const front = [];
   for (const row of sorted) {
     const last = front.at(-1);
-    if (!last || better(c)(row.score.value, last.score.value) < 0) front.push(row);
+    if (!last || better(c)(row.score.order, last.score.order) < 0) front.push(row);
   }
   return front;
 }
@@ -141,7 +141,7 @@ function speedView(c) {
   const points = front.map(place), covered = rows.map(place).map((p) => [p.x - 5, p.y - 5, p.x + 5, p.y + 5]);
   const drawn = frame(width, height, title, axisY(ticks, y, left, right), axis, svg("text", { class: "tick", x: right, y: bottom + 38, "text-anchor": "end" }, t("speed.axis")), svg("path", { class: "curve s1", d: line }), dots, labels(points, left, right, covered));
   drawn.removeAttribute("role");
-  const listed = [...rows].sort((a, b) => better(c)(a.score.value, b.score.value)).slice(0, pageSize).map((row) => [systemLink(row.system), number(row.score.value), short(row.rtfx), onFront.has(row) ? t("yes") : "", ((row.system.configs || {})[row.config] || {}).hardware || blank]);
+  const listed = [...rows].sort((a, b) => better(c)(a.score.order, b.score.order)).slice(0, pageSize).map((row) => [systemLink(row.system), [number(row.score.value), row.score.most !== null && within(row.score)], short(row.rtfx), onFront.has(row) ? t("yes") : "", ((row.system.configs || {})[row.config] || {}).hardware || blank]);
   return [head, el("figure", {}, drawn, el("figcaption", { class: "note" }, t("speed.note"))), missing, numbersTable(title, [t("system"), metricName(c.metric), t("rtfx"), t("frontier"), t("hardware")], listed)];
 }
 
@@ -158,7 +158,7 @@ function heatView(c) {
   const best = new Map();
   for (const row of rows) {
     const key = partName(row.system, first) + "\u0000" + partName(row.system, second), before = best.get(key);
-    if (!before || better(c)(row.score.value, before.score.value) < 0) best.set(key, row);
+    if (!before || better(c)(row.score.order, before.score.order) < 0) best.set(key, row);
   }
   const mean = (role, one) => { const own = [...best.values()].filter((row) => partName(row.system, role) === one).map((row) => row.score.value); return own.reduce((a, b) => a + b, 0) / own.length; };
   const sortedNames = (role) => unique(rows.map((row) => partName(row.system, role))).sort((a, b) => better(c)(mean(role, a), mean(role, b)) || collator.compare(a, b));
@@ -202,7 +202,7 @@ function robustnessView(c) {
   const digits = digitsOf(xs);
   const axis = xs.map((tick) => [svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: top, y2: bottom }), svg("text", { class: "tick", x: x(tick), y: bottom + 18, "text-anchor": "middle" }, number(tick, digits))]);
   const middle = [svg("line", { class: "divider", x1: x(median(starts)), x2: x(median(starts)), y1: top, y2: bottom }), svg("line", { class: "divider", x1: left, x2: right, y1: y(median(losses)), y2: y(median(losses)) })];
-  const sorted = [...rows].sort((a, b) => a.lost.value - b.lost.value);
+  const sorted = [...rows].sort((a, b) => a.lost.order - b.lost.order);
   const place = (one) => ({ x: x(one.start.value), y: y(one.lost.value), label: one.row.system.name });
   const dots = sorted.map((one, at) => { const p = place(one); return svg("a", { href: address("system", [one.row.system.id]), "aria-label": one.row.system.name, tabindex: at < 10 ? null : "-1", class: "s0" },
     svg("title", {}, one.row.system.name + ": " + number(one.start.value) + ", " + number(one.lost.value)),

@@ -133,8 +133,10 @@ const systemAt = new Map(data.systems.map((system, at) => [system.id, at]));
 function measured(columns, at) {
   const value = scaled(columns.value[at]);
   if (value === null) return null;
+  // Of an error rate that leaves failed items out: without errors in them, and with all their words deleted, by which it is ordered.
+  const least = scaled(columnAt(columns.least, at)), most = scaled(columnAt(columns.most, at));
   return {
-    value, low: scaled(columnAt(columns.low, at)), high: scaled(columnAt(columns.high, at)),
+    value, least, most, order: most === null ? value : most, n: columns.n === undefined ? null : oneOrAt(columns.n, at), low: scaled(columnAt(columns.low, at)), high: scaled(columnAt(columns.high, at)),
     relative: scaled(columnAt(columns.relative, at)), best: columnAt(columns.best, at), worst: columnAt(columns.worst, at),
     rank: columnAt(columns.rank, at), position: columnAt(columns.position, at),
   };
@@ -152,6 +154,7 @@ function rowsOf(table) {
       const covered = own.total === undefined || own.n === own.total;
       return {
         system, config, score: measured(table, at), losses, n: oneOrAt(table.n, at),
+        failed: table.failed === undefined ? 0 : oneOrAt(table.failed, at),
         normalizer: table.normalizer === undefined ? "" : oneOrAt(table.normalizer, at),
         erratum: (table.errata || {})[at] || "", rtfx: timing.rtfx,
         memory: timing.peak_gpu_memory_mb || timing.peak_memory_mb, who: own.who || system.who,
@@ -209,7 +212,7 @@ const wordsOf = (c) => t("caption", {
 });
 const better = (c) => (a, b) => (c.lower ? a - b : b - a);
 const ordered = (c, rows) => rows.filter((row) => row.score).sort((a, b) =>
-  (a.score.position ?? 1e9) - (b.score.position ?? 1e9) || better(c)(a.score.value, b.score.value) || collator.compare(a.system.name, b.system.name));
+  (a.score.position ?? 1e9) - (b.score.position ?? 1e9) || better(c)(a.score.order, b.score.order) || collator.compare(a.system.name, b.system.name));
 const picks = () => (state.query.pick || "").split(",").filter((id) => systemAt.has(id));
 
 const systemLink = (system) => el("a", { href: address("system", [system.id]), class: "system", "data-focus": "system-" + system.id }, name(system.name));
@@ -219,9 +222,12 @@ function badge(row) {
   return el("span", { class: "badge " + (who === "published" ? "published" : who === "re-scored" ? "checked" : "") }, whoName(who));
 }
 function within(score, digits) {
-  if (!score || score.low === null || score.high === null) return null;
-  return el("small", { title: t("interval", { low: number(score.low, digits), high: number(score.high, digits) }) },
+  if (!score) return null;
+  const interval = score.low !== null && score.high !== null && el("small", { title: t("interval", { low: number(score.low, digits), high: number(score.high, digits) }) },
     number(score.low, digits) + "–" + number(score.high, digits));
+  const bounds = score.most !== null && score.most !== undefined && el("small", { class: "bounds", title: t("caption.failed") },
+    t("with_failed", { n: score.n ?? blank, low: number(score.least, digits), high: number(score.most, digits) }));
+  return interval || bounds ? [interval, bounds] : null;
 }
 function rankText(score) {
   if (!score || score.position === null) return blank;

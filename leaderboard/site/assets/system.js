@@ -82,6 +82,7 @@ function testOf(c, a, b) {
   }
   return turned;
 }
+const paired = (x, y) => x.most === null && y.most === null;
 const pText = (p) => (p === null || p === undefined ? blank : p < 0.001 ? "< 0.001" : number(p, 3));
 function compareView(c) {
   const [a, b] = [0, 1].map((at) => (systemAt.has(state.path[at]) ? data.systems[systemAt.get(state.path[at])] : null));
@@ -98,10 +99,12 @@ function compareView(c) {
   const winner = (metric, x, y) => (x === y ? "" : (isLower(metric) ? x < y : x > y) ? "a" : "b");
   const cell = (score, wins) => el("td", { class: "num" + (wins ? " wins" : "") }, number(score.value), wins && el("span", { class: "unseen" }, " " + t("compare.better")), within(score));
   const rows = metrics.map((metric) => {
-    const x = row(c.condition, metric, a).score, y = row(c.condition, metric, b).score, own = test && test[metric], wins = winner(metric, x.value, y.value);
-    const difference = own ? own[2] : x.value - y.value;
+    const x = row(c.condition, metric, a).score, y = row(c.condition, metric, b).score, own = test && test[metric];
+    const wins = own ? winner(metric, own[0], own[1]) : winner(metric, x.order, y.order);
+    // Where items failed, the two values are over other items: only a paired test has a difference.
+    const difference = own ? own[2] : paired(x, y) ? x.value - y.value : null;
     return el("tr", { "data-metric": metric }, el("th", { scope: "row" }, metricName(metric)), cell(x, wins === "a"), cell(y, wins === "b"),
-      el("td", { class: "num" }, signed(difference), own && own[3] !== null && el("small", {}, number(own[3]) + " … " + number(own[4]))),
+      el("td", { class: "num" }, difference === null ? blank : signed(difference), own && own[3] !== null && el("small", {}, number(own[3]) + " … " + number(own[4]))),
       el("td", { class: "num p" }, own ? pText(own[5]) : blank), el("td", { class: "num p" }, own ? pText(own[6]) : blank), el("td", { class: "num" }, own ? number(own[7]) : blank), el("td", { class: "num" }, own ? own[8] : blank));
   });
   const main = c.metric;
@@ -111,8 +114,8 @@ function compareView(c) {
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("metric")), el("th", { scope: "col", class: "num" }, systemLink(a)), el("th", { scope: "col", class: "num" }, systemLink(b)), ["compare.difference", "compare.p", "compare.p_holm", "compare.detectable", "n"].map((key) => el("th", { scope: "col", class: "num" }, t(key))))),
       el("tbody", {}, rows))) : el("p", {}, t("chart.empty")),
     everywhere.length > 0 && el("section", {}, el("h2", {}, t("compare.all")), scroller(t("compare.all"), el("table", { class: "compare" }, caption(metricName(main)), el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("condition")), [a, b].map((system) => el("th", { scope: "col", class: "num" }, name(system.name))), el("th", { scope: "col", class: "num" }, t("compare.difference")))),
-      el("tbody", {}, everywhere.map(({ condition, x, y }) => { const wins = winner(main, x.value, y.value); return el("tr", {}, el("th", { scope: "row" }, conditionName(condition)), cell(x, wins === "a"), cell(y, wins === "b"), el("td", { class: "num" }, signed(x.value - y.value))); })))))];
+      el("tbody", {}, everywhere.map(({ condition, x, y }) => { const wins = winner(main, x.order, y.order); return el("tr", {}, el("th", { scope: "row" }, conditionName(condition)), cell(x, wins === "a"), cell(y, wins === "b"), el("td", { class: "num" }, paired(x, y) ? signed(x.value - y.value) : blank)); })))))];
 }
 function aboutView() {
-  return [el("h2", {}, t("about.title")), el("ul", { class: "about" }, ["rank", "loss", "apart", "who", "text", "speed", "private"].map((key) => el("li", {}, t("about." + key))))];
+  return [el("h2", {}, t("about.title")), el("ul", { class: "about" }, ["rank", "loss", "failed", "apart", "who", "text", "speed", "private"].map((key) => el("li", {}, t("about." + key))))];
 }

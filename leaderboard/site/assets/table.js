@@ -6,11 +6,12 @@ function columnsOf(c) {
   const found = [
     { key: "rank", label: t("rank"), value: (row) => (rank(row) ? rank(row).position : null), cell: (row) => rankText(rank(row)), numeric: true },
     { key: "system", label: t("system"), value: (row) => row.system.name, head: true, cell: (row) => [systemLink(row.system), " ", badge(row), el("small", {}, kindName(row.system.kind))] },
-    { key: "score", label: metricName(c.metric), value: (row) => row.score?.value ?? null, down: !c.lower, numeric: true, main: true,
-      cell: (row) => (row.score ? [number(row.score.value), row.erratum && erratum(row), within(row.score), el("small", {}, "n\u202f=\u202f" + row.n)] : blank) },
+    { key: "score", label: metricName(c.metric), value: (row) => row.score?.order ?? null, down: !c.lower, numeric: true, main: true,
+      cell: (row) => (row.score ? [number(row.score.value), row.erratum && erratum(row), within(row.score), row.score.most === null && el("small", {}, "n\u202f=\u202f" + row.n)] : blank) },
   ];
+  if (c.rows.some((row) => row.failed)) found.push({ key: "failed", label: t("failed"), value: (row) => row.failed, numeric: true, cell: (row) => String(row.failed) });
   for (const baseline of c.baselines) {
-    found.push({ key: "loss." + baseline, label: t("loss", { baseline: conditionName(baseline) }), value: (row) => row.losses[baseline]?.value ?? null, numeric: true,
+    found.push({ key: "loss." + baseline, label: t("loss", { baseline: conditionName(baseline) }), value: (row) => row.losses[baseline]?.order ?? null, numeric: true,
       cell: (row) => (row.losses[baseline] ? [number(row.losses[baseline].value), within(row.losses[baseline]), row.losses[baseline].relative !== null && el("small", {}, percent(row.losses[baseline].relative))] : blank) });
   }
   found.push(
@@ -41,7 +42,7 @@ function sortRows(rows, columns, c) {
   };
   const score = better(c);
   return { column: wanted, reverse, rows: [...rows].sort((a, b) => compare(a, b)
-    || (a.score && b.score ? score(a.score.value, b.score.value) : (a.score ? 0 : 1) - (b.score ? 0 : 1)) || collator.compare(a.system.name, b.system.name)) };
+    || (a.score && b.score ? score(a.score.order, b.score.order) : (a.score ? 0 : 1) - (b.score ? 0 : 1)) || collator.compare(a.system.name, b.system.name)) };
 }
 
 function filtered(rows) {
@@ -116,7 +117,8 @@ function tableView(c) {
   const visible = sorted.rows.slice((page - 1) * pageSize, page * pageSize);
   const positions = visible.some((row) => { const own = c.by ? row.losses[c.by] : row.score; return own && own.position !== null && own.rank === null; });
   const words = wordsOf(c);
-  const heading = caption(el("b", {}, words), " (" + t(c.lower ? "caption.down" : "caption.up") + "). ", t("caption.note"), positions && [" ", t("caption.position")]);
+  const heading = caption(el("b", {}, words), " (" + t(c.lower ? "caption.down" : "caption.up") + "). ", t("caption.note"), positions && [" ", t("caption.position")],
+    own.some((row) => [row.score, ...Object.values(row.losses)].some((one) => one && one.most !== null)) && [" ", t("caption.failed")]);
   const apart = own.filter((row) => row.partial && row.system.ranked);
   const outsideRows = own.filter((row) => !row.system.ranked);
   const side = [
@@ -154,6 +156,7 @@ function plainRows(rows, c) {
       benchmark: data.groups[c.group].benchmark, benchmark_version: data.groups[c.group].version, source: data.groups[c.group].source || "",
       language: c.language, subset: c.subset, condition: c.condition, metric: c.metric,
       value: row.score?.value ?? "", low: row.score?.low ?? "", high: row.score?.high ?? "", n: row.n,
+      failed: row.failed, with_failed_low: row.score?.least ?? "", with_failed_high: row.score?.most ?? "",
     };
     for (const baseline of c.baselines) {
       found["loss_" + baseline] = row.losses[baseline]?.value ?? "";
