@@ -48,8 +48,10 @@ GROUPS: Mapping[str, tuple[CommandSpec, ...]] = {
     "report and compare": (
         CommandSpec("report", ".report", "write one self-contained HTML page from results"),
         CommandSpec("compare", ".compare", "compare two systems on the same items: tests, intervals, n"),
-        CommandSpec("export", ".export", "write results as another tool reads them (mteb)"),
-        CommandSpec("import", ".import_", "read results that another tool wrote (mteb)"),
+        CommandSpec(
+            "export", ".export", "write rankings, transcripts, texts or scores for other tools (trec, trn, beir, mteb)"
+        ),
+        CommandSpec("import", ".import_", "read what another tool wrote (transcripts, results of mteb)"),
         CommandSpec("card", "...leaderboard.cli.card", "print the section of a model card about results"),
     ),
     "leaderboard": (

@@ -1,35 +1,24 @@
-"""Write results for another tool. `--format mteb` is the layout of mteb's own results, for `mteb.ResultCache`."""
+"""Write results, or the texts of a data set, as other tools read them. `squtr export FORMAT --help` has the options."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from .common import say, say_json
+from .exchange import add_formats, run_format
 
 EXAMPLE = """example:
   squtr evaluate 'whisper-base + bm25' --data data --out run
-  squtr export --format mteb run --out for-mteb
-  python -c "import mteb; print(mteb.ResultCache('for-mteb').load_results())"
+  squtr export trec run --out trec                              # trec/<system>/<subset>_<condition>.trec
+  squtr export transcripts run --out asr                        # asr/<system>/<subset>_<condition>.jsonl
+  squtr export transcripts run --out asr --format trn           # for sclite
+  squtr export beir data --out beir                             # beir/<subset>/corpus.jsonl, queries.jsonl, qrels/
+  squtr export mteb run --out for-mteb                          # for mteb.ResultCache
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="RUN", help="the folder that `squtr evaluate --out` wrote")
-    parser.add_argument("--format", required=True, choices=["mteb"], help="the layout to write")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write into")
-    parser.add_argument("--json", action="store_true", help="print one JSON object with the files written")
+    add_formats(parser, "export")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ..evaluation.run import counted
-    from ..mteb.exchange import META_NAME, export_mteb
-
-    written = export_mteb(arguments.folder, arguments.out)
-    if arguments.json:
-        say_json({"files": [str(path) for path in written]})
-        return 0
-    models = sum(path.name == META_NAME for path in written)
-    results = counted(len(written) - models, "task result")
-    say(f"Wrote {results} of {counted(models, 'system')} into {arguments.out / 'results'}.")
-    return 0
+    return run_format(arguments, "export")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,21 +43,29 @@ def file_name(name: str) -> str:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write to a temporary name beside `path`, then rename. Raises `StorageError` if the disk refuses."""
-    temporary: str | None = None
+    write_in_pieces(path, [content])
+
+
+def write_in_pieces(path: Path, pieces: Iterable[bytes | str]) -> None:
+    """As `write_atomically`, piece by piece, texts in UTF-8. What the pieces raise leaves no file."""
+    temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = file.name
-            file.write(content)
+            temporary = Path(file.name)
+            for piece in pieces:
+                file.write(piece if isinstance(piece, bytes) else piece.encode("utf-8"))
         # Temporary files are private; a result is not.
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+        temporary = None
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         raise StorageError(
             f"cannot write {path}: {error.strerror or error}.", hint="Free space or choose another folder."
         ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def result_path(folder: Path, system: str, config: str) -> Path:
