@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -346,3 +348,23 @@ def test_an_export_that_fails_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"the id 'b\\tc' holds a sign"):
         export_beir(Odd(), tmp_path)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_the_commands_of_the_page_run(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```bash\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "run").symlink_to(run, target_is_directory=True)
+    (tmp_path / "text").write_text("q1 what is a bond\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    lines = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert [line[1:3] for line in lines] == [
+        ["export", "trec"], ["export", "transcripts"], ["export", "transcripts"], ["export", "beir"],
+        ["export", "mteb"], ["import", "transcripts"],
+    ]  # fmt: skip
+    for line in lines:
+        assert main(line[1:]) == 0, line
+        assert capsys.readouterr().out.startswith("Wrote "), line
+    for place in (f"trec/{FOLDER}/tiny-en_clean.trec", f"asr/{FOLDER}/tiny-zh_clean.trn", "beir/mini-zh/corpus.jsonl"):
+        assert Path(place).is_file(), place
