@@ -159,6 +159,14 @@ def _component(spec: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
+def _named(metric: str, score: Score) -> str:
+    """The label of a metric; of an error rate that leaves failed items out with what that leaves open."""
+    label = metric_of(metric).label
+    if score.bounds is None:
+        return label
+    return f"{label} of {score.n} items, {score.bounds[0]:.4f} to {score.bounds[1]:.4f} with the failed"
+
+
 def model_index(entries: Sequence[Entry], *, data_set: str = "") -> str:
     """The metadata of a model card about these results, as YAML: `model-index`, as the Hub reads it.
 
@@ -175,7 +183,7 @@ def model_index(entries: Sequence[Entry], *, data_set: str = "") -> str:
         results = []
         for config in entry.configs:
             metrics = [
-                {"type": name, "value": score.value, "name": metric_of(name).label}
+                {"type": name, "value": score.value, "name": _named(name, score)}
                 for name in _metrics(entry)
                 if (score := entry.scores[config].get(name)) is not None and score.value is not None
             ]

@@ -12,7 +12,7 @@ from ..errors import DataError, UsageError
 from ..harness.metrics.registry import metric_of
 from ..harness.results.envelope import Result
 from ..loaders.hub.repository import Repository, Sent
-from .findings import Finding, number
+from .findings import Finding, between, number
 from .markdown import plain
 from .records import LIMITS
 from .store import add_files, is_folder, stored_hashes
@@ -221,11 +221,12 @@ def _lacking(submission: Submission, known: Mapping[str, str]) -> tuple[dict[str
 
 
 def main_score(result: Result | None) -> tuple[str, str, int]:
-    """Name, value with interval, and n of a result's main score."""
+    """Name, value with interval (and bounds where items failed), and n of a result's main score."""
     if result is None or result.main_metric not in result.scores:
         return "", "", 0
     score = result.main
     interval = (
         f" [{number(score.low)}, {number(score.high)}]" if score.low is not None and score.high is not None else ""
     )
-    return metric_of(result.main_metric).label, f"{number(score.value)}{interval}", score.n
+    failed = f", {between(score.bounds)} with the failed" if score.bounds is not None else ""
+    return metric_of(result.main_metric).label, f"{number(score.value)}{interval}{failed}", score.n

@@ -79,5 +79,5 @@ def test_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
             exec(compile(code, page, "exec"), {"__name__": "example", "folder": Path("run")})
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("noisy_mini ")
-    assert printed[1] == "rbp_at_20 RBP@20 ndcg_at_10"
-    assert {line.split()[0] for line in printed[2:]} == {"whisper-base"}
+    assert printed[1:3] == ["(0.05, 0.55)", "rbp_at_20 RBP@20 ndcg_at_10"]
+    assert {line.split()[0] for line in printed[3:]} == {"whisper-base"}

@@ -88,6 +88,7 @@ def facts(sections: Sequence[Section]) -> dict[str, Any]:
                 "metric": section.metric,
                 **group.model_dump(mode="json", exclude={"scores", "losses"}),
                 "score": score.value if (score := group.scores.get(section.metric)) else None,
+                **({"score_n": score.n, "bounds": score.bounds} if score and score.bounds else {}),
                 "losses": {
                     baseline: loss.model_dump(mode="json")
                     for baseline, own in group.losses.items()

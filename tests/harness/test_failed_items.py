@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from pydantic import ValidationError
 
 from squtr.harness.metrics.failed_items import loss_bounds, rate_bounds
 from squtr.harness.metrics.registry import parse_metric
+from squtr.harness.protocols import ComponentSpec, Rewritten
+from squtr.harness.report import summary_table, write_report
 from squtr.harness.results.columns import Columns
 from squtr.harness.results.envelope import Result, RunRecord, Score, read_runs
 from squtr.harness.systems import System
@@ -25,11 +27,16 @@ from squtr.harness.tasks.recognition import verify as recognition
 from squtr.harness.tasks.retrieval import verify as retrieval
 from squtr.harness.tasks.retrieval.scoring import Values
 from squtr.harness.tasks.retrieval.summary import Statistics
+from squtr.leaderboard.entry import from_result
+from squtr.leaderboard.site.rows import board_table
+from squtr.leaderboard.site.tables import groups, tables
 from squtr.leaderboard.validate import validate_file
+from squtr.loaders.questions.data import QuestionData
 
 from .evaluate_runs_for_tests import evaluate_runs
 from .evaluation_for_tests import Toy, built, truth_of
 from .failed_runs_for_tests import DROPPER, KEEPER, errors, of, recognition_runs, retrieval_runs
+from .questions_for_tests import Knows, write_questions
 
 NAN = math.nan
 ITEMS = st.lists(
@@ -308,3 +315,57 @@ def test_systems_are_ranked_with_failed_items_as_deleted(searched: Path) -> None
     assert sum(retrieval.item_values(table, "wer", "", lenient=True)[""].values()) == 1
     result: Result = of(records, DROPPER, "en_high_noise").result
     assert sum(values.values()) / 6 == result.scores["wer"].ordered_by
+
+
+class _Mending:
+    """A rewriter that fails on what is wrong."""
+
+    spec = ComponentSpec("rewriter", "test", "mending", revision="1")
+
+    def supports(self, language: str) -> bool:
+        return True
+
+    def rewrite(self, queries: Sequence[Sequence[str]], *, language: str) -> list[Rewritten]:
+        return [Rewritten("", error="it could not") if best[0] == "blur" else Rewritten(best[0]) for best in queries]
+
+
+def test_what_a_rewriter_failed_on_bounds_the_rate_of_its_texts(tmp_path: Path) -> None:
+    records = retrieval_runs(tmp_path, rewriter=_Mending())
+    fewer = of(records, DROPPER, "en_high_noise")
+    # Two have no transcript, and of the other four the rewriter failed on the wrong one.
+    assert fewer.result.failures["failed"] == 3
+    assert fewer.result.scores["wer"].bounds == (1 / 6, 3 / 6)
+    score = fewer.result.scores["wer_rewritten"]
+    assert (score.value, score.n, score.bounds) == (0, 3, (0, 3 / 6))
+    found = retrieval.recompute(fewer.result, Columns(fewer.items))
+    assert found.scores["wer_rewritten"].bounds == score.bounds and list(found.problems) == []
+    for row in fewer.items.to_pylist():
+        assert row["rewritten_word_reference_length"] == 1
+    text = summary_table([fewer])
+    assert "3 of 6 failed; WER 25.0 % of 4 (16.7 to 50.0 % with the failed)" in text
+    assert "0.0 % of 3" in text
+
+
+def test_failed_replies_and_vectors_are_counted_wherever_results_are_shown(tmp_path: Path) -> None:
+    data = built(tmp_path / "search", "clean", queries=4)
+    searching = System(encoder=Toy(truth_of(data), [("q1", "clean")]))
+    questions = QuestionData(write_questions(tmp_path / "questions"))
+    records = [
+        *evaluate_runs([searching], data, configs=["en_clean"], resamples=50, samples=0, out=tmp_path / "search-run"),
+        *evaluate_runs([System(answerer=Knows(name="fails", errors=True))], questions, resamples=50),
+    ]
+    shown = {r.result.data.config: r for r in records}
+    assert shown["en_clean"].result.failures["failed"] == 1
+    lines = summary_table([shown["en_clean"]]).splitlines()
+    assert any("clean: 1 of 4 failed" in line for line in lines)
+    assert any(line.split()[:3] == ["clean", "4", "1"] for line in lines)
+    page = write_report(tmp_path / "search-run", tmp_path / "report.html").read_text()
+    assert "A query that failed retrieves nothing and scores 0" in page and ">Failed<" in page
+    replied = shown["all"].result
+    assert replied.failures["failed"] > 0
+    assert str(replied.failures["failed"]) in summary_table([shown["all"]])
+    entries = [from_result(record.result) for record in records]
+    rows = board_table(groups(entries), tables(groups(entries))).to_pylist()
+    for config, task in (("en_clean", "ndcg_at_10"), ("all", "accuracy")):
+        (row,) = [r for r in rows if (r["config"], r["metric"], r["subset"]) == (config, task, "")]
+        assert row["failed"] == shown[config].result.failures["failed"]
