@@ -36,7 +36,8 @@ scores:
   wer, cer     Σ errors / Σ reference length, over words and over characters (blanks are no characters)
   …_macro      the mean of the utterances' own rates; an empty reference has none
   mer          match error rate, errors / (hits + errors), in the chosen unit
-  substitutions, deletions, insertions, reference_length, loops, hallucinations, empty: counts in the chosen unit
+  substitutions, deletions, insertions, reference_length: counts in the chosen unit
+  loops, hallucinations (words unrelated to the reference), empty: transcripts, as in docs/metrics.md
   With --unit mixed, mixed and mixed_macro count Chinese characters and words of other scripts.
 """
 _RANKING_EXAMPLE = """example:

@@ -13,7 +13,7 @@ from ...errors import DataError
 from ..text.languages import is_written_without_spaces
 from ..text.normalizers import Normalizer
 from .error_counts import ErrorCounts, Unit, check_same_ids, count_texts_array, default_unit, tokens
-from .flags import is_loop
+from .flags import NO_FLAGS, UtteranceFlags, flag_utterance, repeats_itself
 from .ranking import DEFAULT_METRICS, Hits, score_ranking
 from .statistics import Interval, Method, corpus_rate_interval, mean_interval
 
@@ -73,7 +73,7 @@ def summarize_recognition(
     """Error rates of `hypotheses`, joined by id; different ids raise `DataError`, "word" for Chinese `UsageError`.
 
     `unit` (None: the language's customary one) decides what `substitutions`, `deletions`, `insertions`,
-    `reference_length`, the flags and `mer` (match error rate: errors / (hits + errors)) count. `wer` and `cer` are
+    `reference_length` and `mer` (match error rate: errors / (hits + errors)) count. `wer` and `cer` are
     corpus rates, `wer_macro` and `cer_macro` means of the utterances' own rates (under `squtr-compat` as published,
     where an empty reference counts as 0 or 1); `wer` is None for languages written without spaces. With unit "mixed",
     `mixed` and `mixed_macro` are the rates over Chinese characters and words.
@@ -99,13 +99,8 @@ def summarize_recognition(
     }
     own = counts[unit]
     total = ErrorCounts(*own.sum(axis=0).tolist())
-    no_reference = own[:, 3] == 0
-    has_words = own[:, 3] - own[:, 1] + own[:, 2] > 0
-    flags: dict[str, list[bool]] = {
-        "loop": [_loops(a, b, unit, language) for a, b in zip(spoken, transcribed, strict=True)],
-        "hallucination": (no_reference & has_words).tolist(),
-        "empty": (~no_reference & ~has_words).tolist(),
-    }
+    found = [_flags(a, b, hypotheses[id_], language) for id_, a, b in zip(ids, spoken, transcribed, strict=True)]
+    flags = {name: [getattr(each, name) for each in found] for name in ("loop", "hallucination", "empty")}
     options: dict[str, Any] = {"seed": seed, "resamples": resamples, "method": method}
     rates: dict[str, float | None] = {"wer": None, "wer_macro": None, "cer": None, "cer_macro": None}
     intervals: dict[str, dict[str, float] | None] = dict.fromkeys(rates)
@@ -136,7 +131,7 @@ def summarize_recognition(
         "insertions": total.insertions,
         "reference_length": total.reference_length,
         "n": len(ids),
-        "empty_references": int(no_reference.sum()),
+        "empty_references": int((own[:, 3] == 0).sum()),
         "loops": sum(flags["loop"]),
         "hallucinations": sum(flags["hallucination"]),
         "empty": sum(flags["empty"]),
@@ -151,12 +146,12 @@ def summarize_recognition(
     return Summary(scores, columns | flags | {"reference": spoken, "hypothesis": transcribed})
 
 
-def _loops(reference: str, hypothesis: str, unit: Unit, language: str) -> bool:
-    # The reference can only excuse a loop, and there are few.
+def _flags(reference: str, hypothesis: str, as_written: str, language: str) -> UtteranceFlags:
+    """In the language's customary unit, whatever errors are counted in: the rules are made for it."""
     if reference == hypothesis:
-        return False
-    found = tokens(hypothesis, unit, language)
-    return is_loop(found) and is_loop(found, tokens(reference, unit, language))
+        return NO_FLAGS
+    spoken, found = (tokens(text, default_unit(language), language) for text in (reference, hypothesis))
+    return flag_utterance(spoken, found, loop=repeats_itself(as_written))
 
 
 def summarize_ranking(

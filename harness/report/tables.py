@@ -153,8 +153,8 @@ def _nonempty(*texts: str) -> tuple[str, ...]:
 
 FAILURE_WORDS: Mapping[str, str] = {
     "failed": "failed", "undecodable": "not decoded", "loop": "loop", "truncated": "truncated", "empty": "empty",
-    "hallucination": "text on silence", "missing": "found nothing", "no_relevant": "without relevant document",
-    "audio_truncated": "audio cut", "missing_audio": "without audio",
+    "hallucination": "hallucinated", "missing": "found nothing", "no_relevant": "without relevant document",
+    "audio_truncated": "audio cut", "invalid_text": "with lost characters", "missing_audio": "without audio",
 }  # fmt: skip
 """Failure counts in the order shown, in words; other counts (documents without judgment) are no failures."""
 

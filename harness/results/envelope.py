@@ -44,7 +44,9 @@ ITEM_COLUMNS = (
 )
 """The columns that the records of every task begin with."""
 
-FLAGS = ("loop", "truncated", "empty", "hallucination", "audio_truncated")
+TRANSCRIPT_FLAGS = ("loop", "truncated", "empty", "hallucination", "invalid_text")
+REPLY_FLAGS = ("truncated", "audio_truncated", "empty", "invalid_text")
+FLAGS = tuple(dict.fromkeys((*TRANSCRIPT_FLAGS, *REPLY_FLAGS)))
 
 ACOUSTIC_COLUMNS = (
     ("speaker", _TEXT), ("voice", _TEXT), ("duration_s", _FLOAT), ("snr_db", _FLOAT), ("snr_active_db", _FLOAT),

@@ -228,7 +228,14 @@ def _record(transcriber: str, front_end: str, size: int, condition: str, *, part
         scores={"wer": _rate(rows), "wer_macro": _rate(rows)},
         by_group=_groups(rows, transcriber, front_end, condition),
         losses=_losses(rows, transcriber, front_end, condition),
-        failures={"failed": 0, "loop": int(condition == "snr_0"), "truncated": 0, "empty": 0, "hallucination": 0},
+        failures={
+            "failed": 0,
+            "loop": int(condition == "snr_0"),
+            "truncated": 0,
+            "empty": 0,
+            "hallucination": 0,
+            "invalid_text": 0,
+        },
         details=_details(rows, front_end, condition).model_dump(mode="json"),
         timing=Timing(
             stages={"transcribe": 0.03 * n * size / 39},

@@ -12,7 +12,6 @@ from squtr.harness.components.batches import BatchSize, require_positive
 from squtr.harness.components.transcribers.common import (
     Decoded,
     clip_fault,
-    is_loop,
     joined_windows,
     require_language,
     require_n_best,
@@ -20,6 +19,7 @@ from squtr.harness.components.transcribers.common import (
     transcribe_by_kind,
 )
 from squtr.harness.evaluation.inference import checked_transcript
+from squtr.harness.metrics.flags import repeats_itself
 from squtr.harness.protocols import Transcript
 
 WORDS = ["the", "bank", "raised", "rates", "again"]
@@ -39,7 +39,7 @@ WORDS = ["the", "bank", "raised", "rates", "again"]
     ],
 )
 def test_repetition_is_a_loop(text: str) -> None:
-    assert is_loop(text)
+    assert repeats_itself(text)
 
 
 @pytest.mark.parametrize(
@@ -59,18 +59,18 @@ def test_repetition_is_a_loop(text: str) -> None:
     ],
 )
 def test_ordinary_text_is_no_loop(text: str) -> None:
-    assert not is_loop(text)
+    assert not repeats_itself(text)
 
 
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6), st.lists(st.sampled_from(WORDS), max_size=6))
 def test_four_in_a_row_is_a_loop_wherever_it_stands(phrase: list[str], before: list[str]) -> None:
-    assert is_loop(" ".join([*before, *(phrase * 4), "end"]))
+    assert repeats_itself(" ".join([*before, *(phrase * 4), "end"]))
 
 
 @given(st.permutations(WORDS * 3))
 def test_without_four_in_a_row_short_text_is_no_loop(words: list[str]) -> None:
     # Every word stands three times, so nothing can stand four times in a row.
-    assert not is_loop(" ".join(words))
+    assert not repeats_itself(" ".join(words))
 
 
 @pytest.mark.parametrize(

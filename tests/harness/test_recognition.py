@@ -175,11 +175,26 @@ def test_failures_are_counted_and_never_turned_into_text(data: BuiltData) -> Non
     keys = list(reverb)
     table: Words = {**clean, **reverb, keys[0]: Transcript("", error="cannot decode"), keys[1]: Transcript("")}
     table[list(clean)[1]] = Transcript("one " * 20, loop=True, truncated=True)
+    table[list(clean)[2]] = Transcript("thanks for watching and see you next time")
+    table[list(clean)[3]] = Transcript(f"{clean[list(clean)[3]]} \ufffd")
     found = by_config(evaluate([system(table)], data).records)
     result = found["en_reverb"].result
-    assert result.failures == {"failed": 1, "loop": 0, "truncated": 0, "empty": 1, "hallucination": 0}
+    assert result.failures == {
+        "failed": 1,
+        "loop": 0,
+        "truncated": 0,
+        "empty": 1,
+        "hallucination": 0,
+        "invalid_text": 0,
+    }
     own = found["en_clean"].result.failures
     assert (own["loop"], own["truncated"], own["failed"]) == (1, 1, 0)
+    assert (own["hallucination"], own["invalid_text"]) == (1, 1)
+    assert [row["flags"] for row in found["en_clean"].items.to_pylist()[1:4]] == [
+        ["loop", "truncated"],
+        ["hallucination"],
+        ["invalid_text"],
+    ]
     # What could not be decoded is in no rate, and in no loss.
     assert result.data.n == len(reverb)
     assert result.scores["wer"].n == result.losses["clean"]["wer"].absolute.n == len(reverb) - 1

@@ -1,10 +1,8 @@
-"""What all transcribers share: which clips are usable, in which batches, and when a transcript repeats itself."""
+"""What all transcribers share: which clips are usable, and in which batches."""
 
 from __future__ import annotations
 
 import math
-import re
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +10,7 @@ import numpy as np
 
 from ....errors import UsageError, unknown_name
 from ....loaders.records import Samples
+from ...metrics.flags import LOOP_COMPRESSION, LOOP_COPIES, repeats_itself
 from ...protocols import Hypothesis, Setting, Transcript
 from ..batches import BatchSize, in_batches, require_positive
 
@@ -20,47 +19,9 @@ WINDOW_S = 30
 """Whisper's window in s. A shorter one changes transcripts, so it is never shortened."""
 MAX_TOKENS = 224
 """The default cap on a window's text: half of the decoder's context, as OpenAI's implementation has it."""
-LOOP_COMPRESSION = 2.4
-"""Above this ratio of UTF-8 bytes to zlib bytes a text repeats itself (Whisper, arXiv 2212.04356, section 4.5)."""
-LOOP_REPEATS = 4
-"""This many times in a row the same words are a loop."""
 PEAK_LIMIT = 100.0
 """Audio above this is not scaled to [-1, 1] (integers, say), and its spectrum may overflow."""
-LOOP_SETTINGS: dict[str, Setting] = {"loop_compression": LOOP_COMPRESSION, "loop_repeats": LOOP_REPEATS}
-
-# A unit is a word, or one character of a script that is written without blanks (kana, Han).
-_UNIT = re.compile(
-    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+(?:['’]\w+)*"
-)
-
-
-def is_loop(text: str) -> bool:
-    """Whether a transcript repeats itself.
-
-    It does if its UTF-8 bytes are more than `LOOP_COMPRESSION` times those that zlib makes of them, or if one sequence
-    of units (words; single characters in Chinese and Japanese) of any length stands `LOOP_REPEATS` times in a row. A
-    sequence of numbers alone does not count (10000, "0 0 0 0"), nor does punctuation.
-
-    >>> is_loop("thank you. thank you. thank you. Thank you.")
-    True
-    >>> is_loop("我的妈呀我的妈呀我的妈呀我的妈呀")
-    True
-    >>> is_loop("call 555 555 555 555 now, it is very very important")
-    False
-    >>> is_loop("")
-    False
-    """
-    content = text.strip().encode("utf-8")
-    if len(content) > LOOP_COMPRESSION * len(zlib.compress(content)):
-        return True
-    units = _UNIT.findall(text.casefold())
-    for n in range(1, len(units) // LOOP_REPEATS + 1):
-        run = 0
-        for i in range(n, len(units)):
-            run = run + 1 if units[i] == units[i - n] else 0
-            if run >= n * (LOOP_REPEATS - 1) and not all(unit.isnumeric() for unit in units[i - n + 1 : i + 1]):
-                return True
-    return False
+LOOP_SETTINGS: dict[str, Setting] = {"loop_compression": LOOP_COMPRESSION, "loop_repeats": LOOP_COPIES}
 
 
 def clip_fault(clip: Samples) -> str:
@@ -109,7 +70,7 @@ def _transcript(decoded: Decoded, seconds: float) -> Transcript:
     hypotheses = tuple(Hypothesis(h.text.strip(), h.score) for h in decoded.hypotheses)
     return Transcript(
         text,
-        loop=is_loop(text),
+        loop=repeats_itself(text),
         truncated=decoded.truncated,
         seconds=seconds,
         hypotheses=hypotheses,

@@ -10,10 +10,11 @@ from typing import Any
 
 from ....errors import DataError, unknown_name
 from ....loaders.jsonl import text_field
+from ...metrics.flags import repeats_itself
 from ...protocols import ComponentSpec, Hypothesis, Transcript
 from ..batches import require_positive
 from ..path_patterns import FilePattern
-from .common import LOOP_SETTINGS, is_loop
+from .common import LOOP_SETTINGS
 from .file_rows import transcript_rows
 
 _FIELDS = frozenset({"id", "text", "subset", "condition", "error", "hypotheses", "confidence", "truncated"})
@@ -141,7 +142,9 @@ class TranscriptsFile:
         cut = row.get("truncated", False)
         if not isinstance(cut, bool):
             raise DataError(f"{place}: 'truncated' is {cut!r}.", hint="Write true or false, or leave it out.")
-        return Transcript(text, error=error, loop=is_loop(text), truncated=cut, hypotheses=kept, confidence=confidence)
+        return Transcript(
+            text, error=error, loop=repeats_itself(text), truncated=cut, hypotheses=kept, confidence=confidence
+        )
 
 
 def _confidence(row: Mapping[str, Any], place: str) -> float:

@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 from ....errors import MissingExtraError, ModelError, UsageError
 from ....loaders.records import Samples
+from ...metrics.flags import repeats_itself
 from ...protocols import ComponentSpec, Setting, Transcript
 from ..batches import BatchSize, require_positive
 from ..torch_models import imported_torch, read_config
 from .chat_requests import RequestModel, Written
-from .common import SAMPLE_RATE, Decoded, is_loop, minor_version, require_language, transcribe_batches
+from .common import SAMPLE_RATE, Decoded, minor_version, require_language, transcribe_batches
 from .torch_transcriber import TorchTranscriber
 
 Engine = Literal["auto", "qwen-asr", "transformers"]
@@ -91,7 +92,7 @@ class QwenASRTranscriber(TorchTranscriber):
                 raw = processor.tokenizer.decode(written.tokens, skip_special_tokens=True)
                 text = str(processor.extract_transcription(f"language {name}{_ASR_TEXT}{raw}"))
                 found.append(Decoded(text, written.cut, confidence=written.confidence))
-                if is_loop(raw):
+                if repeats_itself(raw):
                     looped.add(id(clip))
             return found
 

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from ....errors import ModelError, UsageError
 from ....loaders.records import Samples
+from ...metrics.flags import repeats_itself
 from ...protocols import ComponentSpec, Transcript
 from ..server_component import LosslessFormat, ServerComponent, audio_file
-from .common import LOOP_SETTINGS, SAMPLE_RATE, clip_fault, is_loop, primary_code, require_language
+from .common import LOOP_SETTINGS, SAMPLE_RATE, clip_fault, primary_code, require_language
 
 ResponseFormat = Literal["json", "text", "verbose_json"]
 
@@ -86,7 +87,7 @@ class ServerTranscriber(ServerComponent):
             if isinstance(text, ModelError):
                 results[i] = Transcript("", error=text.message, seconds=seconds)
             else:
-                results[i] = Transcript(text, loop=is_loop(text), seconds=seconds)
+                results[i] = Transcript(text, loop=repeats_itself(text), seconds=seconds)
         return results
 
     def _text(self, clip: Samples, code: str) -> str:

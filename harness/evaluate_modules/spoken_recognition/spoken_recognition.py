@@ -14,8 +14,8 @@ from squtr.harness.metrics.summaries import summarize_recognition
 from squtr.harness.text.normalizers import load_normalizer
 
 _DESCRIPTION = """WER and CER after squtr's normalizers, as corpus rates (errors by reference length) and as means of
-the utterances' own rates, with counts of substitutions, deletions, insertions, loops, words on silence, and empty
-transcripts."""
+the utterances' own rates, with counts of substitutions, deletions, insertions, loops, hallucinations (words
+unrelated to the reference), and empty transcripts."""
 _INPUTS = """
 Args:
     predictions: transcripts, either texts, joined with the references by position, or {"id", "text"}, joined by id.

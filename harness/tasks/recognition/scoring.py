@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from ....errors import DataError, UsageError
 from ....loaders.records import SpokenQuery
+from ....loaders.text import has_replacement
 from ...evaluation.groups import group_members
 from ...evaluation.inference import Inferred
 from ...metrics.attribution import Estimate
 from ...metrics.comparison import holm
 from ...metrics.error_counts import Unit, count_texts_array, default_unit, tokens
 from ...metrics.failed_items import Bounds, loss_bounds, rate_bounds
-from ...metrics.flags import UtteranceFlags, flag_utterance
+from ...metrics.flags import NO_FLAGS, UtteranceFlags, flag_utterance
 from ...metrics.paired_conditions import Counts, Draws, PairedCounts, RateLoss, error_rate, errors_of, rate_loss
 from ...metrics.registry import Metric, parse_metric
 from ...results.envelope import Group, Loss, Score, finite
@@ -135,15 +136,15 @@ def _flags(
     inferred: Sequence[Inferred], references: Sequence[str], transcripts: Sequence[str], language: str
 ) -> list[UtteranceFlags]:
     unit = default_unit(language)
-    none = UtteranceFlags(loop=False, hallucination=False, empty=False, truncated=False)
     return [
-        none
+        NO_FLAGS
         if one.transcript.error
         else flag_utterance(
             tokens(reference, unit, language),
             tokens(transcript, unit, language),
             loop=one.transcript.loop,
             truncated=one.transcript.truncated,
+            invalid_text=has_replacement(one.transcript.text) and not has_replacement(one.row.text),
         )
         for one, reference, transcript in zip(inferred, references, transcripts, strict=True)
     ]

@@ -13,7 +13,6 @@ from ....errors import UsageError
 from ....loaders.keyed import RECIPE_VERSION
 from ....loaders.records import SpokenQuery
 from ...components.parameter_count import parameter_count
-from ...components.transcribers.common import is_loop
 from ...evaluation.cells import infer_cells
 from ...evaluation.forecast import forecast_inference
 from ...evaluation.groups import binned_column
@@ -24,8 +23,18 @@ from ...evaluation.rewriting import Spoken, forecast_rewriting, rewrite_cells, r
 from ...evaluation.task import Forecast, Output, Request, Run, RunFailure, Summary
 from ...evaluation.timing import drawn_rows, inference_timing, seconds_table
 from ...evaluation.tools import Tools, keep_nothing
+from ...metrics.flags import repeats_itself
 from ...metrics.paired_conditions import Draws
-from ...results.envelope import TEXT_CONDITION, DataInfo, Isolated, Latency, SystemInfo, Timing, items_table
+from ...results.envelope import (
+    TEXT_CONDITION,
+    TRANSCRIPT_FLAGS,
+    DataInfo,
+    Isolated,
+    Latency,
+    SystemInfo,
+    Timing,
+    items_table,
+)
 from ...systems.system import System
 from ...text.normalizers import load_normalizer
 from .analysis import details_of
@@ -34,7 +43,6 @@ from .measuring import decoded, measure
 from .samples import write_samples
 from .scoring import CLEAN, NO_FRONT_END, Pairing, Scored, Statistics, rate_metrics, score_rows
 
-_FLAGS = ("loop", "truncated", "empty", "hallucination")
 _PLAIN_CLEAN = "no-front-end clean"
 _ACOUSTIC = ("snr_db", "noise_id", "noise_family", "rir_id", "room_id", "rt60_s", "drr_db", "source_rt60_s",
              "source_drr_db", "stratum", "speaker")  # fmt: skip
@@ -172,7 +180,7 @@ class RecognitionTask:
             else None,
             statistics=statistics,
         )
-        flagged = {flag: sum(getattr(own, flag, False) for own in scored.flags) for flag in _FLAGS}
+        flagged = {flag: sum(getattr(own, flag, False) for own in scored.flags) for flag in TRANSCRIPT_FLAGS}
         return Summary(
             main_metric=statistics.metrics[0].name,
             scores=statistics.scores(scored),
@@ -241,7 +249,7 @@ def _hypothesis(one: Inferred) -> Inferred:
     if one.rewritten is None:
         return one
     text = one.rewritten.text
-    return replace(one, transcript=replace(one.transcript, text=text, error=one.error, loop=is_loop(text)))
+    return replace(one, transcript=replace(one.transcript, text=text, error=one.error, loop=repeats_itself(text)))
 
 
 def _hint(system: System) -> str:

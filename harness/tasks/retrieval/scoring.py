@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from ....loaders.records import NAN, SpokenQuery
+from ....loaders.text import has_replacement
 from ...metrics.error_counts import ErrorCounts, default_unit, score_transcripts, tokens
-from ...metrics.flags import UtteranceFlags, flag_utterance
+from ...metrics.flags import NO_FLAGS, UtteranceFlags, flag_utterance
 from ...metrics.ranking import RankingScores, order_hits, score_ranking
 from ...metrics.registry import Metric, depth_of
 from ...results.envelope import ACOUSTIC_COLUMNS, FLAGS, items_table
@@ -18,7 +19,6 @@ from ...text.normalizers import load_normalizer
 from .columns import RATES, REWRITTEN
 from .outputs import Retrieved
 
-NO_FLAGS = UtteranceFlags(loop=False, hallucination=False, empty=False, truncated=False)
 _KINDS = ("substitutions", "deletions", "insertions", "reference_length")
 _ROWS_AT_ONCE = 1024
 """Rows whose rankings are unpacked together: as Python objects they take ten times as much memory as in a table."""
@@ -181,6 +181,8 @@ def _compared(
             tokens(normalizer(hypotheses[id_]), unit, language),
             loop=transcript.loop,
             truncated=transcript.truncated,
+            invalid_text=any(map(has_replacement, (transcript.text, one.rewritten or "")))
+            and not has_replacement(references[id_]),
         )
         for id_, one in transcribed.items()
         if (transcript := one.transcript) is not None

@@ -13,7 +13,7 @@ from ...evaluation.cells import infer_cells
 from ...evaluation.rewriting import Spoken, rewrite_cells
 from ...evaluation.task import Forecast, Output, Request, Run, RunFailure, Summary
 from ...evaluation.tools import Tools, keep_nothing
-from ...results.envelope import TEXT_CONDITION, DataInfo, Isolated, Latency, SystemInfo, Timing
+from ...results.envelope import TEXT_CONDITION, TRANSCRIPT_FLAGS, DataInfo, Isolated, Latency, SystemInfo, Timing
 from ...text.normalizers import load_normalizer
 from .columns import items_schema
 from .fitting import fit_thresholds
@@ -162,7 +162,7 @@ def _failures(rows: Sequence[Mapping[str, Any]], scored: Scored) -> dict[str, in
     """Counts of what went wrong; no failure is turned into text. `missing` queries retrieved nothing and scored 0."""
     return {
         "failed": sum(bool(row["error"]) for row in rows),
-        **{name: sum(name in row["flags"] for row in rows) for name in ("loop", "truncated", "empty", "hallucination")},
+        **{name: sum(name in row["flags"] for row in rows) for name in TRANSCRIPT_FLAGS},
         "missing": sum(own.missing for own in scored.values()),
         "no_relevant": sum(own.no_relevant for own in scored.values()),
         "unjudged": sum(own.unjudged for own in scored.values()),

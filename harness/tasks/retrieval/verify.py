@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ...metrics.ranking import score_ranking
 from ...metrics.registry import Metric, metric_of
 from ...metrics.stratified import unweighted_mean
 from ...results.columns import Columns
-from ...results.envelope import TEXT_CONDITION, Result, Score
+from ...results.envelope import TEXT_CONDITION, TRANSCRIPT_FLAGS, Result, Score
 from ..verification import (
     RATES,
     Mask,
@@ -138,7 +139,6 @@ def recompute(result: Result, columns: Columns) -> Recomputed:
         scored &= np.isfinite(columns.floats(metric.name))
     documents = columns.lengths("documents")
     flags = flag_counts(columns)
-    names = ("failed", "loop", "truncated", "empty", "hallucination")
     problems = [
         *common_problems(result, columns),
         *count_problems(columns),
@@ -152,7 +152,7 @@ def recompute(result: Result, columns: Columns) -> Recomputed:
         scores=scores,
         by_group={"subset": {subset: _scores(columns, {subset: mask}, metrics) for subset, mask in masks.items()}},
         failures={
-            **{name: flags[name] for name in names},
+            **{name: flags[name] for name in ("failed", *TRANSCRIPT_FLAGS)},
             "missing": int((scored & (documents == 0)).sum()),
             "no_relevant": int((~scored).sum()),
         },
@@ -279,6 +279,45 @@ def _found_problems(columns: Columns, metrics: Sequence[Metric], documents: NDAr
                     f"it is below {shallow.label} for query {ids[int(falls[0])][:60]!r} ({len(falls)} such)",
                 )
         before[metric.family.name] = metric
+
+
+def judged_problems(result: Result, columns: Columns, qrels: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Problems:
+    """Ranking metrics that are not those of the documents; `qrels` are grades by subset, utterance and document.
+
+    A subset without judgments is left out.
+    """
+    metrics = _metrics(result)
+    subsets, ids, utterances = columns.texts("subset"), columns.texts("id"), columns.texts("cluster")
+    documents, scores = columns.table["documents"].to_pylist(), columns.table["scores"].to_pylist()
+    given = {metric.name: columns.floats(metric.name) for metric in metrics}
+    for subset in result.data.subsets:
+        judged = qrels.get(subset)
+        if judged is None:
+            continue
+        rows = {ids[i]: i for i, own in enumerate(subsets) if own == subset}
+        grades = {id_: judged.get(utterances[i], {}) for id_, i in rows.items()}
+        hits = {id_: list(zip(documents[i], scores[i], strict=True)) for id_, i in rows.items() if documents[i]}
+        again = score_ranking(grades, hits, metrics)
+        for name, values in again.per_query.items():
+            wrong = [id_ for id_, i in rows.items() if not _same(values.get(id_, math.nan), float(given[name][i]))]
+            if wrong:
+                first = wrong[0]
+                yield (
+                    f"items.{name}",
+                    f"query {first[:60]!r} of {subset} has {given[name][rows[first]]:.6g}, its documents and the "
+                    f"judgments give {values.get(first, math.nan):.6g} ({len(wrong)} such)",
+                )
+        known = {utterances[i] for i in rows.values()}
+        lacking = [id_ for id_, own in judged.items() if id_ not in known and any(grade > 0 for grade in own.values())]
+        if lacking and not result.data.partial:
+            yield (
+                "items.id",
+                f"{len(lacking)} judged queries of {subset} have no record; the first is {lacking[0][:60]!r}",
+            )
+
+
+def _same(a: float, b: float) -> bool:
+    return math.isnan(a) and math.isnan(b) if math.isnan(a) or math.isnan(b) else abs(a - b) <= _TOLERANCE
 
 
 def _strictly_ordered(column: pa.ChunkedArray) -> NDArray[np.bool_]:

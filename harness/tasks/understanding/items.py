@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from ....errors import DataError
 from ....loaders.questions.question import Question
+from ....loaders.text import has_replacement
 from ...protocols import Reply
-from ...results.envelope import item_schema
+from ...results.envelope import REPLY_FLAGS, item_schema
 from .answers.accuracy import McqaItem, mark
 from .answers.following import AifItem, follow
 from .answers.items import Reply as ScoredReply
@@ -140,6 +141,8 @@ def _row(prompt: Prompt, gone: str, reply: Reply, shas: list[str], transcripts: 
         "truncated": reply.truncated,
         "audio_truncated": reply.audio_truncated,
         "empty": not gone and not reply.error and not reply.text.strip(),
+        "invalid_text": has_replacement(reply.text)
+        and not any(map(has_replacement, (question.question, *question.options))),
     }
     return {
         "id": question.id,
@@ -148,7 +151,7 @@ def _row(prompt: Prompt, gone: str, reply: Reply, shas: list[str], transcripts: 
         "condition": "clean",
         "audio_sha256": shas[0] if shas else "",
         "error": reply.error,
-        "flags": [name for name, is_set in flags.items() if is_set],
+        "flags": [name for name in REPLY_FLAGS if flags[name]],
         "kind": question.kind,
         "spoken": prompt.spoken,
         "order": prompt.letters,

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ....loaders.questions.question import CONFIGS
 from ...results.columns import Columns
-from ...results.envelope import DataInfo, Result, Score
+from ...results.envelope import REPLY_FLAGS, DataInfo, Result, Score
 from ..verification import Problems, Recomputed, common_problems, flag_counts
 from .items import SCHEMA
 
@@ -79,7 +79,7 @@ def recompute(result: Result, columns: Columns) -> Recomputed:
             scores[name] = Score(value=math.fsum(values) / len(values), n=len(values))
     scores["accuracy"] = Score(value=math.fsum(every) / len(every) if every else None, n=len(every))
     flags = flag_counts(columns)
-    failures = {name: flags[name] for name in ("failed", "truncated", "audio_truncated", "empty")}
+    failures = {name: flags[name] for name in ("failed", *REPLY_FLAGS)}
     return Recomputed(scores=scores, failures=failures, problems=problems)
 
 
