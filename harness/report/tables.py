@@ -184,6 +184,11 @@ def failed_cell(run: Run) -> Cell:
     return Cell(str(failed), (percent(failed / n),) if failed and n else ())
 
 
+def run_words(run: Run) -> str:
+    """A run at the head of a line."""
+    return f"{clip(run.result.system.name, _NAME)}, {run.condition}"
+
+
 def failed_lines(section: Section, metric: str) -> list[str]:
     """One line per run in which items failed: how many, and what they leave open of the error rate `metric`.
 
@@ -194,7 +199,7 @@ def failed_lines(section: Section, metric: str) -> list[str]:
         failed, n = run.result.failures.get("failed", 0), run.result.data.n
         if not failed:
             continue
-        words = f"{clip(run.result.system.name, _NAME)}, {run.condition}: {failed} of {n} failed"
+        words = f"{run_words(run)}: {failed} of {n} failed"
         score = run.score(metric)
         rate = "" if score is None else f"; {metric.upper()} {full_rate_words(score)}"
         lines.append(words + rate.replace(NARROW_SPACE, " "))

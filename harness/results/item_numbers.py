@@ -20,8 +20,9 @@ _METRIC_OF = {"correct": "accuracy"}
 class ItemNumbers:
     """By key ("subset/id", with the order of the options behind it where there are several).
 
-    `items` has the item's value of every metric, and of each unit `<unit>_errors` and `<unit>_reference_length`; NaN
-    where one does not apply. `clusters` are unique over subsets. `texts` are references or questions.
+    `items` has the item's value of every metric, and of each unit `<unit>_errors` (NaN of an item that failed) and
+    `<unit>_reference_length`; NaN where one does not apply. `clusters` are unique over subsets. `texts` are references
+    or questions.
     """
 
     items: dict[str, dict[str, float]]

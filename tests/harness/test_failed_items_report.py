@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from squtr.harness.report import summary_table, write_report
 from squtr.harness.report.formats import full_rate_words, rate_words
 from squtr.harness.report.sections import Section, sections
 from squtr.harness.report.tables import display_width
-from squtr.harness.results.envelope import RunRecord, read_runs
-from squtr.harness.tasks.recognition.report.tables import rates_table
+from squtr.harness.results.envelope import RunRecord, Timing, read_runs
+from squtr.harness.tasks.recognition.report.tables import pareto, rates_table
 from squtr.harness.tasks.retrieval.report.scatter import scatter
 from squtr.harness.tasks.retrieval.report.scores import score_table
 
@@ -66,14 +67,15 @@ def test_on_a_terminal_retrieval_has_a_column_and_both_n(searched: list[RunRecor
 def test_on_a_terminal_recognition_has_them_too(spoken: list[RunRecord]) -> None:
     text = summary_table(spoken)
     lines = text.splitlines()
-    head = next(line for line in lines if "Condition" in line)
-    assert head.split() == ["Condition", "n", "Failed", "WER", "ΔWER", "p", "RTFx", "Failures"]
+    head = next(line for line in lines if "Failed" in line)
+    assert head.split() == ["Condition", "n", "Failed", "WER", "ΔWER", "p", "RTFx"]
     result = of(spoken, DROPPER, "en_reverb").result
     row = next(line for line in lines if line.split()[:1] == ["reverb"])
     assert row.split()[1:3] == ["38", "4"]
     loss = result.losses["clean"]["wer"].absolute
     assert "% of 34 [" in row and f"of {loss.n} [" in row
     assert f"{DROPPER}, reverb: 4 of 38 failed; WER {plain(full_rate_words(result.main))}" in lines
+    assert any(line.startswith(f"{KEEPER}, reverb: {result.failures['empty']} empty (") for line in lines)
     assert max(map(display_width, lines)) <= 110
 
 
@@ -127,6 +129,14 @@ def test_the_best_system_is_not_the_one_that_drops_its_hard_clips(spoken: list[R
     section = english(spoken)
     lede = "".join(view(section, Context([section], tmp_path, AudioBudget(0), 1)).lede)
     assert lede.startswith(f"{KEEPER} has a WER of {rate_words(clean[KEEPER])} ")
+
+
+def test_dropping_hard_clips_wins_no_place_on_the_pareto_front(spoken: list[RunRecord]) -> None:
+    timing = Timing(audio_s=1.0, rtfx=10.0)
+    same = [replace(r, result=r.result.model_copy(update={"timing": timing})) for r in spoken]
+    losses = {name: of(same, name, "en_reverb").result.losses["clean"]["wer"].absolute for name in (KEEPER, DROPPER)}
+    assert (losses[DROPPER].value or 0) < (losses[KEEPER].value or 0) < (losses[DROPPER].ordered_by or 0)
+    assert [one.name for one in pareto(english(same))] == [KEEPER]
 
 
 @pytest.mark.parametrize(("name", "config"), [("retrieval", "en_high_noise"), ("recognition", "en_reverb")])

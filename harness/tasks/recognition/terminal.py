@@ -8,7 +8,7 @@ from ...report.formats import plural
 from ...report.robustness import robustness_text
 from ...report.sections import Section
 from ...report.tables import failed_lines, heading, plain_table
-from .report.tables import rates_table, terminal_columns
+from .report.tables import failure_lines, rates_table, terminal_columns
 
 
 def section_table(section: Section, sections: Sequence[Section]) -> str:
@@ -18,5 +18,5 @@ def section_table(section: Section, sections: Sequence[Section]) -> str:
     if section.part:
         lines.append(f"PARTIAL: {section.part}")
     lines.append(plain_table(rates_table(section), terminal_columns(section)))
-    lines.extend(failed_lines(section, section.metric))
+    lines += [*failed_lines(section, section.metric), *failure_lines(section)]
     return "\n\n".join(["\n".join(lines), *(robustness_text(section, sections) if len(section.spoken) > 1 else [])])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....report.formats import (
+    NARROW_SPACE,
     UNDEFINED,
     condition_words,
     group_words,
@@ -35,6 +36,7 @@ from ....report.tables import (
     points_cell,
     rate_cell,
     relative_cell,
+    run_words,
     runs_of,
 )
 from ....results.envelope import Loss, Score
@@ -53,8 +55,16 @@ def details_of(run: Run) -> RecognitionDetails:
 
 
 def terminal_columns(section: Section) -> Sequence[int]:
-    """What a terminal shows of the table of rates, up to the failures: beside those that failed no relative change."""
-    return (0, 1, 2, 3, 5, 6, 7) if any_failed(section) else range(7)
+    """What a terminal has room for of the table of rates: where items failed no relative change, and lines below it."""
+    return (0, 1, 2, 3, 5, 6) if any_failed(section) else range(7)
+
+
+def failure_lines(section: Section) -> list[str]:
+    """Where items failed, what else went wrong, one line per run; [] where none failed."""
+    if not any_failed(section):
+        return []
+    found = [(run, failure_words({**run.result.failures, "failed": 0}, run.result.data.n)) for run in section.runs]
+    return [f"{run_words(run)}: {words.replace(NARROW_SPACE, ' ')}" for run, words in found if words]
 
 
 def hardest_condition(section: Section) -> str:
@@ -312,12 +322,18 @@ def loss_of(system: System, condition: str) -> Score | None:
 
 
 def pareto(section: Section) -> Sequence[System]:
-    """The systems that no other beats in both: as fast and a smaller loss, or faster and as small a loss."""
+    """The systems that no other beats in both: as fast and a smaller loss, or faster and as small a loss.
+
+    With failed items a loss is the largest that it can be.
+    """
     condition = hardest_condition(section)
     placed = [
-        (system, rtfx, loss.value)
+        (system, rtfx, loss.ordered_by)
         for system in section.systems
-        if (rtfx := system.rtfx) and (loss := loss_of(system, condition)) is not None and loss.value is not None
+        if (rtfx := system.rtfx)
+        and (loss := loss_of(system, condition)) is not None
+        and loss.value is not None
+        and loss.ordered_by is not None
     ]
 
     def beaten(rtfx: float, loss: float) -> bool:
