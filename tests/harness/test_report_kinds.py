@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -22,7 +23,7 @@ from squtr.harness.report.timing import timing_tables
 from squtr.harness.results.envelope import RunRecord, Timing, write_run
 from squtr.harness.tasks.retrieval.report.scatter import scatter
 from squtr.harness.tasks.retrieval.report.scores import speed
-from squtr.harness.tasks.retrieval.report.variants import Variant, variants
+from squtr.harness.tasks.retrieval.report.variants import Variant, answers, variants
 from squtr.harness.tasks.retrieval.report.worst import worst_cases
 
 from .report_runs_for_tests import EVERY_KIND, Example, Parts, example_records, imported_records, write_example
@@ -328,11 +329,9 @@ def test_undecoded_queries_are_left_out_of_the_error_rates() -> None:
     for record in records:
         items = record.items.to_pylist()
         if "front_end" in record.result.system.components:
-            items[0] |= {
-                "error": "cannot decode",
-                "word_substitutions": float("nan"),
-                "word_reference_length": float("nan"),
-            }
+            kinds = ("substitutions", "deletions", "insertions")
+            items[0] |= {"error": "cannot decode", **{f"word_{kind}": float("nan") for kind in kinds}}
+            record = replace(record, result=record.result.model_copy(update={"failures": {"failed": 1}}))
         spoiled.append(RunRecord(record.result, record.items.from_pylist(items, schema=record.items.schema)))
     (found,) = sections(spoiled)
     (one,) = variants(found)
@@ -340,6 +339,11 @@ def test_undecoded_queries_are_left_out_of_the_error_rates() -> None:
         assert effect.error is not None
         assert effect.score.comparison.n == 8
         assert effect.error.comparison.n == 7
+    # Both n are shown.
+    (answer,) = answers(found, [one])
+    place = next(k for k, (column, _) in enumerate(answer.table.columns) if column == "WER difference")
+    for row in answer.table.groups[0].rows:
+        assert (row.cells[0].text, str(row.cells[place].text).partition(" of ")[2]) == ("8", "7")
 
 
 def test_the_page_answers_the_questions(content: str) -> None:
