@@ -84,7 +84,7 @@ def _copies(longest: int) -> re.Pattern[str]:
 
 
 def repeats_itself(text: str) -> bool:
-    """Whether a text alone, whatever was said, looks like a loop: a suspicion, which `is_loop` judges by the reference.
+    """Whether a text alone, without its reference, looks like a loop: a suspicion, which `is_loop` judges by the reference.
 
     It does if its UTF-8 bytes are more than `LOOP_COMPRESSION` times those that zlib makes of them, or if one sequence
     of units (words; single characters in Chinese and Japanese) of any length stands `LOOP_COPIES` times in a row. A
