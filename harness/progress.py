@@ -1,6 +1,7 @@
 """How work tells what it is doing: bars for people, lines of JSON for machines.
 
-Work calls a `Progress` once with 0 when a stage begins, then as items are finished.
+Work calls a `Progress` once with 0 when a stage begins, then as items are finished. Within one call of a component,
+its batches say so with `tick`, which reaches whoever called it with `within_call`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +23,11 @@ from typing import Any, Protocol, Self
 from ..errors import StorageError, UsageError
 
 BAR_DELAY_S = 2.0
+FIRST_LINE_S = 10.0
+LINE_EVERY_S = 60.0
 LOG_EVERY_S = 5.0
+_DRAW_EVERY_S = 1.0
+_COLUMNS, _ROWS = 80, 24
 
 
 class Progress(Protocol):
@@ -75,25 +82,43 @@ class Pace:
 
 
 class Bars:
-    """Bars on a terminal's stderr, one per stage longer than `delay_s`: items/s, time left, RTFx with audio."""
+    """What a person sees on stderr of every stage longer than some seconds: done, rate, time left, RTFx with audio.
 
-    def __init__(self, *, delay_s: float = BAR_DELAY_S, clock: Callable[[], float] = time.monotonic) -> None:
+    On a terminal a bar that is drawn once a second, from `delay_s` on, whether or not the work tells anything.
+    Elsewhere a line: the first after `first_line_s`, then one in `line_every_s`, and one at the end of such a stage.
+    """
+
+    def __init__(
+        self,
+        *,
+        delay_s: float = BAR_DELAY_S,
+        first_line_s: float = FIRST_LINE_S,
+        line_every_s: float = LINE_EVERY_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._delay_s, self._clock = delay_s, clock
+        self._first_line_s, self._line_every_s = first_line_s, line_every_s
         self._bar: Any = None
         self._stage = ""
         self._pace = Pace(0.0, 0, 0.0)
-        self._lock = threading.Lock()
+        self._lines = 0
+        self._last_s = 0.0
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+        self._drawing: threading.Thread | None = None
 
     def __call__(self, stage: str, done: int, total: int, *, audio_s: float = 0.0) -> None:
         with self._lock:
-            if self._bar is None or stage != self._stage or done < self._bar.n:
+            if self._bar is None or stage != self._stage or done < self._pace.done:
                 self._begin(stage, done, total, audio_s)
-            if self._bar.disable:
-                return
             self._pace.told(now_s=self._clock(), done=done, total=total, audio_s=audio_s)
+            if self._bar.disable:
+                self._write_line()
+                return
             self._bar.total = total
-            if self._pace.rtfx is not None:
-                self._bar.set_postfix_str(f"RTFx {self._pace.rtfx:.3g}", refresh=False)
+            if done > self._pace.start_done:
+                rtfx = self._pace.rtfx
+                self._bar.set_postfix_str("" if rtfx is None else f"RTFx {rtfx:.3g}", refresh=False)
             self._bar.update(done - self._bar.n)
 
     def _begin(self, stage: str, done: int, total: int, audio_s: float) -> None:
@@ -102,6 +127,8 @@ class Bars:
         self._end()
         self._stage = stage
         self._pace = Pace(self._clock(), done, audio_s)
+        self._pace.told(now_s=self._clock(), done=done, total=total, audio_s=audio_s)
+        self._lines, self._last_s = 0, self._clock()
         self._bar = tqdm(
             total=total,
             initial=done,
@@ -110,10 +137,60 @@ class Bars:
             disable=not sys.stderr.isatty(),
             unit="",
             delay=self._delay_s,
-            dynamic_ncols=True,
+            miniters=0,
+            **_shape(),
         )
+        if done < total and not self._bar.disable:
+            self._bar.set_postfix_str("loading, first batch", refresh=False)
+        if self._drawing is None:
+            self._closed.clear()
+            self._drawing = threading.Thread(target=self._draw, name="squtr-progress", daemon=True)
+            self._drawing.start()
+
+    def _draw(self) -> None:
+        """Time passes also where the work tells nothing for long."""
+        while not self._closed.wait(min(_DRAW_EVERY_S, self._delay_s or _DRAW_EVERY_S, self._first_line_s)):
+            with self._lock:
+                if self._bar is None or self._pace.done >= self._pace.total:
+                    continue
+                if self._bar.disable:
+                    self._write_line()
+                else:
+                    self._bar.update(0)
+
+    def _write_line(self) -> None:
+        now_s, pace = self._clock(), self._pace
+        ended = pace.done >= pace.total
+        if ended:
+            due = self._lines > 0 and pace.total > 0
+        else:
+            due = now_s - self._last_s >= (self._line_every_s if self._lines else self._first_line_s)
+        if not due:
+            return
+        self._lines, self._last_s = 0 if ended else self._lines + 1, now_s
+        parts = [f"{self._stage}: {pace.done}/{pace.total}"]
+        if pace.items_per_s is None or pace.eta_s is None:
+            parts.append(f"loading, first batch, for {_clock_text(now_s - pace.start_s)}")
+        else:
+            parts.append(f"{pace.items_per_s:.3g}/s")
+            parts.append(f"took {_clock_text(pace.elapsed_s)}" if ended else f"{_clock_text(pace.eta_s)} left")
+        if pace.rtfx is not None:
+            parts.append(f"RTFx {pace.rtfx:.3g}")
+        print(", ".join(parts), file=sys.stderr, flush=True)  # noqa: T201
+
+    def say(self, text: str) -> None:
+        """Write a line that a bar does not overwrite."""
+        with self._lock:
+            if self._bar is None or self._bar.disable:
+                print(text, file=sys.stderr, flush=True)  # noqa: T201
+            else:
+                self._bar.write(text, file=sys.stderr)
 
     def close(self) -> None:
+        self._closed.set()
+        if self._drawing is not None:
+            self._drawing.join()
+            self._drawing = None
         with self._lock:
             self._end()
 
@@ -127,6 +204,26 @@ class Bars:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _shape() -> dict[str, Any]:
+    """How tqdm learns the width. On a terminal that says it has none, as in some containers, it would show nothing."""
+    try:
+        known = os.get_terminal_size(sys.stderr.fileno()).columns > 0
+    except (OSError, ValueError):  # no terminal, or no file
+        known = True
+    return {"dynamic_ncols": True} if known else {"ncols": _COLUMNS, "nrows": _ROWS}
+
+
+def _clock_text(seconds: float) -> str:
+    """
+    >>> _clock_text(7.4), _clock_text(80), _clock_text(5000)
+    ('7 s', '1 min 20 s', '1 h 23 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 class JsonLog:
@@ -278,14 +375,94 @@ def tee(*receivers: Progress) -> Progress:
     return tell
 
 
-def counting(show: Progress, stage: str, total: int) -> Callable[[int], None]:
+class Counting:
+    """Told how many more of `total` items are finished, which it shows."""
+
+    def __init__(self, show: Progress, stage: str, total: int) -> None:
+        self._show, self._stage, self._total, self._done = show, stage, total, 0
+        show(stage, 0, total)
+
+    def __call__(self, n: int) -> None:
+        self._done += n
+        self._show(self._stage, self._done, self._total)
+
+    def within(self, items: int, *, processes: int = 1) -> AbstractContextManager[None]:
+        """Within it a component works on `items` more, and its batches show (`showing_batches`)."""
+        return showing_batches(self._show, self._stage, self._done, self._total, items, processes=processes)
+
+
+def counting(show: Progress, stage: str, total: int) -> Counting:
     """A function that is told how many more of `total` items are finished, and shows it."""
-    done = 0
-    show(stage, 0, total)
+    return Counting(show, stage, total)
 
-    def advance(n: int) -> None:
-        nonlocal done
-        done += n
-        show(stage, done, total)
 
-    return advance
+Tick = Callable[[int, int], None]
+_TICK: ContextVar[Tick | None] = ContextVar("squtr_tick", default=None)
+
+
+def _unheard(done: int, of: int) -> None:
+    """Nobody asked."""
+
+
+def current_tick() -> Tick:
+    """What a component tells of its batches, also from its threads: `done` more items; with `of` above 0, of so many
+    that make up the whole call (pairs, batches), with 0 items of the call itself.
+    """
+    return _TICK.get() or _unheard
+
+
+@contextmanager
+def within_call(items: int, finished: Callable[[int], None]) -> Iterator[None]:
+    """Within the block one component works on `items`: `finished` gets how many of them are, each time a batch is.
+
+    >>> seen = []
+    >>> with within_call(10, seen.append):
+    ...     current_tick()(4, 0)
+    ...     current_tick()(1, 2)
+    >>> seen
+    [4, 9]
+    """
+    lock = threading.Lock()
+    reached, shown = 0.0, 0
+
+    def tick(done: int, of: int) -> None:
+        nonlocal reached, shown
+        with lock:
+            reached = min(float(items), reached + (done * items / of if of else done))
+            # What is told is whole: a hundred thirds of a third are a hair less than their sum.
+            now = int(reached + 1e-6)
+            if now > shown:
+                shown = now
+                finished(now)
+
+    token = _TICK.set(tick)
+    try:
+        yield
+    finally:
+        _TICK.reset(token)
+
+
+@contextmanager
+def showing_batches(
+    show: Progress,
+    stage: str,
+    done: int,
+    total: int,
+    items: int,
+    *,
+    audio_s: tuple[float, float] = (0.0, 0.0),
+    processes: int = 1,
+) -> Iterator[None]:
+    """Within the block a component works on `items` more of a stage, of which `done` are finished: its batches show.
+
+    `audio_s` are the seconds of audio before the block, and those of its items; the other `processes` are about as far.
+    The last item is left to who called: only it knows that all went well.
+    """
+    before_s, own_s = audio_s
+
+    def finished(now: int) -> None:
+        if done + now * processes < total:
+            show(stage, done + now * processes, total, audio_s=before_s + processes * own_s * now / max(1, items))
+
+    with within_call(items, finished):
+        yield

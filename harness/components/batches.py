@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from ...errors import ModelError, UsageError
 from ..processes import is_out_of_memory
+from ..progress import current_tick
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -66,6 +67,7 @@ def in_batches(
     and the items in errors.
     """
     done: list[Outcome[Made]] = []
+    tick = current_tick()
     while len(done) < len(items):
         _, alike = next(itertools.groupby(items[len(done) : len(done) + size.now], kind))
         batch = list(alike)
@@ -76,6 +78,7 @@ def in_batches(
             gc.collect()
             continue
         done += outcomes
+        tick(len(outcomes), 0)
     return done
 
 
@@ -119,6 +122,7 @@ def in_token_batches(
     order = sorted(range(len(items)), key=lambda i: -lengths[i])
     made: dict[int, Made] = {}
     start = 0
+    tick = current_tick()
     while start < len(order):
         longest = max(1, lengths[order[start]])
         batch = order[start : start + max(1, budget // longest)]
@@ -132,6 +136,7 @@ def in_token_batches(
             raise ModelError(f"{who} gave {len(results)} results for {len(batch)} items.")
         made.update(zip(batch, results, strict=True))
         start += len(batch)
+        tick(len(batch), len(items))
     return [made[i] for i in range(len(items))]
 
 

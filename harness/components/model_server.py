@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ...errors import ModelError, UsageError, missing_extra
+from ..progress import current_tick
 from .server_answers import (
     SHOWN,
     ContentRefusedError,
@@ -143,19 +144,24 @@ class ModelServer:
         stopped = threading.Event()
         failures: list[Exception] = []
 
+        asked = list(items)
+        tick = current_tick()
+
         def guarded(item: Item) -> Answer:
             if stopped.is_set():
                 raise CancelledError
             try:
-                return request(item)
+                answer = request(item)
             except Exception as error:
                 failures.append(error)
                 stopped.set()
                 raise
+            tick(1, len(asked))
+            return answer
 
         pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="squtr-server")
         try:
-            futures = [pool.submit(guarded, item) for item in items]
+            futures = [pool.submit(guarded, item) for item in asked]
             wait(futures, return_when=FIRST_EXCEPTION)
             if failures:
                 raise failures[0]
