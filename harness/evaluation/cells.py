@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 
 from ...errors import DataError, ModelError, SqutrError, StorageError
@@ -13,6 +13,7 @@ from ...loaders.records import SpokenQuery
 from ..components.raised import sentences
 from ..metering import WaitMeter
 from ..processes import complete, gather_long
+from ..progress import showing_batches
 from ..protocols import Transcript
 from .inference import AudioModel, Cell, Inference, Inferred, Outputs, Precomputed, checked_transcript
 from .outage import failed_tail, stopped
@@ -78,7 +79,7 @@ def _infer(plan: SpeechPlan, model: AudioModel, cells: Sequence[Cell], tools: To
         mine: list[tuple[int, Inferred]] = []
         failure: SqutrError | None = None
         try:
-            for part in _parts(plan, cell, inference, first=first, waiting=waiting, tools=tools):
+            for part in _parts(plan, cell, inference, counter, first=first, waiting=waiting, tools=tools):
                 mine.extend(part)
                 worked += [((cell, i), one.transcript.error) for i, one in part if not is_undecodable(one)]
                 counter.advance(len(part), sum(one.row.duration_s for _, one in part))
@@ -116,7 +117,14 @@ def _refuse_tail(who: str, worked: Sequence[tuple[tuple[Cell, int], str]], found
 
 
 def _parts(
-    plan: SpeechPlan, cell: Cell, inference: Inference, *, first: int, waiting: WaitMeter, tools: Tools
+    plan: SpeechPlan,
+    cell: Cell,
+    inference: Inference,
+    counter: _Counter,
+    *,
+    first: int,
+    waiting: WaitMeter,
+    tools: Tools,
 ) -> Iterator[list[tuple[int, Inferred]]]:
     """This process's rows of a cell, shard by shard, with positions; `first` is the number of its first shard."""
     expected, processes = plan.rows(cell), tools.processes
@@ -133,7 +141,10 @@ def _parts(
     # Closed at once also after an error: their threads hold many clips.
     with closing(shards), closing(loaded):
         for shard in waiting.over(loaded):
-            yield list(zip(shard.shard.positions, inference.infer(shard), strict=True))
+            rows = shard.shard.rows
+            with counter.within(len(rows), sum(row.duration_s for row in rows)):
+                made = inference.infer(shard)
+            yield list(zip(shard.shard.positions, made, strict=True))
 
 
 def take_in(tools: Tools) -> None:
@@ -171,6 +182,17 @@ class _Counter:
         self._done = min(self._total, self._done + clips * self._tools.processes.size)
         self._audio_s += audio_s * self._tools.processes.size
         self._tools.tell(self._stage, self._done, self._total, audio_s=self._audio_s)
+
+    def within(self, clips: int, audio_s: float) -> AbstractContextManager[None]:
+        return showing_batches(
+            self._tools.tell,
+            self._stage,
+            self._done,
+            self._total,
+            clips,
+            audio_s=(self._audio_s, audio_s),
+            processes=self._tools.processes.size,
+        )
 
     def settle(self, clips: int) -> None:
         self._settled += clips
