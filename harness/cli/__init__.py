@@ -12,7 +12,9 @@ from typing import NoReturn
 from ... import __version__
 from ...errors import EXIT_FAILED, EXIT_USAGE, SqutrError, nearest
 from ..processes import launched_size
+from .common import note, trace_of
 
+DEBUG = "--debug"
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, what a shell expects after Ctrl-C."""
 
@@ -108,12 +110,19 @@ def parser_of(spec: CommandSpec) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     module.configure(parser)
+    parser.add_argument("--debug", action="store_true", help="show the whole trace of what fails")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status: 0, 1 (failed), 2 (bad usage) or 130 (interrupted)."""
+    """Run the command line and return the exit status: 0, 1 (failed), 2 (bad usage) or 130 (interrupted).
+
+    `--debug` may stand anywhere.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = DEBUG in given
+    if debug:
+        given = [argument for argument in given if argument != DEBUG]
     if not given or given[0] in {"--help", "-h", "help"}:
         print(_help(), end="")  # noqa: T201
         return 0 if given else EXIT_USAGE
@@ -127,8 +136,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"unknown command {given[0]!r}. {hint}Known: {', '.join(COMMANDS)}.", EXIT_USAGE)
     try:
         parser = parser_of(spec)
-        status: int = importlib.import_module(spec.module, __name__).run(parser.parse_args(given[1:]))
+        parsed = parser.parse_args([*given[1:], DEBUG] if debug else given[1:])
+        status: int = importlib.import_module(spec.module, __name__).run(parsed)
     except SqutrError as error:
+        if debug:
+            note(trace_of(error))
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         if launched_size() > 1:
@@ -140,6 +152,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output (`| head`) went away: not an error of ours.
         sys.stderr.close()
         return EXIT_FAILED
+    except Exception as error:  # noqa: BLE001 - told as one of ours
+        # No error is meant to get here: it is told as one of ours, and the rest only where it is asked for.
+        if debug:
+            note(trace_of(error))
+        words = " ".join(str(error).split())[:300]
+        return _fail(
+            f"unexpected {type(error).__name__}: {words or 'no words'} (squtr {__version__}). "
+            "This is a fault of squtr, not of yours. Run again with --debug, and report what it shows.",
+            EXIT_FAILED,
+        )
     return status
 
 

@@ -6,13 +6,16 @@ import argparse
 import json
 import math
 import sys
+import traceback
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ...errors import UsageError
 from ..progress import Bars, counting
 
-__all__ = ["Bars", "Extend", "check_options", "counting", "duration", "note", "say", "say_json", "table_text"]
+__all__ = [
+    "Bars", "Extend", "check_options", "counting", "duration", "note", "say", "say_json", "table_text", "trace_of",
+]  # fmt: skip
 
 
 class Extend(argparse.Action):
@@ -52,6 +55,13 @@ def say(text: str) -> None:
 
 def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def trace_of(error: BaseException) -> str:
+    """The trace of an error, with that of an exception which was raised elsewhere."""
+    own = "".join(traceback.format_exception(error)).rstrip()
+    elsewhere = getattr(error, "trace", "")
+    return f"{elsewhere}\n{own}" if elsewhere and error.__cause__ is None else own
 
 
 def say_json(value: Any) -> None:

@@ -21,7 +21,7 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import Extend, duration, note, say, say_json, table_text
+from .common import Extend, duration, note, say, say_json, table_text, trace_of
 
 if TYPE_CHECKING:
     from ..evaluation.computed import ComputedPlan
@@ -340,6 +340,8 @@ def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
 
     for failure in evaluation.failures:
         where = f" on {failure.config}" if failure.config else ""
+        if arguments.debug:
+            note(trace_of(failure.error))
         note(f"squtr: {failure.system}{where} failed: {failure.error}")
     if arguments.json:
         say_json([record.result.model_dump(mode="json") for record in evaluation.records])

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 
-from ...errors import DataError, ModelError, SqutrError, StorageError
+from ...errors import DataError, SqutrError, StorageError
 from ...loaders.data import check_pairing
 from ...loaders.records import SpokenQuery
-from ..components.raised import sentences
+from ..components.checked import given_transcripts
 from ..metering import WaitMeter
 from ..processes import complete, gather_long
 from ..progress import showing_batches
 from ..protocols import Transcript
-from .inference import AudioModel, Cell, Inference, Inferred, Outputs, Precomputed, checked_transcript
+from .inference import AudioModel, Cell, Inference, Inferred, Outputs, Precomputed
 from .outage import failed_tail, stopped
 from .plan import SpeechPlan
 from .shards import is_undecodable, load_shards, read_shards, shard_count, without_audio
@@ -52,11 +52,7 @@ def read_precomputed(plan: SpeechPlan, model: Precomputed, cells: Sequence[Cell]
                 raise DataError(f"{subset} under {condition} has {len(rows)} of {len(expected)} rows.")
             given = [Transcript("")] * len(expected)
             if model.transcripts is not None:
-                ids = [row.id for row in expected]
-                with sentences(f"reading {model.name} of {subset} under {condition}"):
-                    given = [checked_transcript(t) for t in model.transcripts.transcripts(subset, condition, ids)]
-            if len(given) != len(expected):
-                raise ModelError(f"{model.name} gave {len(given)} transcripts for {len(expected)} rows.")
+                given = given_transcripts(model.transcripts, subset, condition, [row.id for row in expected])
             found.cells[cell] = _shared(tools, cell, [Inferred(row, "", t) for row, t in zip(rows, given, strict=True)])
         except StorageError:
             raise

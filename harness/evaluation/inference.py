@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,11 +10,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import AudioError, ModelError, SqutrError
+from ...errors import SqutrError
 from ...loaders.audio import resample
 from ...loaders.records import Samples, SpokenQuery
-from ...loaders.text import valid_text
-from ..components.raised import sentences
+from ..components import checked
 from ..protocols import AudioTextEncoder, FrontEnd, PrecomputedTranscripts, Rewritten, Transcriber, Transcript
 from ..systems.system import System
 from .tools import Tools
@@ -159,7 +157,11 @@ class Inference:
         before = {digest: self._done[digest] for digest in loaded.clips if digest in self._done}
         new = {digest: clip for digest, clip in loaded.clips.items() if digest not in before}
         self.busy = self.busy or bool(new)
-        made = infer_clips(self.model, new, self._language, self._vectors) if new else {}
+        names = {
+            d: f"query {q.id!r} of {q.subset} under {q.condition}"
+            for d, q in zip(loaded.digests, loaded.shard.rows, strict=True)
+        }
+        made = infer_clips(self.model, new, self._language, self._vectors, names) if new else {}
         self._done.update(made)
         store = self._tools.store
         if store is not None:
@@ -180,94 +182,49 @@ class Inference:
 
 
 def infer_clips(
-    model: AudioModel, clips: Mapping[str, Samples], language: str, vectors: dict[str, Vector] | None = None
+    model: AudioModel,
+    clips: Mapping[str, Samples],
+    language: str,
+    vectors: dict[str, Vector] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> dict[str, Transcript]:
-    """The transcripts of clips at `model.sample_rate`, by their keys; an encoder's vectors go into `vectors`."""
-    kept = dict(clips)
+    """The transcripts of clips at `model.sample_rate`, by their keys; an encoder's vectors go into `vectors`.
+
+    `names` are those of the clips in errors.
+    """
+    called, kept = names or {}, dict(clips)
     failed: dict[str, Transcript] = {}
     front_s = 0.0
     if model.front_end is not None:
         started = time.perf_counter()
-        kept, failed = _enhanced(model.front_end, kept)
+        kept, why = checked.enhance_each(model.front_end, kept, called)
+        failed = {key: Transcript("", error=error) for key, error in why.items()}
         kept = {d: resample(clip, model.sample_rate, model.model.sample_rate) for d, clip in kept.items()}
         front_s = (time.perf_counter() - started) / max(1, len(kept))
-    answers = _outputs(model, list(kept.values()), language) if kept else []
-    made: dict[str, Transcript] = {}
-    for digest, answer in zip(kept, answers, strict=True):
-        if isinstance(answer, Transcript):
-            made[digest] = answer
-            continue
-        vector, seconds = answer
-        finite = bool(np.isfinite(vector).all())
-        if finite and vectors is not None:
-            vectors[digest] = vector
-        made[digest] = Transcript("", error="" if finite else "the encoder gave no finite vector", seconds=seconds)
+    made = _outputs(model, kept, language, vectors, called) if kept else {}
     return {digest: replace(t, front_end_seconds=front_s) for digest, t in made.items()} | failed
 
 
-def _outputs(model: AudioModel, clips: list[Samples], language: str) -> list[Transcript | tuple[Vector, float]]:
-    spec = model.model.spec
+def _outputs(
+    model: AudioModel,
+    clips: Mapping[str, Samples],
+    language: str,
+    vectors: dict[str, Vector] | None,
+    called: Mapping[str, str],
+) -> dict[str, Transcript]:
+    names = [called.get(key, f"clip {i + 1} of {len(clips)}") for i, key in enumerate(clips)]
+    given = list(clips.values())
+    if model.transcriber is not None:
+        found = checked.transcribe(model.transcriber, given, language=language, names=names)
+        return dict(zip(clips, found, strict=True))
     started = time.perf_counter()
-    answers: list[Transcript] | list[Vector] = []
-    with sentences(f"{spec.name} on {len(clips)} clips in {language!r}"):
-        if model.transcriber is not None:
-            answers = [checked_transcript(t) for t in model.transcriber.transcribe(clips, language=language)]
-        elif model.encoder is not None:
-            answers = _rows(np.asarray(model.encoder.encode_audio(clips, language=language), dtype=np.float32))
-    if len(answers) != len(clips):
-        raise ModelError(
-            f"{spec.name} gave {len(answers)} outputs for {len(clips)} clips.",
-            hint="It must give one per clip, in order.",
-        )
+    encoder = cast(AudioTextEncoder, model.encoder)
+    rows = checked.encode_audio(encoder, given, language=language, names=names)
     seconds = (time.perf_counter() - started) / len(clips)
-    return [a if isinstance(a, Transcript) else (a, seconds) for a in answers]
-
-
-def checked_transcript(transcript: object) -> Transcript:
-    if not isinstance(transcript, Transcript):
-        raise TypeError(f"it gave {type(transcript).__name__} instead of Transcript")
-    if transcript.error:
-        return replace(transcript, text="", hypotheses=())
-    best = tuple(replace(h, text=valid_text(h.text)) for h in transcript.hypotheses)
-    for hypothesis in best:
-        if not math.isfinite(hypothesis.score):
-            raise ValueError(f"the hypothesis {hypothesis.text[:80]!r} has the log-probability {hypothesis.score}")
-    if not (math.isnan(transcript.confidence) or 0 <= transcript.confidence <= 1):
-        raise ValueError(f"the transcript {transcript.text[:80]!r} has the confidence {transcript.confidence}")
-    return replace(transcript, text=valid_text(transcript.text), hypotheses=best)
-
-
-def _rows(vectors: Vector) -> list[Vector]:
-    if vectors.ndim != 2:
-        raise ValueError(f"it gave vectors of shape {vectors.shape}")
-    return list(vectors)
-
-
-def _enhanced(front_end: FrontEnd, clips: Mapping[str, Samples]) -> tuple[dict[str, Samples], dict[str, Transcript]]:
-    """The enhanced clips, and a failed transcript for each that the front end could not work on."""
-    enhanced: dict[str, Samples] = {}
-    failed: dict[str, Transcript] = {}
-    try:
-        enhanced = dict(zip(clips, _worked_on(front_end, list(clips.values())), strict=True))
-    except AudioError:
-        # One clip of them: each is tried alone.
-        for digest, clip in clips.items():
-            try:
-                (enhanced[digest],) = _worked_on(front_end, [clip])
-            except AudioError as error:
-                failed[digest] = Transcript("", error=f"{front_end.spec.name}: {error.message}")
-    for digest in [digest for digest, clip in enhanced.items() if not np.isfinite(clip).all()]:
-        del enhanced[digest]
-        failed[digest] = Transcript("", error=f"{front_end.spec.name} gave samples that are not finite")
-    return enhanced, failed
-
-
-def _worked_on(front_end: FrontEnd, clips: list[Samples]) -> list[Samples]:
-    with sentences(f"{front_end.spec.name} on {len(clips)} clips"):
-        enhanced = front_end.enhance(clips)
-    if [clip.shape for clip in enhanced] != [clip.shape for clip in clips]:
-        raise ModelError(
-            f"{front_end.spec.name} changed the lengths of {len(clips)} clips.",
-            hint="A front end must give as many samples as it was given.",
-        )
-    return enhanced
+    made: dict[str, Transcript] = {}
+    for key, row in zip(clips, rows, strict=True):
+        finite = bool(np.isfinite(row).all())
+        if finite and vectors is not None:
+            vectors[key] = row
+        made[key] = Transcript("", error="" if finite else "the encoder gave no finite vector", seconds=seconds)
+    return made

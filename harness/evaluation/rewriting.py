@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ...errors import ModelError, SqutrError, StorageError
-from ...loaders.text import valid_text
-from ..components.raised import sentences
+from ..components import checked
 from ..processes import complete, gather_long
 from ..progress import counting
 from ..protocols import Rewriter, Rewritten, Transcript
@@ -190,13 +189,7 @@ def _rewritten(
 def rewrite(rewriter: Rewriter, given: Sequence[Given], language: str) -> list[Rewritten]:
     """What a rewriter makes of the transcripts of some queries, checked. A text without words is a failure."""
     started = time.perf_counter()
-    with sentences(f"{rewriter.spec.name} on {len(given)} transcripts in {language!r}"):
-        made = [_checked(one) for one in rewriter.rewrite(given, language=language)]
-    if len(made) != len(given):
-        raise ModelError(
-            f"{rewriter.spec.name} gave {len(made)} texts for the transcripts of {len(given)} queries.",
-            hint="It must give one per query, in order.",
-        )
+    made = checked.rewrite(rewriter, given, language=language)
     share = (time.perf_counter() - started) / max(1, len(made))
     return [one if one.seconds else replace(one, seconds=share) for one in made]
 
@@ -207,14 +200,6 @@ def rewritten_now(system: System, transcript: Transcript, language: str) -> Rewr
     if rewriter is None:
         return None
     return rewrite(rewriter, [given], language)[0] if given else NOTHING
-
-
-def _checked(rewritten: object) -> Rewritten:
-    if not isinstance(rewritten, Rewritten):
-        raise TypeError(f"it gave {type(rewritten).__name__} instead of Rewritten")
-    text = valid_text(rewritten.text).strip()
-    error = rewritten.error or ("" if text else "it gave no text")
-    return replace(rewritten, text="" if error else text, error=error)
 
 
 def forecast_rewriting(

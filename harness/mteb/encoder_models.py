@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import AudioError
 from ...loaders.records import Samples
+from ..components import checked
 from ..evaluation.options import DEFAULT_MAX_FAILED
 from ..protocols import AudioTextEncoder, FrontEnd, TextEncoder
 from .meta import Description
@@ -86,7 +87,7 @@ class AudioTextModel(_EncoderModel):
                 continue  # its row stays NaN, which finds nothing
         if not inputs:
             return np.empty((len(clips), 0), dtype=np.float32)
-        vectors = self._encoder.encode_audio(list(inputs.values()), language=language)
+        vectors = checked.encode_audio(self._encoder, list(inputs.values()), language=language)
         rows = np.full((len(clips), vectors.shape[1]), np.nan, dtype=np.float32)
         rows[list(inputs)] = vectors
         return rows
@@ -104,7 +105,7 @@ def _encoded_texts(
     role: Role = "document" if getattr(prompt_type, "value", prompt_type) == "document" else "query"
     every = list(texts)
     steps = range(0, max(len(every), 1), TEXTS_PER_STEP)
-    return np.concatenate([encoder.encode(every[start : start + TEXTS_PER_STEP], role=role) for start in steps])
+    return np.concatenate([checked.encode(encoder, every[s : s + TEXTS_PER_STEP], role=role) for s in steps])
 
 
 def _plain(vectors: Any) -> NDArray[np.float32]:

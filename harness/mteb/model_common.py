@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import AudioError, ModelError
+from ...errors import AudioError
 from ...loaders.audio import resample
 from ...loaders.records import Samples
+from ..components.checked import enhance
 from ..evaluation.outage import refuse_share
 from ..protocols import FrontEnd
 from .catalog import LANGUAGE_NAMES, language_of
@@ -65,10 +66,5 @@ def model_input(samples: Samples, rate: int, front_end: FrontEnd | None, target:
     if front_end is None:
         return resample(samples, rate, target)
     given = resample(samples, rate, front_end.sample_rate)
-    (enhanced,) = front_end.enhance([given])
-    if enhanced.shape != given.shape:
-        raise ModelError(
-            f"{front_end.spec.name} made {enhanced.shape[0]} samples of {given.shape[0]}.",
-            hint="A front end must give as many samples as it was given.",
-        )
+    (enhanced,) = enhance(front_end, [given])
     return resample(enhanced, front_end.sample_rate, target)

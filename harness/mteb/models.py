@@ -11,7 +11,10 @@ import numpy as np
 
 from ...errors import AudioError, UsageError
 from ...loaders.audio import resample, to_pcm16
+from ...loaders.document_ids import DocumentIds
 from ...loaders.records import Document, Samples
+from ..components import checked
+from ..components.raised import sentences
 from ..components.retrievers.fusion import Method, fuse_hypotheses
 from ..components.retrievers.route import is_route
 from ..evaluation.inference import AudioModel, infer_clips
@@ -143,6 +146,7 @@ class RetrieverModel(Model):
         # What is fused or reranked depends on how much is looked at, so that is the same as in `squtr evaluate`.
         self._most = depth if fuses else None
         self._corpus: Dataset | None = None
+        self._ids: DocumentIds | None = None
         self._indexed = ""
 
     def index(self, corpus: Dataset, *, task_metadata: Any, hf_subset: str, **_: Any) -> None:
@@ -156,7 +160,9 @@ class RetrieverModel(Model):
         digest = f"{_corpus_digest(documents)}-{language}"
         if digest != self._indexed:
             self._indexed = ""
-            self._retriever.index(documents, language=language)
+            with sentences(f"{checked.name_of(self._retriever, 'index')} on {len(documents)} documents"):
+                self._retriever.index(documents, language=language)
+            self._ids = DocumentIds.of(ids)
         self._corpus, self._indexed = corpus, digest
 
     def search(
@@ -172,7 +178,7 @@ class RetrieverModel(Model):
         searched = self._search_texts(queries, task_language(task_metadata, hf_subset))
         distinct = list(dict.fromkeys(text for one in searched for text in one.texts))
         k = top_k if self._most is None else min(top_k, self._most)
-        found = dict(zip(distinct, self._retriever.search(distinct, k=k), strict=True))
+        found = dict(zip(distinct, checked.search(self._retriever, distinct, k=k, ids=self._ids), strict=True))
         rankings = [self._ranking(one, [found[text] for text in one.texts], k) for one in searched]
         return {id_: strict_scores(hits) for id_, hits in zip(queries["id"], rankings, strict=True)}
 

@@ -6,10 +6,9 @@ import re
 import string
 from collections.abc import Sequence
 
-from ...errors import ModelError
-from ..components.raised import sentences
+from ..components import checked
 from ..metrics.error_counts import count_texts
-from ..protocols import Answerer, AnswerRequest, Reply, Rewriter
+from ..protocols import Answerer, AnswerRequest, Rewriter
 from .audio_checks import POOR_RATE
 from .calibration import QUESTIONS, Calibration
 from .finding import NO_AUDIO, NOT_LOADED, Finding, failed, rounded
@@ -22,12 +21,9 @@ def check_answerer(answerer: Answerer, items: Calibration, *, with_audio: bool) 
 
     The clips are of equal length: replies that differ come from what is in them.
     """
-    name, language = answerer.spec.name, items.language
+    language = items.language
     asked = _requests(answerer, items, with_audio=with_audio)
-    with sentences(f"{name} on {len(asked)} requests of the self-check in {language!r}"):
-        replies = answerer.answer(asked)
-    if len(replies) != len(asked) or not all(isinstance(one, Reply) for one in replies):
-        raise ModelError(f"{name} gave no reply for each of {len(asked)} requests.", hint="Give one per request.")
+    replies = checked.answer(answerer, asked)
     errors = [one.error for one in replies if one.error]
     if len(errors) == len(asked):
         return failed(f"all {len(asked)} requests failed, the first with: {errors[0]}", "what the error says")
@@ -92,11 +88,8 @@ def chosen(reply: str, options: Sequence[str]) -> int:
 
 def check_rewriter(rewriter: Rewriter, items: Calibration) -> Finding:
     """Text must come back for correct texts. One that writes much more is poor: a rewriter may be made to."""
-    name, language = rewriter.spec.name, items.language
-    with sentences(f"{name} on {len(items.texts)} texts of the self-check in {language!r}"):
-        found = rewriter.rewrite([[text] for text in items.texts], language=language)
-    if len(found) != len(items.texts):
-        raise ModelError(f"{name} gave {len(found)} texts for {len(items.texts)}.", hint="Give one per query.")
+    language = items.language
+    found = checked.rewrite(rewriter, [[text] for text in items.texts], language=language)
     errors = [one.error for one in found if one.error]
     if len(errors) == len(found):
         return failed(f"all {len(found)} texts failed, the first with: {errors[0]}", "what the error says")

@@ -9,10 +9,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import AudioError, ModelError
+from ...errors import AudioError
+from ..components import checked
 from ..components.raised import sentences
 from ..metrics.error_counts import count_texts, default_unit
-from ..protocols import AudioTextEncoder, FrontEnd, Transcriber, Transcript
+from ..protocols import AudioTextEncoder, FrontEnd, Transcriber
 from ..text.languages import is_written_without_spaces
 from ..text.normalizers import load_normalizer
 from .calibration import Calibration
@@ -33,12 +34,9 @@ _FRAME_S = 0.02
 
 def check_transcriber(transcriber: Transcriber, items: Calibration) -> Finding:
     """The error rate on clean clips. Raises what the transcriber raises."""
-    name, language = transcriber.spec.name, items.language
+    language = items.language
     clips = items.clips(transcriber.sample_rate)
-    with sentences(f"{name} on {len(clips)} clips of the self-check in {language!r}"):
-        transcripts = transcriber.transcribe(clips, language=language)
-    if len(transcripts) != len(clips) or not all(isinstance(one, Transcript) for one in transcripts):
-        raise ModelError(f"{name} gave no transcript for each of {len(clips)} clips.", hint="Give one per clip.")
+    transcripts = checked.transcribe(transcriber, clips, language=language)
     errors = [one.error for one in transcripts if one.error]
     if len(errors) == len(clips):
         return failed(f"all {len(clips)} clips failed, the first with: {errors[0]}", "what the error says")

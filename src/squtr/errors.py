@@ -17,7 +17,8 @@ EXIT_USAGE = 2
 class SqutrError(Exception):
     """Base of all errors of squtr.
 
-    `message` says what is wrong, `hint` what to do next (may be empty). `str(error)` is both.
+    `message` says what is wrong, `hint` what to do next (may be empty). `str(error)` is both. `trace` is the trace of an
+    exception that was raised elsewhere, "" where there was none.
     """
 
     exit_code = EXIT_FAILED
@@ -26,17 +27,20 @@ class SqutrError(Exception):
         super().__init__(message, hint)
         self.message = message
         self.hint = hint
+        self.trace = ""
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".strip()
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions with keyword arguments do not survive a process pool otherwise.
-        return (_rebuild, (type(self), self.message, self.hint))
+        return (_rebuild, (type(self), self.message, self.hint, self.trace))
 
 
-def _rebuild(cls: type[SqutrError], message: str, hint: str) -> SqutrError:
-    return cls(message, hint=hint)
+def _rebuild(cls: type[SqutrError], message: str, hint: str, trace: str) -> SqutrError:
+    error = cls(message, hint=hint)
+    error.trace = trace
+    return error
 
 
 class UsageError(SqutrError):

@@ -39,6 +39,8 @@ class Fault:
     hang_up: bool = False
     path: str = ""
     """Only for paths that end so."""
+    after: int = 0
+    """So many of these are answered as usual first."""
 
 
 @dataclass
@@ -63,6 +65,8 @@ class ModelServer(ThreadingHTTPServer):
         self.width = 8
         self.change: Any = None
         """Called with the list of embeddings (dicts), may return another."""
+        self.reply: str | None = None
+        """What it answers to every chat; None for a server without chats."""
         self.refuse_longer = 0
         self.running, self.most = 0, 0
         self.lock = threading.Lock()
@@ -81,6 +85,9 @@ class ModelServer(ThreadingHTTPServer):
         with self.lock:
             fault = self.fault
             if fault is None or fault.times == 0 or not path.endswith(fault.path):
+                return None
+            if fault.after:
+                fault.after -= 1
                 return None
             fault.times -= 1
             return fault
@@ -146,6 +153,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._transcribe(fields, samples)
         elif self.path == "/v1/embeddings":
             self._embed(fields)
+        elif self.path == "/v1/chat/completions" and self.server.reply is not None:
+            choice = {"message": {"content": self.server.reply}, "finish_reason": "stop"}
+            self._send(200, json.dumps({"choices": [choice]}).encode())
         else:
             self._send(404, b'{"detail":"Not Found"}')
 

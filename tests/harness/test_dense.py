@@ -170,7 +170,7 @@ def test_vectors_made_elsewhere_find_what_texts_find_and_a_row_of_nan_nothing() 
     assert found[1] == []
     assert retriever.search_vectors(np.full((2, 16), np.nan, dtype=np.float32), k=5) == [[], []]
     assert retriever.search_vectors(np.zeros((0, 16), dtype=np.float32), k=5) == []
-    with pytest.raises(UsageError, match="16 dimensions"):
+    with pytest.raises(ModelError, match="vectors of 3 dimensions, and documents vectors of 16"):
         retriever.search_vectors(np.eye(3, dtype=np.float32), k=5)
 
 

@@ -166,8 +166,11 @@ def test_strict_fails_configs_in_which_a_query_failed(place: Place, capsys: pyte
 @pytest.mark.parametrize(
     ("system", "reason"),
     [
-        (f"{HERE}:DeafToChinese + {HERE}:Finds", "failed: ValueError: no zh today."),
-        (f"{HERE}:Hears + {HERE}:Chinese", "failed: OSError: [Errno 28] No space left on the index."),
+        (f"{HERE}:DeafToChinese + {HERE}:Finds", "failed: ValueError: no zh today (evaluate_for_tests.py, line "),
+        (
+            f"{HERE}:Hears + {HERE}:Chinese",
+            "failed: OSError: [Errno 28] No space left on the index (evaluate_for_tests.py, line ",
+        ),
     ],
 )
 def test_a_config_that_fails_does_not_lose_the_others(
@@ -305,7 +308,7 @@ def test_a_latency_that_cannot_be_measured_keeps_the_results(
     counted.reset()
     assert place.evaluate("--configs", "en_clean", "zh_clean", "--latency", "2") == 1
     said = capsys.readouterr()
-    assert "timing hears + finds on en_clean failed: ZeroDivisionError" in said.err
+    assert "Hears.transcribe (hears) on 1 clips in 'en' failed: ZeroDivisionError" in said.err
     assert "2 runs failed, 2 did not" in said.err
     assert place.configs() == {"hears+finds": {"en_text", "en_clean", "zh_text", "zh_clean"}}
 

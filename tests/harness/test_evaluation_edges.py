@@ -21,6 +21,7 @@ import pytest
 import soundfile
 
 from squtr.errors import DataError, IntegrityError, ModelError, StorageError
+from squtr.harness.components import checked
 from squtr.harness.components.encoders.cache import DirectoryEmbeddingCache
 from squtr.harness.components.retrievers.bm25 import BM25Retriever
 from squtr.harness.components.retrievers.dense import DenseRetriever
@@ -344,11 +345,17 @@ class Says(WordRetriever):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda qs: [[Hit(7, 1.0)] for _ in qs], "the document id 7, which is no text"),
-        (lambda qs: [[Hit("d0", math.inf)] for _ in qs], "'d0' has the score inf for 'river'"),
-        (lambda qs: [[]], "1 rankings for 2 texts"),
-        (lambda qs: None, "TypeError"),
-        (lambda qs: [[("d0", 1.0)] for _ in qs], "AttributeError"),
+        (
+            lambda qs: [[Hit(7, 1.0)] for _ in qs],
+            r"Says.search \(words\) gave Hit \(Hit\(document_id=7, score=1.0\)\) for the text 'river'",
+        ),
+        (lambda qs: [[Hit("d0", math.inf)] for _ in qs], "gave the document 'd0' the score inf for the text 'river'"),
+        (lambda qs: [[]], "gave 1 outputs for 2 items"),
+        (lambda qs: None, "gave None for 2 items"),
+        (lambda qs: [[Hit("d1", 2.0), Hit("d1", 1.0)] for _ in qs], "gave the document 'd1' twice"),
+        (lambda qs: [[Hit("d1", 1.0), Hit("d0", 2.0)] for _ in qs], "'d0' .2.0. stands behind 'd1' .1.0."),
+        (lambda qs: [[Hit("x", 1.0)] for _ in qs], "gave the document 'x' .* which the corpus does not have"),
+        (lambda qs: [[("d0", 1.0)] for _ in qs], "gave tuple"),
     ],
 )
 def test_rankings_that_cannot_be_used_are_a_sentence(answer: Any, message: str) -> None:
@@ -357,15 +364,11 @@ def test_rankings_that_cannot_be_used_are_a_sentence(answer: Any, message: str) 
         evaluate_runs([System(transcriber=Anything(), retriever=Says(answer))], data)
 
 
-def test_more_hits_than_asked_for_are_cut_and_repeated_ones_count_once() -> None:
-    many = [Hit("d1", 9.0), Hit("d1", 8.0)] + [Hit(f"x{i:03}", 7.0 - i / 100) for i in range(50)] + [Hit("d0", 0.0)]
-    data = data_of([("q0", "river")])
-    records = by_config(
-        evaluate_runs([System(transcriber=Anything(), retriever=Says(lambda qs: [many for _ in qs]))], data, depth=20)
-    )
-    row = records["en_text"].items.to_pylist()[0]
-    assert row["first_relevant_rank"] == 0
-    assert len(row["documents"]) == 20
+def test_more_hits_than_asked_for_are_cut_and_ties_are_in_the_order_of_trec_eval() -> None:
+    many = [Hit(f"d{i}", 7.0 - i // 2) for i in range(30)]
+    (found,) = checked.search(Says(lambda qs: [many for _ in qs]), ["river"], k=20, ids=None)
+    assert [hit.document_id for hit in found[:4]] == ["d1", "d0", "d3", "d2"]
+    assert len(found) == 20
 
 
 @pytest.mark.parametrize("answer", ["river", None, 3.0])
@@ -374,7 +377,9 @@ def test_a_transcriber_that_gives_no_transcripts_is_a_sentence(answer: Any) -> N
         def transcribe(self, clips: Sequence[np.ndarray], *, language: str) -> Any:
             return [answer for _ in clips]
 
-    with pytest.raises(EvaluationFailed, match=f"gave {type(answer).__name__} instead of Transcript"):
+    with pytest.raises(
+        EvaluationFailed, match=r"Wrong.transcribe \(lookup\) gave (str|None|float).* for query 'q0' of s under clean"
+    ):
         evaluate_runs([System(transcriber=Wrong(), retriever=WordRetriever())], data_of([("q0", "river")]))
 
 

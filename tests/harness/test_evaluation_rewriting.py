@@ -174,9 +174,12 @@ class Broken(Mending):
 @pytest.mark.parametrize(
     ("gives", "message"),
     [
-        (ZeroDivisionError("no model"), "mending on 3 transcripts in 'en' failed: ZeroDivisionError: no model"),
-        ([], "mending gave 0 texts for the transcripts of 3 queries"),
-        (["river"] * 3, "it gave str instead of Rewritten"),
+        (
+            ZeroDivisionError("no model"),
+            "Broken.rewrite (mending) on 3 transcripts in 'en' failed: ZeroDivisionError: no model",
+        ),
+        ([], "Broken.rewrite (mending) gave 0 outputs for 3 items"),
+        (["river"] * 3, "gave str ('river') for the transcript 'rover'. Give squtr.harness.protocols.Rewritten."),
     ],
 )
 def test_a_rewriter_that_breaks_fails_its_runs_only(

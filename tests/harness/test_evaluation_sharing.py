@@ -149,7 +149,7 @@ class Short(Recorder):
 
 
 def test_a_model_with_too_few_answers_is_stopped_with_a_sentence(data: BuiltData) -> None:
-    with pytest.raises(EvaluationFailed, match=r"gave 3 outputs for 4 clips"):
+    with pytest.raises(EvaluationFailed, match=r"gave 3 outputs for 4 items"):
         evaluate_runs(
             [System(transcriber=Short(), retriever=WordRetriever(languages="en es"))], data, configs=["en_clean"]
         )
@@ -175,7 +175,7 @@ def test_a_retriever_that_fails_on_one_corpus_keeps_the_others(data: BuiltData, 
 
 
 def test_a_score_of_nan_is_an_error_that_names_the_document(data: BuiltData) -> None:
-    with pytest.raises(ModelError, match="'d1' has the score NaN"):
+    with pytest.raises(ModelError, match="gave the document 'd1' the score nan"):
         evaluate_runs(
             [System(transcriber=Recorder(), retriever=NaNRetriever(languages="en es"))], data, configs=["en_clean"]
         )

@@ -284,11 +284,11 @@ def test_judges_mark_open_ended_replies_only(folder: Path) -> None:
     assert [(judge.name, judge.mark.value, judge.failed) for judge in found.judges] == [
         ("one", 4.0, 0),
         ("two", 2.0, 0),
-        ("bad", None, 1),
     ]
     pair = next(a for a in found.agreement if (a.first, a.second) == ("one", "two"))
     assert pair.equal == 0.0 and pair.n == 1
-    assert [failure.system for failure in evaluation.failures] == ["judge broken"]
+    assert [failure.system for failure in evaluation.failures] == ["judge bad", "judge broken"]
+    assert "all 1 replies have no mark by bad" in str(evaluation.failures[0].error)
 
 
 @pytest.mark.parametrize(

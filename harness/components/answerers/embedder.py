@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ....errors import UsageError
 from ...protocols import AnswerRequest, ComponentSpec, Reply, Setting, TextEncoder
+from ..checked import encode
 from ..transcribers.common import SAMPLE_RATE
 
 Role = Literal["query", "document"]
@@ -76,7 +77,7 @@ class EmbedderAnswerer:
 
     def _vectors(self, texts: Sequence[str], role: Role) -> dict[str, NDArray[np.float32]]:
         distinct = list(dict.fromkeys(texts))
-        return dict(zip(distinct, self._encoder.encode(distinct, role=role), strict=True)) if distinct else {}
+        return dict(zip(distinct, encode(self._encoder, distinct, role=role), strict=True)) if distinct else {}
 
     def _compared(self, request: AnswerRequest) -> _Compared:
         spoken = request.spoken_question and bool(request.transcripts)

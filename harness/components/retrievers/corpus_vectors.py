@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import DataError, ModelError, StorageError
 from ....loaders.corpus import Corpus
 from ....loaders.records import Document
 from ...protocols import TextEncoder
+from .. import checked
 from .stored_vectors import FileBlock, HeldBlock, Storage, VectorBlock, open_block, stored, write_block
 
 BLOCK_DOCUMENTS = 4096
 """Documents in a block: what a killed run encodes again, and what processes take in turn."""
-
-_NORM_TOLERANCE = 1e-3
 
 Progress = Callable[[int], None]
 
@@ -115,19 +113,12 @@ class CorpusVectors:
     def _encoded(self, corpus: Corpus, place: _Place, texts: Sequence[str]) -> NDArray[Any]:
         row = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         distinct = list(row)
-        vectors = self._encoder.encode(distinct, role="document")
-        name = self._encoder.spec.name
-        if vectors.ndim != 2 or len(vectors) != len(distinct):
-            raise ModelError(f"{name} gave vectors of shape {vectors.shape} for {len(distinct)} texts.")
-        wrong = wrong_vector(vectors)
-        if wrong is not None:
-            first, length = wrong
-            document = corpus[place.start + texts.index(distinct[first])]
-            raise ModelError(
-                f"{name} gave a vector of length {length} instead of 1 for document {document.id!r}, which reads "
-                f"{distinct[first][:80]!r}.",
-                hint="The model cannot encode this text, or not in its number type.",
-            )
+
+        def name(i: int) -> str:
+            document = corpus[place.start + texts.index(distinct[i])]
+            return f"the document {document.id!r}, which reads {distinct[i][:80]!r}"
+
+        vectors = checked.encode(self._encoder, distinct, role="document", name=name)
         if len(distinct) < len(texts):
             vectors = vectors[[row[text] for text in texts]]
         return stored(vectors, self._storage)
@@ -153,13 +144,6 @@ class _Room:
                 f"{free / 1e9:.1f} GB left.",
                 hint="Make room there, or store them as float16.",
             )
-
-
-def wrong_vector(vectors: NDArray[np.float32]) -> tuple[int, float] | None:
-    """The first row of (n, D) that is not of unit length, and its length (NaN if it is not finite); None if all are."""
-    norms = np.sqrt(np.sum(np.square(vectors, dtype=np.float64), axis=1))
-    wrong = np.flatnonzero(~(np.abs(norms - 1.0) < _NORM_TOLERANCE))
-    return (int(wrong[0]), float(norms[wrong[0]])) if len(wrong) else None
 
 
 def _texts_sha256(texts: Sequence[str]) -> str:

@@ -14,9 +14,10 @@ from ....errors import ModelError, UsageError, unknown_name
 from ....loaders.corpus import Corpus, as_corpus
 from ....loaders.records import Document
 from ...protocols import ComponentSpec, Hit, Setting, TextEncoder
+from .. import checked
 from ..encoders.cache import EmbeddingCache, text_key
 from ..encoders.sentence_transformers import SentenceTransformerEncoder
-from .corpus_vectors import CorpusVectors, Progress, wrong_vector
+from .corpus_vectors import CorpusVectors, Progress
 from .faiss_index import DEFAULT_EFFORT, DEFAULT_INDEX, FaissIndex
 from .ranking import checked_k
 from .stored_vectors import Storage, VectorBlock, check_storage
@@ -84,6 +85,7 @@ class DenseRetriever:
         device = options.get("device")
         self._search_device: str | None = search_device or (None if device == "auto" else device)
         self._index: _Index | None = None
+        self._width = 0
         self._reuse = True
 
     @staticmethod
@@ -138,7 +140,9 @@ class DenseRetriever:
         hits: list[list[Hit]] = [[] for _ in queries]
         asked = [i for i, query in enumerate(queries) if query.strip()]
         if asked:
-            found = index.search(self._query_vectors([queries[i] for i in asked]), k=k)
+            vectors = self._query_vectors([queries[i] for i in asked])
+            self._check_width(vectors, "encode")
+            found = index.search(vectors, k=k)
             for i, ranking in zip(asked, found, strict=True):
                 hits[i] = ranking
         return hits
@@ -151,20 +155,24 @@ class DenseRetriever:
         """
         checked_k(k)
         index = self._ready()
-        given = np.asarray(vectors, dtype=np.float32)
-        there = np.flatnonzero(~np.isnan(given).all(axis=1)) if given.ndim == 2 else np.arange(len(given))
+        given = checked.unit_vectors(
+            self._encoder.spec.name, vectors, len(vectors), lambda i: f"query {i}", nan_rows=True
+        )
+        there = np.flatnonzero(~np.isnan(given).all(axis=1))
         asked = given[there]
-        wrong = wrong_vector(asked) if asked.ndim == 2 else None
-        if wrong is not None:
-            row, length = int(there[wrong[0]]), wrong[1]
-            raise ModelError(
-                f"{self._encoder.spec.name} gave a vector of length {length} instead of 1 for query {row}.",
-                hint="The model cannot encode it.",
-            )
+        self._check_width(asked, "encode_audio")
         hits: list[list[Hit]] = [[] for _ in given]
         for i, ranking in zip(there, index.search(asked, k=k), strict=True):
             hits[i] = ranking
         return hits
+
+    def _check_width(self, vectors: NDArray[np.float32], method: str) -> None:
+        if vectors.shape[1] != self._width:
+            raise ModelError(
+                f"{type(self._encoder).__name__}.{method} ({self._encoder.spec.name}) gave queries vectors of "
+                f"{vectors.shape[1]} dimensions, and documents vectors of {self._width}.",
+                hint="One search compares vectors of one space.",
+            )
 
     @contextmanager
     def encoding_anew(self) -> Iterator[None]:
@@ -181,6 +189,7 @@ class DenseRetriever:
         return CorpusVectors(self._encoder, root=root, storage=self._storage)
 
     def _made(self, corpus: Corpus, blocks: Sequence[VectorBlock]) -> _Index:
+        self._width = blocks[0].shape[1]
         if self._search == "faiss":
             kind, effort = self._faiss
             return FaissIndex(corpus.ids, blocks, kind=kind, effort=effort, folder=self._vectors.folder)
@@ -234,22 +243,10 @@ class DenseRetriever:
         missing.sort(key=lambda key: (len(distinct[key]), key))
         for start in range(0, len(missing), _CHUNK_TEXTS):
             chunk = missing[start : start + _CHUNK_TEXTS]
-            vectors = self._encoder.encode([distinct[key] for key in chunk], role="query")
-            self._check(vectors, [distinct[key] for key in chunk])
+            vectors = checked.encode(self._encoder, [distinct[key] for key in chunk], role="query")
             if self._cache is not None and self._reuse:
                 self._cache.put_many(space, chunk, vectors)
             yield chunk, vectors
-
-    def _check(self, vectors: NDArray[np.float32], texts: Sequence[str]) -> None:
-        name = self._encoder.spec.name
-        if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise ModelError(f"{name} gave vectors of shape {vectors.shape} for {len(texts)} texts.")
-        wrong = wrong_vector(vectors)
-        if wrong is not None:
-            first, length = wrong
-            raise ModelError(
-                f"{name} gave a vector of length {length} instead of 1 for the text {texts[first][:80]!r}."
-            )
 
 
 class ServerDenseRetriever(DenseRetriever):

@@ -15,7 +15,7 @@ from ....loaders.audio import decode_audio, encode_flac, resample
 from ....loaders.keyed import keyed_seed
 from ....loaders.records import SpokenQuery
 from ....loaders.rirs.measured import DECAY_STEP_S
-from ...components.raised import sentences
+from ...components.checked import enhance
 from ...evaluation.groups import binned_column
 from ...evaluation.plan import SpeechPlan
 from ...protocols import FrontEnd
@@ -132,8 +132,7 @@ def _enhanced(audio: bytes, front_end: FrontEnd) -> bytes | None:
     """The clip after a front end, as FLAC at its own rate; None where it fails."""
     try:
         samples, rate = decode_audio(audio, "a sample clip")
-        with sentences(f"{front_end.spec.name} on a sample clip"):
-            (clip,) = front_end.enhance([resample(samples, rate, front_end.sample_rate)])
+        (clip,) = enhance(front_end, [resample(samples, rate, front_end.sample_rate)])
         return encode_flac(clip, "a sample clip", front_end.sample_rate)
     except (AudioError, ModelError):
         # A front end that does not work has failed its systems already.

@@ -11,6 +11,7 @@ import numpy as np
 from ....errors import AudioError
 from ....loaders.audio import decode_audio, resample
 from ....loaders.records import Samples, SpokenQuery
+from ...components import checked
 from ...components.raised import sentences
 from ...components.retrievers.route import chosen_part
 from ...evaluation.inference import AudioModel, model_of
@@ -75,23 +76,23 @@ def _timer(
         samples, own_rate = decode_audio(query.audio, f"query {query.id!r}")
         samples = resample(samples, own_rate, model.sample_rate)
         if model.front_end is not None:
-            (samples,) = model.front_end.enhance([samples])
+            (samples,) = checked.enhance(model.front_end, [samples])
         return resample(samples, model.sample_rate, model.model.sample_rate)
 
     def timed(query: SpokenQuery) -> float | str:
         started = time.perf_counter()
         try:
             if model.transcriber is not None:
-                (transcript,) = model.transcriber.transcribe([clip(query)], language=language)
+                (transcript,) = checked.transcribe(model.transcriber, [clip(query)], language=language)
                 rewritten = rewritten_now(system, transcript, language)
                 error = transcript.error or ("" if rewritten is None else rewritten.error)
                 if error:
                     return error
                 texts = search_texts(system, transcript, language, rewritten).texts
                 part = chosen_part(transcript.confidence, threshold) if len(retrievers) > 1 else 0
-                retrievers[part].search(list(dict.fromkeys(texts)), k=stages.depth)
+                checked.search(retrievers[part], list(dict.fromkeys(texts)), k=stages.depth, ids=None)
             elif model.encoder is not None:
-                vectors = model.encoder.encode_audio([clip(query)], language=language)
+                vectors = checked.encode_audio(model.encoder, [clip(query)], language=language)
                 if not np.isfinite(vectors).all():
                     return "the encoder gave no finite vector"
                 dense_of(system, language, stages.tools).search_vectors(vectors, k=stages.depth)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ....errors import ModelError
 from ....loaders.records import Query, SpokenQuery
-from ...components.raised import sentences
+from ...components.checked import given_hits
 from ...evaluation.inference import Cell, Inferred, Outputs
 from ...evaluation.plan import SpeechPlan
 from ...evaluation.record import json_bytes
@@ -21,7 +21,7 @@ from ...results.envelope import TEXT_CONDITION
 from ...systems.system import System
 from .plan import RetrievalPlan
 from .routing import NO_CONFIDENCE, route_parts, typed_rankings
-from .search import SearchResults, check_hits
+from .search import SearchResults
 from .search_requests import SearchRequest, audio_key, searchers_of
 from .search_texts import folded, ranking_of, search_texts
 
@@ -95,7 +95,7 @@ def retrieved_rows(
     """In the order of the cell's rows; of a route by its rule, or, with `part`, all by that part."""
     (subset, condition), rows, language = cell, plan.rows(cell), plan.language(cell[0])
     run = system.for_language(language).precomputed_run
-    ranked = [] if run is None else _precomputed(run, cell, rows, stages.depth)
+    ranked = [] if run is None else _precomputed(plan, run, cell, rows, stages.depth)
     if condition == TEXT_CONDITION:
         if run is None:
             texts = typed_rankings(plan, stages, system, subset)
@@ -131,15 +131,13 @@ def retrieved_rows(
     return found
 
 
-def _precomputed(run: PrecomputedRun, cell: Cell, rows: Sequence[Query], depth: int) -> list[Ranking]:
+def _precomputed(
+    plan: RetrievalPlan, run: PrecomputedRun, cell: Cell, rows: Sequence[Query], depth: int
+) -> list[Ranking]:
     """What a precomputed run holds for these rows."""
-    with sentences(f"reading {run.spec.name} of {' under '.join(cell)}"):
-        found = list(run.hits(*cell, [row.id for row in rows], k=depth))
-        for row, hits in zip(rows, found, strict=False):
-            check_hits(hits, row.id)
-    if len(found) != len(rows):
-        raise ModelError(f"{run.spec.name} gave {len(found)} rankings for {len(rows)} queries.")
-    return [Ranking.of(hits[:depth], 0.0) for hits in found]
+    ids = plan.corpus(cell[0]).ids
+    found = given_hits(run, *cell, [row.id for row in rows], k=depth, ids=ids)
+    return [Ranking.of(hits, 0.0) for hits in found]
 
 
 def _digest(found: Mapping[str, Sequence[Retrieved]]) -> str:

@@ -7,7 +7,6 @@ searched by the main process alone.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +15,12 @@ from typing import Protocol, cast
 
 import numpy as np
 
+import squtr
+
 from ....errors import ModelError, SqutrError, StorageError
 from ....loaders.corpus import Corpus
+from ....loaders.document_ids import DocumentIds
+from ...components import checked
 from ...components.raised import sentences
 from ...components.retrievers.dense import DenseRetriever
 from ...evaluation.cells import take_in
@@ -238,31 +241,13 @@ def _searched(search: _Search, unit: Sequence[_Item], store: Store | None) -> li
     """The rankings of a unit with their places, kept before they are returned. Blank texts are not searched with."""
     started = time.perf_counter()
     items = [one.item for one in unit if one.item.strip()]
-    with sentences(f"searching {len(items)} texts"):
-        found = list(search.search(items)) if items else []
-        for item, hits in zip(items, found, strict=False):
-            check_hits(hits, item)
-    if len(found) != len(items):
-        raise ModelError(
-            f"a retriever gave {len(found)} rankings for {len(items)} texts.",
-            hint="It must give one per text, in order.",
-        )
+    found = search.search(items) if items else []
     seconds = (time.perf_counter() - started) / len(unit)
     by_item = dict(zip(items, found, strict=True))
     rankings = [Ranking.of(by_item.get(one.item, [])[: search.depth], seconds) for one in unit]
     if store is not None:
         store.keep_rankings(search.ranking_key, {one.key: r for one, r in zip(unit, rankings, strict=True)})
     return [(one.place, r) for one, r in zip(unit, rankings, strict=True)]
-
-
-def check_hits(hits: Sequence[Hit], item: str) -> None:
-    """Raise `ModelError` for a score that is no finite number, or an id that is no text."""
-    for hit in hits:
-        if not math.isfinite(hit.score):
-            score = "NaN" if math.isnan(hit.score) else hit.score
-            raise ModelError(f"document {hit.document_id!r} has the score {score} for {item[:80]!r}.")
-        if not isinstance(hit.document_id, str):
-            raise ModelError(f"a retriever gave the document id {hit.document_id!r}, which is no text.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +262,12 @@ class Place:
     @property
     def corpus(self) -> Corpus:
         return self.plan.corpus(self.subset)
+
+    @property
+    def ids(self) -> DocumentIds | None:
+        """The ids that hits must be of; None for a retriever of ours, which takes them from the corpus itself."""
+        ours = type(self.request.retriever).__module__.startswith(f"{squtr.__name__}.")
+        return None if ours else self.corpus.ids
 
     @property
     def language(self) -> str:
@@ -298,7 +289,7 @@ class Place:
         """Do this process's share of the retriever's work on the corpus, if it can be shared."""
         retriever = self.request.retriever
         if hasattr(retriever, "prepare"):
-            with sentences(f"preparing {retriever.spec.name} for {self.subset}"):
+            with sentences(f"{checked.name_of(retriever, 'prepare')} on {self.subset}"):
                 retriever.prepare(self.corpus, language=self.language, rank=rank, size=size)
 
     def index(self) -> float | None:
@@ -307,7 +298,7 @@ class Place:
             return None
         self.found.indexed.pop(id(retriever), None)
         started = time.perf_counter()
-        with sentences(f"indexing {self.subset} with {retriever.spec.name}"):
+        with sentences(f"{checked.name_of(retriever, 'index')} on {self.subset}"):
             retriever.index(self.corpus, language=self.language)
         self.found.indexed[id(retriever)] = self.subset
         return time.perf_counter() - started
@@ -346,9 +337,9 @@ class _TextSearch:
 
     def search(self, items: Sequence[str]) -> list[list[Hit]]:
         if not is_composite(self._retriever):
-            return self._retriever.search(items, k=self.depth)
+            return checked.search(self._retriever, items, k=self.depth, ids=self._place.ids)
         rankings = [[list(of_part[item].hits) for item in items] for of_part in self._of_parts]
-        return self._retriever.combine(items, rankings, self._place.corpus, k=self.depth)
+        return checked.combine(self._retriever, items, rankings, self._place.corpus, k=self.depth, ids=self._place.ids)
 
 
 class _VectorSearch:
@@ -378,4 +369,7 @@ class _VectorSearch:
 
     def search(self, items: Sequence[str]) -> list[list[Hit]]:
         retriever = cast(DenseRetriever, self._place.request.retriever)
-        return retriever.search_vectors(np.stack([self._request.vectors[item] for item in items]), k=self.depth)
+        with sentences(
+            f"{checked.name_of(retriever.encoder, 'encode_audio')}, searched with {len(items)} of its vectors,"
+        ):
+            return retriever.search_vectors(np.stack([self._request.vectors[item] for item in items]), k=self.depth)

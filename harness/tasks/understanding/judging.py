@@ -16,14 +16,17 @@ from typing import Any, cast
 import numpy as np
 
 from ....errors import DataError, SqutrError, StorageError
+from ...components import checked
+from ...evaluation.outage import refuse_share
 from ...evaluation.tools import Tools
-from ...protocols import Answerer, AnswerRequest, Reply
+from ...progress import counting
+from ...protocols import Answerer, AnswerRequest
 from ...systems.system import System
 from .answers.reply_text import strip_reasoning
 from .details import Agreement, Judge, OpenEnded
 from .items import Replies
 from .prompting import Prompt
-from .replies import answered, request_key
+from .replies import request_key
 from .scoring import Statistics, mean_score
 
 RUBRIC_VERSION = "es-1"
@@ -102,6 +105,10 @@ def read_mark(reply: str) -> Mark:
     return Mark(mark, motive)
 
 
+UNIT = 64
+"""Replies that are marked and kept together: what a kill loses at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """The judges' marks of one system's replies: by judge and item, None for a failure."""
@@ -130,15 +137,18 @@ class Judged:
 
 
 def judge_replies(
-    judges: Sequence[System], prompts: Sequence[Prompt], replies: Replies, tools: Tools
+    judges: Sequence[System], prompts: Sequence[Prompt], replies: Replies, tools: Tools, max_failed: float
 ) -> tuple[Judged, dict[str, SqutrError]]:
-    """The marks of every judge, and what those that failed as a whole raised. Only the main process prompts them."""
+    """The marks of every judge, and why others failed as a whole. Only the main process prompts them.
+
+    A judge that gave no mark to a larger share of the replies than `max_failed` failed.
+    """
     found: dict[str, dict[str, int | None]] = {}
     failures: dict[str, SqutrError] = {}
     if tools.processes.rank == 0:
         for judge in judges:
             try:
-                found[judge.name] = _marks(judge, prompts, replies, tools)
+                found[judge.name] = _marks(judge, prompts, replies, tools, max_failed)
             except StorageError:
                 raise
             except SqutrError as error:
@@ -147,7 +157,9 @@ def judge_replies(
     return Judged(tuple(judges), found), failures
 
 
-def _marks(judge: System, prompts: Sequence[Prompt], replies: Replies, tools: Tools) -> dict[str, int | None]:
+def _marks(
+    judge: System, prompts: Sequence[Prompt], replies: Replies, tools: Tools, max_failed: float
+) -> dict[str, int | None]:
     llm = cast(Answerer, judge.answerer)
     fingerprint, store = llm.spec.fingerprint, tools.store
     requests: dict[str, AnswerRequest] = {}
@@ -161,23 +173,29 @@ def _marks(judge: System, prompts: Sequence[Prompt], replies: Replies, tools: To
     keys = {id_: request_key(request, ()) for id_, request in requests.items()}
     known = dict(store.replies(fingerprint, keys.values())) if store is not None else {}
     new = [id_ for id_, key in keys.items() if key not in known]
-    if new:
-        marked = answered(llm, [requests[id_] for id_ in new], judge.name)
-        fresh = {keys[id_]: reply for id_, reply in zip(new, marked, strict=True)}
+    advance = counting(tools.tell, f"{judge.name}: judging", len(keys))
+    advance(len(keys) - len(new))
+    for start in range(0, len(new), UNIT):
+        unit = new[start : start + UNIT]
+        marked = checked.answer(llm, [requests[id_] for id_ in unit])
+        fresh = {keys[id_]: reply for id_, reply in zip(unit, marked, strict=True)}
         if store is not None:
             store.keep_replies(fingerprint, fresh)
         known |= fresh
-    tools.tell(f"{judge.name}: judging", len(keys), len(keys))
-    return {id_: _mark_of(known.get(key)) for id_, key in keys.items()}
-
-
-def _mark_of(reply: Reply | None) -> int | None:
-    if reply is None or reply.error:
-        return None
-    try:
-        return read_mark(reply.text).mark
-    except DataError:
-        return None
+        advance(len(unit))
+    marks: dict[str, int | None] = dict.fromkeys(keys)
+    failed: dict[str, str] = {}
+    for id_, key in keys.items():
+        try:
+            reply = known[key]
+            if reply.error:
+                failed[id_] = reply.error
+            else:
+                marks[id_] = read_mark(reply.text).mark
+        except DataError as error:
+            failed[id_] = error.message
+    refuse_share(failed, len(keys), f"replies have no mark by {judge.name}", max_failed, "add --max-failed {share:g}")
+    return marks
 
 
 def _judge(judge: System, marks: Mapping[str, int | None], statistics: Statistics) -> Judge:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from ....errors import AudioError, ModelError, SqutrError, StorageError
+from ....errors import AudioError, SqutrError, StorageError
 from ....loaders.in_order import in_order
 from ....loaders.records import Samples
+from ...components import checked
 from ...components.answerers.files import RepliesFile
 from ...evaluation.inference import AudioModel, infer_clips
 from ...evaluation.tools import Tools
@@ -86,7 +87,8 @@ def transcribe(
         found, clips = loaded
         # Equal audio of one shard is transcribed once.
         distinct = {audio.digest(id_): clip for id_, clip in clips.items()}
-        made = infer_clips(model, distinct, language) if distinct else {}
+        names = {audio.digest(id_): f"the audio {id_!r}" for id_ in clips}
+        made = infer_clips(model, distinct, language, names=names) if distinct else {}
         if tools.store is not None and made:
             seconds = {digest: clip.size / model.sample_rate for digest, clip in distinct.items()}
             kept = {digest: (transcript, seconds[digest]) for digest, transcript in made.items()}
@@ -149,7 +151,7 @@ def answer(
         left, clips, found = loaded
         if not left:
             return found
-        replies = answered(plain, [request(one, clips) for _, one, _ in left], system.name)
+        replies = checked.answer(plain, [request(one, clips) for _, one, _ in left])
         if tools.store is not None:
             tools.store.keep_replies(
                 plain.spec.fingerprint, {key: reply for (_, _, key), reply in zip(left, replies, strict=True)}
@@ -215,22 +217,3 @@ def request_key(request: AnswerRequest, audio: Sequence[str]) -> str:
     ]
     canonical = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def answered(answerer: Answerer, requests: Sequence[AnswerRequest], name: str) -> list[Reply]:
-    """The replies, if they are what an answerer must give. Raises `ModelError`, and what else squtr raises."""
-    try:
-        replies: list[Any] = list(answerer.answer(requests))
-    except SqutrError:
-        raise
-    except Exception as error:
-        # A user's own class may raise anything.
-        raise ModelError(f"{name} failed: {type(error).__name__}: {' '.join(str(error).split())[:300]}.") from error
-    if len(replies) != len(requests):
-        raise ModelError(
-            f"{name} gave {len(replies)} replies to {len(requests)} requests.", hint="One per request is needed."
-        )
-    wrong = next((one for one in replies if not (isinstance(one, Reply) and isinstance(one.text, str))), None)
-    if wrong is not None:
-        raise ModelError(f"{name} gave {wrong!r:.80} as a reply.", hint="Give squtr.harness.protocols.Reply.")
-    return [Reply("", error=reply.error, seconds=reply.seconds) if reply.error else reply for reply in replies]

@@ -26,7 +26,17 @@ from ...evaluation.task import Forecast, Output, Request, Run, RunFailure, Summa
 from ...evaluation.tools import Tools
 from ...metrics.registry import parse_metric
 from ...protocols import FrontEnd, Reply, Transcriber
-from ...results.envelope import SECONDS_SCHEMA, DataInfo, Isolated, Latency, Loss, SystemInfo, Timing, items_table
+from ...results.envelope import (
+    REPLY_FLAGS,
+    SECONDS_SCHEMA,
+    DataInfo,
+    Isolated,
+    Latency,
+    Loss,
+    SystemInfo,
+    Timing,
+    items_table,
+)
 from ...systems.system import System, check_systems, with_text_only_baselines
 from .audio import QuestionAudio
 from .details import Comparison, UnderstandingDetails
@@ -228,7 +238,7 @@ class UnderstandingTask:
         for name, own in found.answered.items():
             left = [judge for judge in plan.request.judges if judge.name not in failed]
             if prompts and left:
-                judged[name], failures = judge_replies(left, prompts, own.replies, tools)
+                judged[name], failures = judge_replies(left, prompts, own.replies, tools, plan.options.max_failed)
                 failed |= failures
         found.judged = (judged, failed)
 
@@ -313,9 +323,7 @@ class UnderstandingTask:
             losses={name: _losses(comparison) for name, comparison in compared.items()},
             failures={
                 "failed": sum(errors.values()),
-                "truncated": sum(reply.truncated for reply in replies),
-                "audio_truncated": sum(reply.audio_truncated for reply in replies),
-                "empty": sum(not reply.error and not reply.text.strip() for reply in replies),
+                **{flag: sum(flag in row["flags"] for row in rows) for flag in REPLY_FLAGS},
                 "missing_audio": sum(info.missing_audio.values()),
             },
             details=details.model_dump(mode="json"),
