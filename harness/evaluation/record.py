@@ -21,6 +21,9 @@ from .outage import refuse_failures
 from .task import Plan, Run, Task
 from .tools import Tools
 
+_RECORDS = 2
+"""Raised when records or scores hold more than before: what was written until then is scored again, and not kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -149,7 +152,15 @@ class Recorder:
         """The digest of all that a run's scores follow from; `outputs` are its own digest ("") and its baselines'."""
         task, options = self.task, self.options
         return sha256_of(
-            [__version__, task.name, task.version, self.benchmark.name, self.benchmark.version, METRICS_VERSION],
+            [
+                __version__,
+                task.name,
+                task.version,
+                self.benchmark.name,
+                self.benchmark.version,
+                METRICS_VERSION,
+                _RECORDS,
+            ],
             task.data_info(self.plan, run).model_dump(mode="json"),
             task.system_info(self.plan, run).model_dump(mode="json"),
             task.settings(self.plan, run),

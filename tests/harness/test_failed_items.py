@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from squtr.harness.evaluation import record as recording
 from squtr.harness.metrics.failed_items import loss_bounds, rate_bounds
 from squtr.harness.metrics.registry import parse_metric
 from squtr.harness.protocols import ComponentSpec, Rewritten
@@ -36,6 +37,7 @@ from squtr.loaders.questions.data import QuestionData
 from .evaluate_runs_for_tests import evaluate_runs
 from .evaluation_for_tests import Toy, built, truth_of
 from .failed_runs_for_tests import DROPPER, KEEPER, errors, of, recognition_runs, retrieval_runs
+from .fakes import LookupTranscriber, WordRetriever
 from .questions_for_tests import Knows, write_questions
 
 NAN = math.nan
@@ -162,6 +164,23 @@ def test_of_recognition_groups_count_what_failed(spoken: Path) -> None:
         failed = group.counts.get("failed", 0)
         assert group.scores["wer"].n == group.n - failed
         assert (group.scores["wer"].bounds is None) == (not failed)
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_what_older_versions_wrote_is_scored_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, older: bool
+) -> None:
+    data = built(tmp_path, "clean", queries=3)
+    system = System(transcriber=LookupTranscriber({key: q.text for key, q in truth_of(data).items()}),
+                    retriever=WordRetriever())  # fmt: skip
+    with monkeypatch.context() as patch:
+        if older:
+            patch.setattr(recording, "_RECORDS", 1)
+        evaluate_runs([system], data, configs=["en_clean"], out=tmp_path / "run", resamples=50, samples=0)
+    (path,) = (tmp_path / "run" / "results").glob("*/en_clean.json")
+    before = path.stat().st_ino
+    evaluate_runs([system], data, configs=["en_clean"], out=tmp_path / "run", resamples=50, samples=0)
+    assert (path.stat().st_ino != before) == older
 
 
 # Retrieval
