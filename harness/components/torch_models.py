@@ -150,7 +150,7 @@ class TorchOptions:
             )
         if not adapter:
             refuse_adapter(folder, name=name)
-        with self._loading(folder, name), quiet():
+        with self._loading(folder, name), quiet(name):
             model, report = model_class.from_pretrained(
                 str(folder),
                 local_files_only=True,
@@ -175,7 +175,7 @@ class TorchOptions:
         unused: Sequence[str] = (),
     ) -> Any:
         """The model in `folder`, of a class of sentence-transformers. Raises `ModelError` as `load_model`."""
-        with self._loading(folder, name, f" as a {kind} of sentence-transformers"), quiet():
+        with self._loading(folder, name, f" as a {kind} of sentence-transformers"), quiet(name):
             return load_whole(
                 kind,
                 folder,
@@ -190,7 +190,7 @@ class TorchOptions:
 
     def load_part(self, class_name: str, folder: Path, *, name: str) -> Any:
         """A configuration, processor, feature extractor or tokenizer in `folder`. Raises `ModelError`."""
-        with self._loading(folder, f"the {class_name.removeprefix('Auto').lower()} of {name}"), quiet():
+        with self._loading(folder, f"the {class_name.removeprefix('Auto').lower()} of {name}"), quiet(name):
             return getattr(imported_transformers(), class_name).from_pretrained(
                 str(folder), local_files_only=True, trust_remote_code=self.trust_remote_code
             )

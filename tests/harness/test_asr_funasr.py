@@ -73,7 +73,7 @@ def test_the_model_is_loaded_quietly_without_noise_and_without_foreign_code(
         "disable_update": True,
         "disable_pbar": True,
         "disable_log": True,
-        "log_level": "ERROR",
+        "log_level": "WARNING",
         "check_latest": False,
         "frontend_conf": {"dither": 0.0},
         "ncpu": 1,

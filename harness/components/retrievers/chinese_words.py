@@ -160,7 +160,9 @@ def _mixed_words() -> re.Pattern[str]:
 def _jieba() -> Any:
     """A segmenter of our own: no shared user dictionary, no cache file in the common temporary folder."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # invalid escapes in its source; pkg_resources
+        for about in (SyntaxWarning, DeprecationWarning):  # invalid escapes in its source
+            warnings.simplefilter("ignore", about)
+        warnings.filterwarnings("ignore", "pkg_resources")
         import jieba
     jieba.setLogLevel(logging.WARNING)
 

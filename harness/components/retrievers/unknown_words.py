@@ -29,7 +29,9 @@ class _Tables:
 @lru_cache(maxsize=1)
 def _tables() -> _Tables:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # invalid escapes in its source; pkg_resources
+        for about in (SyntaxWarning, DeprecationWarning):  # invalid escapes in its source
+            warnings.simplefilter("ignore", about)
+        warnings.filterwarnings("ignore", "pkg_resources")
         from jieba import finalseg
     emit, start, step = finalseg.emit_P, finalseg.start_P, finalseg.trans_P
     return _Tables(

@@ -267,7 +267,7 @@ class FunASRTranscriber(TorchTranscriber):
                     disable_update=True,
                     disable_pbar=True,
                     disable_log=True,
-                    log_level="ERROR",
+                    log_level="WARNING",
                     check_latest=False,
                     frontend_conf={"dither": 0.0},
                     ncpu=threads,
@@ -315,10 +315,12 @@ def plain_text(text: str) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """FunASR prints where results belong and sets up logging for the whole program: what was before comes back."""
+    """FunASR prints where results belong and sets up logging for the whole program: what was before comes back. Its
+    warnings stay.
+    """
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    root.setLevel(logging.ERROR)
+    root.setLevel(logging.WARNING)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
