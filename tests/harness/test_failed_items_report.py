@@ -16,6 +16,7 @@ from squtr.harness.report.sections import Section, sections
 from squtr.harness.report.tables import display_width
 from squtr.harness.results.envelope import RunRecord, Timing, read_runs
 from squtr.harness.tasks.recognition.report.tables import pareto, rates_table
+from squtr.harness.tasks.retrieval.report.attribution import attributions, parts_table
 from squtr.harness.tasks.retrieval.report.scatter import scatter
 from squtr.harness.tasks.retrieval.report.scores import score_table
 
@@ -116,6 +117,34 @@ def test_the_report_has_the_column_the_bounds_and_a_warning(
     assert plain(own[wer].below[-1]) == "16.7 to 50.0 % with the failed"
     drawn = scatter(section, 1.0)
     assert drawn is not None and "25.0 % of 4 (16.7 to 50.0 % with the failed)" in plain(drawn.drawing)
+
+
+def test_attribution_says_how_many_have_an_error_rate(searched: list[RunRecord]) -> None:
+    section = english(searched)
+    found = attributions(section)
+    table = parts_table(section, found)
+    cells = {
+        (group.head.name, row.head.name): row.cells[0] for group in table.groups if group.head for row in group.rows
+    }
+    own = cells["dropper + words", "high_noise"]
+    assert (own.text, own.below) == ("6", ("4 with an error rate",))
+    assert cells["keeper + words", "high_noise"].below == ()
+    # What failed is lost to the ASR: the parts are of all queries.
+    (one,) = [o for o in found if (o.system.name, o.run.condition) == ("dropper + words", "high_noise")]
+    assert (one.found.n, one.found.asr.n, one.found.perfect.n + one.found.imperfect.n) == (6, 6, 4)
+
+
+def test_the_json_of_a_report_has_counts_and_bounds(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(runs["recognition"]), "--out", str(tmp_path / "r.html"), "--json"]) == 0
+    groups = [g for g in json.loads(capsys.readouterr().out)["groups"] if g["condition"] == "reverb"]
+    bounded = [g for g in groups if g["counts"].get("failed")]
+    assert bounded and len(bounded) < len(groups)
+    for group in groups:
+        failed = group["counts"].get("failed", 0)
+        assert group.get("score_n", group["n"]) == group["n"] - failed
+        assert ("bounds" in group) == bool(failed)
 
 
 def test_the_best_system_is_not_the_one_that_drops_its_hard_clips(spoken: list[RunRecord], tmp_path: Path) -> None:
