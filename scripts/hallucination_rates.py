@@ -161,7 +161,7 @@ def made_pairs(
         words = [word for one in own for word in one]
         for place, reference in enumerate(own):
             rng = random.Random(f"{language} {place}")  # noqa: S311 - a sample, no secret
-            for other in rng.sample(own[:place] + own[place + 1 :], 3):
+            for other in rng.sample(own[:place] + own[place + 1 :], min(3, len(own) - 1)):
                 yield "of another clip", language, reference, other
             for replaced in (1, 2, 3):
                 text = list(reference)

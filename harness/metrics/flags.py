@@ -1,4 +1,4 @@
-"""What else can be wrong with a transcript: loops, words that nobody said, none at all, cut short, lost characters."""
+"""What else can be wrong with a transcript: loops, words that nobody spoke, no words, cut short, lost characters."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _copies(longest: int) -> re.Pattern[str]:
 
 
 def repeats_itself(text: str) -> bool:
-    """Whether a text alone, without its reference, looks like a loop: a suspicion, which `is_loop` judges by the reference.
+    """Whether a text alone looks like a loop: a suspicion, which `is_loop` judges by the reference.
 
     It does if its UTF-8 bytes are more than `LOOP_COMPRESSION` times those that zlib makes of them, or if one sequence
     of units (words; single characters in Chinese and Japanese) of any length stands `LOOP_COPIES` times in a row. A
@@ -157,7 +157,7 @@ def _compression(text: str) -> float:
 
 
 def is_unrelated(hypothesis: Sequence[str], reference: Sequence[str]) -> bool:
-    """Whether the words of a transcript have nothing to do with those of its reference, so that nobody said them.
+    """Whether the words of a transcript have nothing to do with those of its reference, so that nobody spoke them.
 
     They have not if there are at least 3 (4 characters, where the tokens are characters), at most 30 % of the shorter
     of the two is aligned with an equal token, and the most similar part of the longer is less than 55 % the same

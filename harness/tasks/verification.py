@@ -25,6 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...errors import unknown_name
+from ...loaders.text import has_replacement
 from ..metrics.failed_items import rate_bounds
 from ..results.columns import Columns, Floats
 from ..results.envelope import FLAGS, DataInfo, Result, Score
@@ -193,7 +194,8 @@ def common_problems(result: Result, columns: Columns, *, unique: bool = True) ->
 
 
 def count_problems(columns: Columns) -> Problems:
-    """Error counts that cannot be."""
+    """Error counts that cannot be, and flags that the texts belie."""
+    yield from _flag_problems(columns)
     for unit in _rates(columns.table).values():
         names = [f"{unit}_{kind}" for kind in (*KINDS, "reference_length")]
         *known, long = [np.isfinite(columns.floats(name)) for name in names]
@@ -217,3 +219,16 @@ def count_problems(columns: Columns) -> Problems:
         substitutions, deletions, _, length = (columns.floats(name)[known[0]] for name in names)
         if (substitutions + deletions > length).any():
             yield f"items.{unit}_deletions", "more words were replaced or deleted than there are"
+
+
+def _flag_problems(columns: Columns) -> Problems:
+    names = ("error", "text", "transcript", *(("rewritten",) if "rewritten" in columns.table.column_names else ()))
+    lost = [
+        not error and any(map(has_replacement, written)) and not has_replacement(text)
+        for error, text, *written in zip(*(columns.texts(name) for name in names), strict=True)
+    ]
+    if (np.array(lost, dtype=bool) & ~columns.has("flags", "invalid_text")).any():
+        yield "items.flags", "a transcript with lost characters (U+FFFD) is not marked invalid_text"
+    wordless = np.array([not text.strip() for text in columns.texts("transcript")], dtype=bool)
+    if any((wordless & columns.has("flags", name)).any() for name in ("loop", "hallucination")):
+        yield "items.flags", "a transcript without text is marked as a loop or a hallucination"

@@ -198,6 +198,8 @@ def first(**changes: object) -> Callable[[Rows], None]:
         ("rir_mega", first(language="fr"), "another language"),
         ("rir_mega", first(cluster="another"), "there are more clusters than the result's"),
         ("rir_mega", first(flags=["loop"]), "failures.loop: the result says 0, its records give 1"),
+        ("rir_mega", first(transcript="lost \ufffd"), "is not marked invalid_text"),
+        ("rir_mega", first(transcript="", flags=["hallucination"]), "is marked as a loop or a hallucination"),
         ("rir_mega", lambda rows: rows.pop(), "the result covers"),
         ("understanding", first(kind="open"), "'open' is no kind of question"),
         ("understanding", lambda rows: rows.append(rows[0]), "was asked twice in one way"),
