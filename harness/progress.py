@@ -379,16 +379,17 @@ class Counting:
     """Told how many more of `total` items are finished, which it shows."""
 
     def __init__(self, show: Progress, stage: str, total: int) -> None:
-        self._show, self._stage, self._total, self._done = show, stage, total, 0
+        self.stage = stage
+        self._show, self._total, self._done = show, total, 0
         show(stage, 0, total)
 
     def __call__(self, n: int) -> None:
         self._done += n
-        self._show(self._stage, self._done, self._total)
+        self._show(self.stage, self._done, self._total)
 
     def within(self, items: int, *, processes: int = 1) -> AbstractContextManager[None]:
         """Within it a component works on `items` more, and its batches show (`showing_batches`)."""
-        return showing_batches(self._show, self._stage, self._done, self._total, items, processes=processes)
+        return showing_batches(self._show, self.stage, self._done, self._total, items, processes=processes)
 
 
 def counting(show: Progress, stage: str, total: int) -> Counting:
@@ -402,6 +403,11 @@ _TICK: ContextVar[Tick | None] = ContextVar("squtr_tick", default=None)
 
 def _unheard(done: int, of: int) -> None:
     """Nobody asked."""
+
+
+def is_heard() -> bool:
+    """Whether somebody shows what `current_tick` is told."""
+    return _TICK.get() is not None
 
 
 def current_tick() -> Tick:

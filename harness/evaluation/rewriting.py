@@ -166,7 +166,8 @@ def _rewritten(
             places = [start + i for i, given in enumerate(unit) if given not in known]
             if not places:
                 continue
-            made = rewrite(rewriter, [wanted[place] for place in places], language)
+            with advance.within(len(places), processes=processes.size):
+                made = rewrite(rewriter, [wanted[place] for place in places], language)
             if tools.store is not None:
                 kept = {digest_of(wanted[place]): one for place, one in zip(places, made, strict=True)}
                 tools.store.keep_rewrites(rewriter.spec.fingerprint, language, kept)

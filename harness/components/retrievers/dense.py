@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ....errors import ModelError, UsageError, unknown_name
 from ....loaders.corpus import Corpus, as_corpus
 from ....loaders.records import Document
+from ...progress import current_tick, is_heard, within_call
 from ...protocols import ComponentSpec, Hit, Setting, TextEncoder
 from .. import checked
 from ..encoders.cache import EmbeddingCache, text_key
@@ -266,7 +267,9 @@ class _Bar:
         from tqdm import tqdm
 
         self._tell = progress
-        off = progress is not None or not shown
+        # Where the harness shows the documents, the batches of texts within them are not told.
+        self._tick, self._texts = current_tick(), within_call(0, lambda _: None)
+        off = progress is not None or not shown or is_heard()
         self._bar = tqdm(
             total=documents, desc="encoding documents", unit="doc", disable=off or None, delay=2, leave=False
         )
@@ -274,10 +277,13 @@ class _Bar:
     def __call__(self, documents: int) -> None:
         if self._tell is not None:
             self._tell(documents)
+        self._tick(documents, 0)
         self._bar.update(documents)
 
     def __enter__(self) -> _Bar:
+        self._texts.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: Any) -> None:
+        self._texts.__exit__(*error)
         self._bar.close()

@@ -28,7 +28,7 @@ from ...evaluation.plan import SpeechPlan
 from ...evaluation.store import Ranking, RankingKey, Store
 from ...evaluation.tools import Tools
 from ...processes import Processes, complete, gather_long
-from ...progress import counting
+from ...progress import Counting, counting, showing_batches
 from ...protocols import Hit
 from .search_requests import (
     Key,
@@ -113,6 +113,11 @@ class _Search(Protocol):
         """Whether every process searches its share."""
         ...
 
+    @property
+    def documents(self) -> int:
+        """How many the corpus has, once it is open."""
+        ...
+
     def open(self) -> None: ...
 
     def prepare(self, rank: int, size: int) -> None: ...
@@ -121,9 +126,7 @@ class _Search(Protocol):
     def search(self, items: Sequence[str]) -> list[list[Hit]]: ...
 
 
-def _guarded(
-    found: SearchResults, key: Key, subset: str, *, search: _Search, tools: Tools, advance: Callable[[int], None]
-) -> None:
+def _guarded(found: SearchResults, key: Key, subset: str, *, search: _Search, tools: Tools, advance: Counting) -> None:
     """Search, and note what came of it or why it failed; the same in every process."""
     outcome: _Outcome | None = None
     failure: SqutrError | None = None
@@ -178,7 +181,7 @@ class _Item:
     key: str
 
 
-def _search(search: _Search, tools: Tools, advance: Callable[[int], None]) -> _Outcome:
+def _search(search: _Search, tools: Tools, advance: Counting) -> _Outcome:
     processes, store = tools.processes, tools.store
     main = processes.rank == 0
     known: dict[str, Ranking] = {}
@@ -199,21 +202,32 @@ def _search(search: _Search, tools: Tools, advance: Callable[[int], None]) -> _O
     mine: list[tuple[int, Ranking]] = []
     if missing:
         began = time.perf_counter()
-        _together(processes, lambda: search.prepare(processes.rank, processes.size))
-        prepared_s = time.perf_counter() - began
+        indexing, total = f"{advance.stage}: documents", search.documents
+        own = units[processes.rank :: processes.size] if search.shared else units if main else []
 
-        def work() -> None:
-            own = units[processes.rank :: processes.size] if search.shared else units if main else []
+        def index() -> None:
             seconds = search.index() if own else None
             if seconds is not None and not taken:
                 # A corpus to embed is embedded by then: that is what its index costs.
                 taken.append(prepared_s + seconds)
                 if store is not None and main:
                     store.keep_indexing_s(search.ranking_key, taken[0])
-            for unit in own:
-                mine.extend(_searched(search, unit, store))
-                advance(len(unit) * (processes.size if search.shared else 1))
 
+        def work() -> None:
+            for unit in own:
+                together = processes.size if search.shared else 1
+                with advance.within(len(unit), processes=together):
+                    mine.extend(_searched(search, unit, store))
+                advance(len(unit) * together)
+
+        tools.tell(indexing, 0, total)
+        # What is prepared is then read: a document counts once.
+        with showing_batches(tools.tell, indexing, 0, total, total, processes=processes.size):
+            _together(processes, lambda: search.prepare(processes.rank, processes.size))
+            prepared_s = time.perf_counter() - began
+            _together(processes, index)
+        tools.tell(indexing, total, total)
+        advance(0)
         _together(processes, work)
     new = complete(gather_long(processes, mine), missing, "searches")
     known.update(zip((one.key for unit in units for one in unit), new, strict=True))
@@ -276,6 +290,10 @@ class Place:
     def open(self) -> None:
         len(self.corpus)
 
+    @property
+    def documents(self) -> int:
+        return len(self.corpus)
+
     def ranking_key(self, fingerprint: str) -> RankingKey:
         """What rankings by a retriever (or an end-to-end system) of this fingerprint are kept by."""
         return RankingKey(fingerprint, self.corpus.digest, self.language, self.request.depth)
@@ -321,6 +339,10 @@ class _TextSearch:
     def unit(self) -> int:
         return COMBINED_UNIT if is_composite(self._retriever) else self._place.unit
 
+    @property
+    def documents(self) -> int:
+        return self._place.documents
+
     def open(self) -> None:
         self._place.open()
 
@@ -357,6 +379,10 @@ class _VectorSearch:
     @property
     def unit(self) -> int:
         return self._place.unit
+
+    @property
+    def documents(self) -> int:
+        return self._place.documents
 
     def open(self) -> None:
         self._place.open()

@@ -177,7 +177,8 @@ def _marks(
     advance(len(keys) - len(new))
     for start in range(0, len(new), UNIT):
         unit = new[start : start + UNIT]
-        marked = checked.answer(llm, [requests[id_] for id_ in unit])
+        with advance.within(len(unit)):
+            marked = checked.answer(llm, [requests[id_] for id_ in unit])
         fresh = {keys[id_]: reply for id_, reply in zip(unit, marked, strict=True)}
         if store is not None:
             store.keep_replies(fingerprint, fresh)

@@ -17,6 +17,7 @@ from ...components.answerers.files import RepliesFile
 from ...evaluation.inference import AudioModel, infer_clips
 from ...evaluation.tools import Tools
 from ...processes import complete, gather_long
+from ...progress import showing_batches
 from ...protocols import Answerer, AnswerRequest, Reply, Transcript
 from ...systems.system import System
 from .audio import QuestionAudio, shards_of
@@ -190,8 +191,11 @@ def _shared(
     tools.tell(stage, 0, total)
     try:
         for shard, loaded in zip(own, in_order(load, own, workers=1, ahead=1), strict=True):
-            found += [(places[id_], item) for id_, item in work(loaded).items()]
-            audio_s += sum(max(0.0, seconds[ids[i]]) for i in shard if seconds[ids[i]] >= 0)
+            own_s = sum(max(0.0, seconds[ids[i]]) for i in shard if seconds[ids[i]] >= 0)
+            with showing_batches(tools.tell, stage, len(found), total, len(shard), audio_s=(audio_s, own_s)):
+                made = work(loaded)
+            found += [(places[id_], item) for id_, item in made.items()]
+            audio_s += own_s
             tools.tell(stage, len(found), total, audio_s=audio_s)
     except StorageError:
         raise
