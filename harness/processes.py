@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -15,13 +16,14 @@ from datetime import timedelta
 from typing import Protocol, TypeVar
 
 from ..errors import ModelError, UsageError, missing_extra
+from .stopping import PARENT, SIGNALS, end_with_parent
 
 Item = TypeVar("Item")
 
 # A process may wait for the slowest of a long stage: torch's own limit of minutes would end it.
 _TIMEOUT = timedelta(days=7)
 _POLL_S = 0.05
-_GRACE_S = 10.0
+_GRACE_S = 5.0
 _MOMENT_S = 1.0
 _ITEMS_AT_ONCE = 4096
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "cudaErrorMemoryAllocation")
@@ -95,6 +97,13 @@ def current_processes() -> Processes:
     return AcceleratedProcesses() if launched_size() > 1 else Alone()
 
 
+def end_with_launcher() -> None:
+    """End with the launcher of this process, if it has one that is on this machine and was not ended in peace."""
+    if launched_size() > 1:
+        parent = os.environ.get(PARENT, "")
+        end_with_parent(int(parent) if parent.isdigit() else os.getppid())
+
+
 def launched_size() -> int:
     """How many processes a launcher started, 1 without one. Loads nothing."""
     size = os.environ.get("WORLD_SIZE", "1")
@@ -120,7 +129,8 @@ def launch(number: int, arguments: Sequence[str]) -> int:
     """Run `squtr <arguments>` in `number` processes on this machine and return the exit status.
 
     Processes share the machine's GPUs, one each; without GPUs they run on its CPU. If one fails, the others are stopped
-    and its status is returned; its output is shown. Raises `UsageError` for none, or for more than there are GPUs.
+    and its status is returned; its output is shown. They end with this process, however it does. Raises
+    `UsageError` for none, or for more than there are GPUs.
     """
     if number < 1:
         raise UsageError(f"{number} processes cannot evaluate anything.", hint="Give --num-processes of at least 1.")
@@ -137,6 +147,7 @@ def launch(number: int, arguments: Sequence[str]) -> int:
         )
     shared = {
         **os.environ,
+        PARENT: str(os.getpid()),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(_free_port()),
         "WORLD_SIZE": str(number),
@@ -167,9 +178,9 @@ def launch(number: int, arguments: Sequence[str]) -> int:
         if file is not None:
             file.seek(0)
             sys.stderr.write(file.read().decode("utf-8", "replace"))
-        if status < 0:
+        if status < 0 or status - 128 in SIGNALS:
             raise ModelError(
-                f"process {failed} of {number} was killed by signal {-status}.",
+                f"process {failed} of {number} was ended by {signal.Signals(max(-status, status - 128)).name}.",
                 hint="If memory ran out, use fewer processes or smaller batches. What was finished is kept: run the "
                 "same command again to continue.",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +12,13 @@ from typing import NoReturn
 
 from ... import __version__
 from ...errors import EXIT_FAILED, EXIT_USAGE, SqutrError, nearest
-from ..processes import launched_size
+from ..processes import end_with_launcher, launched_size
+from ..stopping import leave_requests, signal_of, stopped_by_signals
 from .common import note, trace_of
 
 DEBUG = "--debug"
-EXIT_INTERRUPTED = 130
-"""128 + SIGINT, what a shell expects after Ctrl-C."""
+EXIT_SIGNAL = 128
+"""What a shell expects of a program that a signal ended: this and the signal's number, 130 after Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def parser_of(spec: CommandSpec) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status: 0, 1 (failed), 2 (bad usage) or 130 (interrupted).
+    """Run the command line and return the exit status: 0, 1 (failed), 2 (bad usage) or 128 + a signal.
 
     `--debug` may stand anywhere.
     """
@@ -134,20 +136,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         guess = nearest(given[0], COMMANDS)
         hint = f"Did you mean {guess!r}? " if guess else ""
         return _fail(f"unknown command {given[0]!r}. {hint}Known: {', '.join(COMMANDS)}.", EXIT_USAGE)
+    end_with_launcher()
     try:
-        parser = parser_of(spec)
-        parsed = parser.parse_args([*given[1:], DEBUG] if debug else given[1:])
-        status: int = importlib.import_module(spec.module, __name__).run(parsed)
+        with stopped_by_signals():
+            parser = parser_of(spec)
+            parsed = parser.parse_args([*given[1:], DEBUG] if debug else given[1:])
+            status: int = importlib.import_module(spec.module, __name__).run(parsed)
     except SqutrError as error:
         if debug:
             note(trace_of(error))
         return _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        if launched_size() > 1:
-            return EXIT_INTERRUPTED  # The process that started this one says so.
-        return _fail(
-            "interrupted. What was finished is kept: run the same command again to continue.", EXIT_INTERRUPTED
-        )
+    except KeyboardInterrupt as error:
+        number = signal_of(error)
+        # Of several processes the one that started them says so.
+        if launched_size() == 1:
+            how = "interrupted" if number == signal.SIGINT else f"stopped by {number.name}"
+            _fail(f"{how}. What was finished is kept: run the same command again to continue.", EXIT_SIGNAL + number)
+        leave_requests(EXIT_SIGNAL + number)
+        return EXIT_SIGNAL + number
     except BrokenPipeError:
         # The reader of our output (`| head`) went away: not an error of ours.
         sys.stderr.close()

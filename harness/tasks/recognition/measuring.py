@@ -23,6 +23,7 @@ from ...evaluation.timing import latency_of
 from ...metering import gpu_memory_mb, peak_memory_mb
 from ...protocols import FrontEnd, Transcriber
 from ...results.envelope import Isolated, Latency
+from ...stopping import end_with_parent
 from ...systems.building import Builder, Overrides
 from ...systems.entries import ComponentEntry
 from ...systems.system import System
@@ -104,6 +105,9 @@ def _in_own_process(job: Job, name: str) -> Found:
 
 
 def _answer(job: Job, connection: Connection) -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid is not None:
+        end_with_parent(parent.pid)
     try:
         started = time.perf_counter()
         builder = Builder(overrides=Overrides(trust_remote_code=job.trust_remote_code))
