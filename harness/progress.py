@@ -178,14 +178,6 @@ class Bars:
             parts.append(f"RTFx {pace.rtfx:.3g}")
         print(", ".join(parts), file=sys.stderr, flush=True)  # noqa: T201
 
-    def say(self, text: str) -> None:
-        """Write a line that a bar does not overwrite."""
-        with self._lock:
-            if self._bar is None or self._bar.disable:
-                print(text, file=sys.stderr, flush=True)  # noqa: T201
-            else:
-                self._bar.write(text, file=sys.stderr)
-
     def close(self) -> None:
         self._closed.set()
         if self._drawing is not None:
@@ -204,6 +196,13 @@ class Bars:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def say_above_bars(text: str) -> None:
+    """Write a line to stderr that no bar overwrites."""
+    from tqdm import tqdm
+
+    tqdm.write(text, file=sys.stderr)
 
 
 def _shape() -> dict[str, Any]:

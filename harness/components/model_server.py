@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's protocol, through the `openai` package: its retries, time-outs and connections."""
+"""A server that speaks OpenAI's protocol, through the `openai` package: its time-outs and connections."""
 
 from __future__ import annotations
 
@@ -11,18 +11,24 @@ from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecut
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import ip_address
+from random import random
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ...errors import ModelError, UsageError, missing_extra
-from ..progress import current_tick
+from ..progress import current_tick, say_above_bars
+from ..stopping import REQUEST_THREADS
 from .server_answers import (
-    SHOWN,
     ContentRefusedError,
     NoAnswerError,
     NotFoundError,
+    PassingFault,
+    asked_wait_s,
+    connection_fault,
     deadline_hooks,
     error_text,
+    error_within,
+    hint_of,
     read_json,
     read_text,
     refusal,
@@ -37,6 +43,10 @@ Upload = tuple[str, bytes, str]
 
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 60.0
+TOLD_FROM_S = 3.0
+"""A person is told of a wait from so many seconds on."""
 OUTAGE_AFTER = 5
 """So many requests in a row without an answer are an outage; a server that refuses the first ones refuses all."""
 _RETRIED = frozenset({408, 409, 425, 429})  # and from 500 on: what `openai` tries again, and 425
@@ -56,9 +66,10 @@ class ModelServer:
     sent to this machine only, or, if the variable is not the usual one, within a private network; redirects are not
     followed.
 
-    A request may take `timeout_s`, its answer to the last byte included, and is tried `attempts` times, with `openai`'s
-    backoff. At most `concurrency` run at
-    once. Raises `UsageError` for a URL that is none, or holds a password or a query, and for other unusable values.
+    A request may take `timeout_s`, its answer to the last byte included, and is tried `attempts` times, after waits
+    that grow from `FIRST_WAIT_S` or that the server asks for, up to `LONGEST_WAIT_S`; a server that was never reached
+    is tried twice. At most `concurrency` run at once. Raises `UsageError` for a URL that is none, or holds a password
+    or a query, and for other unusable values.
     """
 
     def __init__(
@@ -82,7 +93,10 @@ class ModelServer:
         self._concurrency, self._timeout_s, self._attempts = concurrency, timeout_s, attempts
         self._lock = threading.Lock()
         self._unanswered = self._refused = 0
-        self._answered = False
+        self._answered = self._reached = False
+        self._outages = 0
+        self._waiting_until = 0.0
+        self._ended = threading.Event()
 
     def __repr__(self) -> str:
         return f"ModelServer({self.url!r})"
@@ -159,16 +173,25 @@ class ModelServer:
             tick(1, len(asked))
             return answer
 
-        pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="squtr-server")
+        pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix=REQUEST_THREADS)
         try:
             futures = [pool.submit(guarded, item) for item in asked]
             wait(futures, return_when=FIRST_EXCEPTION)
             if failures:
                 raise failures[0]
-            return [future.result() for future in futures]
-        finally:
+            made = [future.result() for future in futures]
+        except Exception:
             stopped.set()
             pool.shutdown(wait=True, cancel_futures=True)
+            raise
+        except BaseException:
+            # Whoever ends the program waits for no answer.
+            stopped.set()
+            self._ended.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        pool.shutdown()
+        return made
 
     def each_or_error(
         self, items: Iterable[Item], request: Callable[[Item], Answer], *, what: str, check: str
@@ -179,11 +202,13 @@ class ModelServer:
         where no request can succeed, and after `OUTAGE_AFTER` items in a row without an answer.
         """
 
+        outages = self._outages
+
         def one(item: Item) -> Answer | ModelError:
             try:
                 answer = request(item)
             except (ContentRefusedError, NoAnswerError) as error:
-                self._count_failure(error, what, check)
+                self._count_failure(error, what, check, outages)
                 return error
             with self._lock:
                 self._unanswered, self._answered = 0, True
@@ -191,12 +216,15 @@ class ModelServer:
 
         return self.each(items, one)
 
-    def _count_failure(self, error: ModelError, what: str, check: str) -> None:
+    def _count_failure(self, error: ModelError, what: str, check: str, outages: int) -> None:
         with self._lock:
+            if outages != self._outages:
+                # A request of a call that has ended by an outage: the next call begins anew.
+                return
             if isinstance(error, NoAnswerError):
                 self._unanswered += 1
                 if self._unanswered >= OUTAGE_AFTER:
-                    self._unanswered = 0
+                    self._unanswered, self._outages = 0, self._outages + 1
                     raise ModelError(
                         f"{OUTAGE_AFTER} {what}s in a row had no answer from {self.url}, the last because "
                         f"{error.message}",
@@ -206,7 +234,7 @@ class ModelServer:
             self._unanswered = 0
             self._refused += 1
             if not self._answered and self._refused >= OUTAGE_AFTER:
-                self._refused = 0
+                self._refused, self._outages = 0, self._outages + 1
                 raise ModelError(
                     f"the server refuses every {what}, the first {OUTAGE_AFTER} of them: {error.message}", hint=check
                 ) from error
@@ -214,13 +242,48 @@ class ModelServer:
     def _answer(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, file: Upload | None = None
     ) -> bytes:
-        """The bytes of the answer with status 200."""
+        """The bytes of the answer with status 200, after as many attempts as it takes."""
+        where = f"{self.url}/{path}"
+        for attempt in range(1, self._attempts + 1):
+            try:
+                return self._attempt(where, method, path, body, file)
+            except PassingFault as fault:
+                if fault.unreachable and not self._reached and attempt > 1:
+                    # Nobody was ever there: that every request waits for it helps nobody.
+                    raise ModelError(f"there is no server at {self.url}: {fault.reason}.", hint=fault.hint) from None
+                if attempt == self._attempts or fault.final:
+                    tried = "1 attempt" if attempt == 1 else f"{attempt} attempts"
+                    raise NoAnswerError(
+                        f"{where} gave no usable answer in {tried}: {fault.reason}.", hint=fault.hint
+                    ) from None
+                self._wait(fault, attempt)
+        raise ValueError(f"{self._attempts} attempts")  # at least one is required
+
+    def _wait(self, fault: PassingFault, attempt: int) -> None:
+        """Wait as long as the server asks for, up to `LONGEST_WAIT_S`, or longer with each attempt, and say so."""
+        asked_s = fault.asked_s
+        spread = 1 - random() / 4  # noqa: S311 - so that requests do not come back together
+        seconds = min(LONGEST_WAIT_S, asked_s or FIRST_WAIT_S * 2 ** (attempt - 1) * spread)
+        with self._lock:
+            now = time.monotonic()
+            told = seconds >= TOLD_FROM_S and now >= self._waiting_until
+            if told:
+                self._waiting_until = now + seconds
+        if told:
+            more = "" if asked_s is None or asked_s <= seconds else f"; it asked for {asked_s:.0f} s"
+            say_above_bars(f"squtr: waiting {seconds:.0f} s for {self.url} ({fault.reason}{more})")
+        if self._ended.wait(seconds):
+            raise CancelledError
+
+    def _attempt(
+        self, where: str, method: str, path: str, body: Mapping[str, Any] | None, file: Upload | None
+    ) -> bytes:
+        """Raises `PassingFault` for what may be otherwise the next time."""
         client = self._client
         import httpx2
         import openai
 
         key, note = self._key()
-        where = f"{self.url}/{path}"
         headers: dict[str, Any] = {"Authorization": f"Bearer {key}" if key else openai.omit}
         try:
             if method == "GET":
@@ -236,23 +299,34 @@ class ModelServer:
                     f"/{path}", cast_to=httpx2.Response, body=form, files={"file": file}, options=options
                 )
         except openai.APITimeoutError:
-            raise self._unusable(where, f"it took longer than {self._timeout_s:g} s") from None
+            raise PassingFault(
+                f"it took longer than {self._timeout_s:g} s",
+                "Give a larger timeout_s, or send less at once (concurrency); then run again.",
+            ) from None
         except openai.APIConnectionError as error:
-            cause = error.__cause__ or error
-            text = " ".join(str(cause).split()).rstrip(".") or type(cause).__name__
-            raise self._unusable(where, f"no connection ({_without(text, key)[:SHOWN]})") from None
+            raise connection_fault(error, lambda text: _without(text, key)) from None
         except openai.APIStatusError as error:
-            status, detail = error.status_code, _without(error_text(error.response.content), key)
-            if status in _RETRIED or status >= 500:
-                raise self._unusable(where, f"status {status}{detail}") from None
-            raise refusal(where, status, detail, note) from None
+            self._reached = True
+            detail = _without(error_text(error.response.content), key)
+            raise self._status_fault(where, error.status_code, detail, note, error.response.headers) from None
+        self._reached = True
+        told = error_within(response.content)
+        if told is not None:
+            status, detail = told[0], _without(told[1], key)
+            if status < 400:
+                raise NoAnswerError(
+                    f"{where} answered with status 200 and an error{detail}.", hint="Look into the server's log."
+                )
+            raise self._status_fault(where, status, detail, note, response.headers)
         return response.content
 
-    def _unusable(self, where: str, reason: str) -> NoAnswerError:
-        return NoAnswerError(
-            f"{where} gave no usable answer in {self._attempts} attempts: {reason}.",
-            hint="Check that the server runs and that the URL is its base (http://HOST:PORT/v1); then run again.",
-        )
+    def _status_fault(
+        self, where: str, status: int, detail: str, note: str, headers: Mapping[str, str]
+    ) -> PassingFault | ModelError:
+        if status not in _RETRIED and status < 500:
+            return refusal(where, status, detail, note)
+        final = headers.get("x-should-retry") == "false"
+        return PassingFault(f"status {status}{detail}", hint_of(status), asked_s=asked_wait_s(headers), final=final)
 
     def _key(self) -> tuple[str, str]:
         variable = self._key_variable
@@ -296,7 +370,7 @@ class ModelServer:
             admin_api_key="",
             base_url=self.url,
             timeout=self._timeout_s,
-            max_retries=self._attempts - 1,
+            max_retries=0,  # `_answer` tries again, and says so
             http_client=transport,
         )
 

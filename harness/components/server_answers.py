@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
+import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from ...errors import ModelError
 
 SHOWN = 200
+_LONGEST_ERROR = 65_536
 _ABOUT_CONTENT = frozenset({400, 413, 415, 422})
 
 
@@ -25,10 +30,105 @@ class NotFoundError(ModelError):
     """404: the server has no such path, or no such model."""
 
 
+class PassingFault(Exception):  # noqa: N818 - it is told as what is made of it
+    """What may be otherwise the next time; `asked_s` is how long the server asks to wait, `final` that it asks not to
+    be tried again, `unreachable` that there was no server.
+    """
+
+    def __init__(
+        self, reason: str, hint: str, *, asked_s: float | None = None, final: bool = False, unreachable: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.reason, self.hint, self.asked_s = reason, hint, asked_s
+        self.final, self.unreachable = final, unreachable
+
+
+def hint_of(status: int) -> str:
+    """What to do about a status that remained after all attempts."""
+    if status == 429:
+        return "The server limits requests: lower the concurrency, or run again later: what was done is kept."
+    return "Look into the server's log, then run again: what was done is kept."
+
+
+def asked_wait_s(headers: Mapping[str, str]) -> float | None:
+    """How long an answer asks to wait (`retry-after-ms`, `Retry-After` in s or as a date), None if it does not.
+
+    >>> asked_wait_s({"retry-after": "86400"}), asked_wait_s({"retry-after-ms": "250"}), asked_wait_s({})
+    (86400.0, 0.25, None)
+    >>> asked_wait_s({"retry-after": "soon"})
+    """
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+            except (TypeError, ValueError, OverflowError):
+                continue
+        if 0 < seconds < math.inf:
+            return seconds
+    return None
+
+
+def connection_fault(error: Exception, shown: Callable[[str], str]) -> PassingFault:
+    """No connection, or one that broke; `shown` hides secrets."""
+    cause: BaseException | None = error.__cause__ or error
+    text = " ".join(str(cause).split()).rstrip(".") or type(cause).__name__
+    reason = f"no connection ({shown(text)[:SHOWN]})"
+    while cause is not None:
+        if isinstance(cause, ConnectionRefusedError):
+            return PassingFault(
+                reason, "Nothing listens there: start the server, or check host and port.", unreachable=True
+            )
+        if isinstance(cause, socket.gaierror):
+            return PassingFault(
+                reason, "The name of the host is not known: check the URL and the network.", unreachable=True
+            )
+        if isinstance(cause, ssl.SSLError):
+            return PassingFault(
+                reason,
+                "No secure connection: check https or http in the URL, and the certificate (SSL_CERT_FILE).",
+                unreachable=True,
+            )
+        cause = cause.__cause__ or cause.__context__
+    return PassingFault(
+        reason, "Check that the server runs and that the URL is its base (http://HOST:PORT/v1); then run again."
+    )
+
+
+def error_within(content: bytes) -> tuple[int, str] | None:
+    """The status (0 if it names none) and the message of an error that came with status 200, also in a chat's choice.
+
+    >>> error_within(b'{"error": {"message": "overloaded", "code": 502}}')
+    (502, ': overloaded')
+    >>> error_within(b'{"text": "an error"}')
+    """
+    if len(content) > _LONGEST_ERROR or b'"error"' not in content:
+        return None
+    try:
+        value = json.loads(content)
+    except ValueError:
+        return None
+    choices = value.get("choices") if isinstance(value, dict) else None
+    inner = choices[0] if isinstance(choices, list) and choices else None
+    for one in (value, inner):
+        error = one.get("error") if isinstance(one, dict) else None
+        if not error:
+            continue
+        code = error.get("code") if isinstance(error, dict) else None
+        status = code if isinstance(code, int) and 400 <= code < 600 else 0
+        return status, error_text(json.dumps({"error": error}).encode())
+    return None
+
+
 def refusal(where: str, status: int, detail: str, note: str) -> ModelError:
     """The error for a status that trying again does not change; `note` is about the key."""
     if status in _ABOUT_CONTENT:
-        return ContentRefusedError(f"{where} refused the request with status {status}{detail}.")
+        hint = "Send less audio or text at once." if status == 413 else "Check the model's name and the options."
+        return ContentRefusedError(f"{where} refused the request with status {status}{detail}.", hint=hint)
     if status in (401, 403):
         # The body is not shown: some servers repeat a part of the key in it.
         return ModelError(f"{where} refused access with status {status}.", hint=note)

@@ -24,7 +24,7 @@ CLIPS = [speechlike(0.3 + 0.1 * i, i) for i in range(6)]
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+    monkeypatch.setattr("squtr.harness.components.model_server.FIRST_WAIT_S", 0.01)
     with model_server() as running:
         yield running
 
@@ -109,7 +109,7 @@ def test_a_clip_without_an_answer_is_a_failed_clip(server: ModelServer) -> None:
     assert ["an HTML page instead of JSON" in t.error for t in found] == [True, True, *[False] * 4]
 
 
-@pytest.mark.parametrize("body", [b'{"error": "no"}', b"[]", b'{"text": null}', b'{"text": 7}', b'"text"'])
+@pytest.mark.parametrize("body", [b'{"texts": "no"}', b"[]", b'{"text": null}', b'{"text": 7}', b'"text"'])
 def test_an_answer_without_a_text_is_a_failed_clip(server: ModelServer, body: bytes) -> None:
     server.fault = Fault(status=200, body=body, times=1)
     found = transcriber(server).transcribe(CLIPS[:2], language="en")

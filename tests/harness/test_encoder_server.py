@@ -27,7 +27,7 @@ TEXTS = ["a", "what is a bond", "什么是债券", "", "a", "longer " * 20]
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+    monkeypatch.setattr("squtr.harness.components.model_server.FIRST_WAIT_S", 0.01)
     with model_server() as running:
         yield running
 

@@ -27,7 +27,7 @@ BODY = {"model": "tiny", "input": ["a"], "encoding_format": "float"}
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+    monkeypatch.setattr("squtr.harness.components.model_server.FIRST_WAIT_S", 0.01)
     with model_server() as running:
         yield running
 
@@ -83,11 +83,11 @@ def test_garbage_is_no_answer(server: ModelServer, body: bytes, said: str) -> No
 
 
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+    monkeypatch.setattr("squtr.harness.components.model_server.FIRST_WAIT_S", 0.01)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(NoAnswerError, match=r"no connection.*Check that the server runs"):
+    with pytest.raises(ModelError, match=r"there is no server at .*no connection.*Nothing listens there"):
         Server(f"http://127.0.0.1:{port}/v1", attempts=3).model_revision("tiny")
 
 
@@ -236,3 +236,95 @@ def test_a_server_without_a_list_of_models_has_no_revision(server: ModelServer) 
     server.fault = Fault(status=403)
     with pytest.raises(ModelError, match="403"):
         client_of(server).model_revision("tiny")
+
+
+def test_a_long_retry_after_is_capped_and_told(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("squtr.harness.components.model_server.LONGEST_WAIT_S", 0.2)
+    monkeypatch.setattr("squtr.harness.components.model_server.TOLD_FROM_S", 0.1)
+    body = b'{"error": {"message": "quota"}}'
+    server.fault = Fault(status=429, body=body, headers={"Retry-After": "86400"}, times=2)
+    started = time.monotonic()
+    assert client_of(server).post("embeddings", BODY)["model"] == "tiny"
+    assert 0.4 <= time.monotonic() - started < 5
+    shown = capsys.readouterr().err
+    assert f"waiting 0 s for {server.url} (status 429: quota; it asked for 86400 s)" in shown
+    server.fault = Fault(status=429, body=body, headers={"Retry-After": "86400"})
+    with pytest.raises(NoAnswerError, match=r"4 attempts: status 429: quota\. The server limits requests"):
+        client_of(server).post("embeddings", BODY)
+
+
+def test_a_short_wait_is_not_told(server: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
+    server.fault = Fault(status=503, times=2)
+    assert client_of(server).post("embeddings", BODY)["model"] == "tiny"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        (b'{"error": {"message": "no such voice"}}', NoAnswerError, "status 200 and an error: no such voice"),
+        (b'{"choices": [{"error": {"message": "cut off", "code": 502}}]}', NoAnswerError, "status 502: cut off"),
+        (b'{"error": {"message": "too long", "code": 400}}', ContentRefusedError, "status 400: too long"),
+        (b'{"error": {"message": "bad key", "code": 401}}', ModelError, "refused access with status 401"),
+    ],
+)
+def test_an_error_with_status_200_is_the_servers(
+    server: ModelServer, body: bytes, kind: type[ModelError], said: str
+) -> None:
+    server.fault = Fault(status=200, body=body)
+    with pytest.raises(kind, match=said):
+        client_of(server, attempts=2).chat({"model": "tiny", "messages": []})
+
+
+def test_a_reply_about_an_error_is_a_reply(server: ModelServer) -> None:
+    server.reply = '{"error": {"message": "says the user"}}'
+    assert client_of(server).chat({"model": "tiny", "messages": []}).text == server.reply
+
+
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("http://squtr-no-such-host.invalid/v1", "name of the host is not known"),
+        ("https://{address}/v1", "No secure connection: check https or http"),
+    ],
+)
+def test_the_hint_fits_the_fault(server: ModelServer, url: str, hint: str) -> None:
+    address = "{}:{}".format(*server.server_address[:2])
+    with pytest.raises(ModelError, match=hint):
+        Server(url.format(address=address), attempts=3).model_revision("tiny")
+
+
+def test_a_timeout_names_its_option(server: ModelServer) -> None:
+    server.fault = Fault(slow_s=0.4)
+    with pytest.raises(NoAnswerError, match="Give a larger timeout_s"):
+        client_of(server, timeout_s=0.1, attempts=1).post("embeddings", BODY)
+
+
+def test_a_server_that_was_never_there_stops_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    client = Server(f"http://127.0.0.1:{port}/v1", attempts=5)
+    started = time.monotonic()
+    with pytest.raises(ModelError, match="there is no server at"):
+        client.each_or_error(range(6), lambda i: client.post("embeddings", BODY), what="clip", check="")
+    assert time.monotonic() - started < 5
+
+
+def test_an_outage_leaves_no_count_behind(server: ModelServer) -> None:
+    client = client_of(server, attempts=1, concurrency=4)
+
+    def ask(number: int) -> list[object]:
+        return list(
+            client.each_or_error(range(number), lambda i: client.post("embeddings", BODY), what="clip", check="")
+        )
+
+    for _ in range(3):
+        server.fault = Fault(status=500)
+        with pytest.raises(ModelError, match="5 clips in a row had no answer"):
+            ask(20)
+        assert all(isinstance(one, NoAnswerError) and "status 500" in one.message for one in ask(4))
+        server.fault = None
+        assert len(ask(1)) == 1
