@@ -19,8 +19,8 @@ from .tables import Group, Row, Table, plain
 _TEXT, _INT, _FLOAT, _BOOL, _LIST = pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.list_(pa.string())
 # `subset` "" is the whole language. `position` is the place of the value alone; null for partial coverage and what is
 # shown outside the ranking. `rank` is shared by systems that cannot be told apart, with its 95 % interval; null without
-# per-item records. `with_failed_…` is an error rate if the failed items, which are not in `n`, had no error, and if all
-# their words were deleted, by which it is ordered.
+# per-item records. `failed` is null where nobody says. `with_failed_…` is an error rate if the failed items, which are
+# not in `n`, had no error, and if all their words were deleted, by which it is ordered.
 SCHEMA = pa.schema([
     ("benchmark", _TEXT), ("benchmark_version", _TEXT), ("source", _TEXT), ("source_version", _TEXT),
     ("revision", _TEXT), ("language", _TEXT), ("subset", _TEXT), ("condition", _TEXT), ("config", _TEXT),

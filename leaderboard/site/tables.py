@@ -72,14 +72,14 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Row:
     """A system in a table: its score there, its losses by baseline, how its text was normalized, the erratum, and how
-    many items failed."""
+    many items failed (None where nobody says)."""
 
     entry: Entry
     config: str
     score: Score
     losses: Mapping[str, Loss] = field(default_factory=dict)
     erratum: str = ""
-    failed: int = 0
+    failed: int | None = None
 
     @property
     def normalizer(self) -> str:
@@ -210,7 +210,7 @@ def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
     """The rows of an entry: those of its configs first, then what its configs say of their subsets."""
     configs = [config for config in entry.configs if config in entry.coverage]
     for config in configs:
-        place, failed = place_of(config, entry.coverage[config]), entry.failures.get(config, {}).get("failed", 0)
+        place, failed = place_of(config, entry.coverage[config]), entry.failures.get(config, {}).get("failed")
         for metric, score in entry.scores[config].items():
             losses = {
                 baseline: by_metric[metric]
@@ -227,7 +227,7 @@ def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
                 yield place, metric, Row(entry, config, none, losses, entry.errata.get(f"{config}/{metric}", ""))
     at = {place_of(config, entry.coverage[config]): config for config in configs}
     for config in configs:
-        place = place_of(config, entry.coverage[config])
+        place, counted = place_of(config, entry.coverage[config]), "failed" in entry.failures.get(config, {})
         if place.subset:
             continue
         for subset, scores in entry.by_subset.get(config, {}).items():
@@ -245,7 +245,14 @@ def _rows(entry: Entry) -> Iterable[tuple[Place, str, Row]]:
                 yield (
                     Place(place.language, subset, place.condition),
                     metric,
-                    Row(entry, config, score, losses, erratum, entry.failed_by_subset.get(config, {}).get(subset, 0)),
+                    Row(
+                        entry,
+                        config,
+                        score,
+                        losses,
+                        erratum,
+                        entry.failed_by_subset.get(config, {}).get(subset, 0) if counted else None,
+                    ),
                 )
 
 

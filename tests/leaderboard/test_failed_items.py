@@ -181,6 +181,8 @@ def test_entries_with_failures_survive_json(store: Store) -> None:
 
 def test_without_failures_the_page_has_nothing_of_them() -> None:
     found = groups(make_board(3))
+    # Who does not say how many failed has not said that none did.
+    assert set(board_table(found, tables(found))["failed"].to_pylist()) == {None}
     shown = document(found, tables(found))
     for table in shown["tables"]:
         assert not {"failed", "least", "most"} & {

@@ -154,7 +154,7 @@ function rowsOf(table) {
       const covered = own.total === undefined || own.n === own.total;
       return {
         system, config, score: measured(table, at), losses, n: oneOrAt(table.n, at),
-        failed: table.failed === undefined ? 0 : oneOrAt(table.failed, at),
+        failed: table.failed === undefined ? null : oneOrAt(table.failed, at),
         normalizer: table.normalizer === undefined ? "" : oneOrAt(table.normalizer, at),
         erratum: (table.errata || {})[at] || "", rtfx: timing.rtfx,
         memory: timing.peak_gpu_memory_mb || timing.peak_memory_mb, who: own.who || system.who,

@@ -9,7 +9,7 @@ function columnsOf(c) {
     { key: "score", label: metricName(c.metric), value: (row) => row.score?.order ?? null, down: !c.lower, numeric: true, main: true,
       cell: (row) => (row.score ? [number(row.score.value), row.erratum && erratum(row), within(row.score), row.score.most === null && el("small", {}, "n\u202f=\u202f" + row.n)] : blank) },
   ];
-  if (c.rows.some((row) => row.failed)) found.push({ key: "failed", label: t("failed"), value: (row) => row.failed, numeric: true, cell: (row) => String(row.failed) });
+  if (c.rows.some((row) => row.failed)) found.push({ key: "failed", label: t("failed"), value: (row) => row.failed, numeric: true, cell: (row) => (row.failed === null ? blank : String(row.failed)) });
   for (const baseline of c.baselines) {
     found.push({ key: "loss." + baseline, label: t("loss", { baseline: conditionName(baseline) }), value: (row) => row.losses[baseline]?.order ?? null, numeric: true,
       cell: (row) => (row.losses[baseline] ? [number(row.losses[baseline].value), within(row.losses[baseline]), row.losses[baseline].relative !== null && el("small", {}, percent(row.losses[baseline].relative))] : blank) });
@@ -156,7 +156,7 @@ function plainRows(rows, c) {
       benchmark: data.groups[c.group].benchmark, benchmark_version: data.groups[c.group].version, source: data.groups[c.group].source || "",
       language: c.language, subset: c.subset, condition: c.condition, metric: c.metric,
       value: row.score?.value ?? "", low: row.score?.low ?? "", high: row.score?.high ?? "", n: row.n,
-      failed: row.failed, with_failed_low: row.score?.least ?? "", with_failed_high: row.score?.most ?? "",
+      failed: row.failed ?? "", with_failed_low: row.score?.least ?? "", with_failed_high: row.score?.most ?? "",
     };
     for (const baseline of c.baselines) {
       found["loss_" + baseline] = row.losses[baseline]?.value ?? "";
