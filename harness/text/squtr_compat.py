@@ -49,12 +49,16 @@ def squtr_compat(language: str) -> tuple[Callable[[str], str], str]:
     return apply, found
 
 
+def _is_warning(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING
+
+
 def _verbalizer(language: str) -> tuple[_Verbalizer, str]:
     try:
         module = import_module(f"tn.{'english' if language == 'en' else 'chinese'}.normalizer")
     except ImportError as error:
         raise missing_extra("tn", "compat") from error
-    # It reports the grammar files that it reads, once per construction.
-    logging.getLogger(f"wetext-{language}_normalizer").disabled = True
+    # It reports the grammar files that it reads, once per construction, at a level that it sets itself.
+    logging.getLogger(f"wetext-{language}_normalizer").addFilter(_is_warning)
     made: _Verbalizer = module.Normalizer()
     return made, version("WeTextProcessing")

@@ -18,7 +18,6 @@ from squtr.harness.components.transcribers.common import (
     transcribe_batches,
     transcribe_by_kind,
 )
-from squtr.harness.evaluation.inference import checked_transcript
 from squtr.harness.metrics.flags import repeats_itself
 from squtr.harness.protocols import Transcript
 
@@ -210,7 +209,3 @@ def test_the_confidence_is_that_of_the_engine() -> None:
     clip = np.full(3, 0.1, np.float32)
     (found,) = transcribe_batches([clip], size=1, decode=lambda _: [Decoded("a", confidence=0.5)], engine="e")
     assert found.confidence == 0.5
-    assert checked_transcript(found) is not found
-    for wrong in (-0.1, 1.1, float("inf")):
-        with pytest.raises(ValueError, match="has the confidence"):
-            checked_transcript(Transcript("a", confidence=wrong))

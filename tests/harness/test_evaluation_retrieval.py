@@ -135,6 +135,7 @@ def test_languages_that_a_system_was_not_made_for_are_left_out(data: LiveData, t
 
 
 def test_failures_are_counted_never_words(data: LiveData, truth: dict[str, str]) -> None:
+    texts = {query.id: query.text for query in data.spoken("tiny-en", "clean")}
     table = noisy_table(
         data,
         truth,
@@ -142,6 +143,7 @@ def test_failures_are_counted_never_words(data: LiveData, truth: dict[str, str])
             ("q0", "clean"): Transcript("", error="cannot decode"),
             ("q1", "clean"): Transcript("stone stone stone stone", loop=True, truncated=True),
             ("q2", "clean"): Transcript(""),
+            ("q3", "clean"): Transcript(f"{texts['q3']} \ufffd"),
         },
     )
     records = evaluate_runs(
@@ -150,6 +152,8 @@ def test_failures_are_counted_never_words(data: LiveData, truth: dict[str, str])
     run = by_config(records, "lookup + words")["en_clean"]
     failures = run.result.failures
     assert (failures["failed"], failures["loop"], failures["truncated"], failures["empty"]) == (1, 1, 1, 1)
+    assert (failures["invalid_text"], failures["hallucination"]) == (1, 0)
+    assert [flags for flags in run.items.column("flags").to_pylist() if "invalid_text" in flags] == [["invalid_text"]]
     assert run.result.scores["wer"].n == 4  # the failed one has no words
     assert run.result.scores["wer"].value == pytest.approx((3 + 1) / 4)
     assert run.result.scores["ndcg_at_10"].n == 5  # but its query found nothing and counts

@@ -236,6 +236,19 @@ def test_failed_replies_are_counted_and_wrong(folder: Path) -> None:
     assert not strict.records and "1 of 8 items of all failed for knows" in strict.failures[0].error.message
 
 
+class Cut(Knows):
+    """Its replies end in half of an emoji; one was whole."""
+
+    def _one(self, request: AnswerRequest) -> Reply:
+        return Reply("BIEN \N{GRINNING FACE}" if not request.options else "A \ud83d")
+
+
+def test_lost_characters_of_replies_are_counted(folder: Path) -> None:
+    failures = only(evaluate(folder, System(answerer=Cut()))).failures
+    # Four multiple-choice questions, one of them spoken as well.
+    assert failures["invalid_text"] == 5
+
+
 def test_a_system_that_answers_nothing_of_a_config_has_no_score(folder: Path, tmp_path: Path) -> None:
     given = tmp_path / "others.jsonl"
     given.write_text('{"id": "elsewhere", "reply": "A"}\n{"id": "q3", "reply": "D"}\n', encoding="utf-8")
