@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ..errors import DataError, StorageError
+from .disk import disk_hint
 from .document_ids import DocumentIds
 from .home import squtr_home
 from .lru import LruCache
@@ -132,7 +133,7 @@ class ParquetRows:
                 raise
             raise StorageError(
                 f"the corpus cannot be unpacked into {path.parent}: {error.strerror or error}.",
-                hint="Make room there, or set SQUTR_HOME to another folder.",
+                hint=disk_hint(error, path.parent, "set SQUTR_HOME to another folder"),
             ) from error
 
     def _write_copy(self, stream: object) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...errors import ModelError, StorageError, UsageError, unknown_name
+from ...loaders.disk import READ_ONLY, disk_hint
 from ..protocols import Setting
 
 PACKAGES = "harness.demo.packages"
@@ -182,9 +183,10 @@ def _from_hub(
             )
         )
     except failures as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EACCES, errno.EDQUOT, errno.EROFS):
+        if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, *READ_ONLY}:
             raise StorageError(
-                f"{repository} cannot be stored: {error.strerror}.", hint="Make room, or set HF_HOME to another folder."
+                f"{repository} cannot be stored: {error.strerror}.",
+                hint=disk_hint(error, error.filename or "the folder of weights", "set HF_HOME to another folder"),
             ) from error
         at = f" at revision {revision}" if revision else ""
         reason = " ".join(str(error).split()) or type(error).__name__

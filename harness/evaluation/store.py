@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...errors import IntegrityError, StorageError
+from ...loaders.disk import disk_hint
 from ..protocols import Hit, Hypothesis, Reply, Rewritten, Transcript
 
 NAME = "evaluations"
@@ -58,6 +59,7 @@ _TABLES = ("clips", "transcripts_2", "rewrites", "rankings", "indexing", "replie
 _BUSY_S = 60.0
 # Older SQLites refuse more variables than 999 in one statement.
 _KEYS_AT_ONCE = 500
+_ELSEWHERE = "choose another folder with --cache"
 _COUNT = struct.Struct("<I")
 
 
@@ -122,6 +124,9 @@ class Store:
         self.own = self.path if rank == 0 else folder / f"{NAME}.{socket.gethostname()}.{rank}.{os.getpid()}.sqlite"
         with _named(folder):
             folder.mkdir(parents=True, exist_ok=True)
+        if rank and self.path.exists() and not os.access(folder, os.W_OK):
+            # What is complete serves several processes too.
+            self.own = self.path
         with self._open(self.own) as connection:
             connection.executescript(_SCHEMA)
 
@@ -134,6 +139,19 @@ class Store:
     def _open(self, path: Path) -> Iterator[sqlite3.Connection]:
         with _named(path), contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as connection, connection:
             yield connection
+
+    def _keep(self, rows: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
+        """Keep rows by table; what is there stays. A file that may not be written serves if all of them are there."""
+        with self._open(self.own) as connection:
+            for table, own in rows.items():
+                if not own:
+                    continue
+                places = ", ".join("?" * len(own[0]))
+                try:
+                    connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", own)  # noqa: S608
+                except sqlite3.OperationalError as error:
+                    if not (_is_read_only(error) and _holds(connection, table, own)):
+                        raise
 
     @contextlib.contextmanager
     def _readers(self) -> Iterator[list[sqlite3.Connection]]:
@@ -194,9 +212,7 @@ class Store:
             for digest, (t, audio_s) in transcripts.items()
             if not t.error
         ]  # fmt: skip
-        with self._open(self.own) as connection:
-            connection.executemany("INSERT OR IGNORE INTO clips VALUES (?, ?)", list(files.items()))
-            connection.executemany("INSERT OR IGNORE INTO transcripts_2 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._keep({"clips": list(files.items()), "transcripts_2": rows})
 
     def speed(self, model: str) -> float | None:
         with self._readers() as connections:
@@ -217,8 +233,7 @@ class Store:
     def keep_rewrites(self, rewriter: str, language: str, rewrites: Mapping[str, Rewritten]) -> None:
         """Failed ones are not kept."""
         rows = [(rewriter, language, digest, r.text, r.seconds) for digest, r in rewrites.items() if not r.error]
-        with self._open(self.own) as connection:
-            connection.executemany("INSERT OR IGNORE INTO rewrites VALUES (?, ?, ?, ?, ?)", rows)
+        self._keep({"rewrites": rows})
 
     def rewriting_s(self, rewriter: str) -> float | None:
         """The mean seconds of a rewriter per query, None where it has rewritten none."""
@@ -241,8 +256,7 @@ class Store:
             (key.retriever, key.corpus, key.language, key.depth, query, r.packed, r.seconds)
             for query, r in rankings.items()
         ]
-        with self._open(self.own) as connection:
-            connection.executemany("INSERT OR IGNORE INTO rankings VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        self._keep({"rankings": rows})
 
     def replies(self, answerer: str, requests: Iterable[str]) -> dict[str, Reply]:
         query = (
@@ -260,8 +274,7 @@ class Store:
             for key, reply in replies.items()
             if not reply.error
         ]
-        with self._open(self.own) as connection:
-            connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?)", rows)
+        self._keep({"replies": rows})
 
     def indexing_s(self, key: RankingKey) -> float | None:
         query = "SELECT seconds FROM indexing WHERE retriever = ? AND corpus = ? AND language = ?"
@@ -271,10 +284,7 @@ class Store:
         return next((float(row[0]) for row in rows if row is not None), None)
 
     def keep_indexing_s(self, key: RankingKey, seconds: float) -> None:
-        with self._open(self.own) as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO indexing VALUES (?, ?, ?, ?)", (key.retriever, key.corpus, key.language, seconds)
-            )
+        self._keep({"indexing": [(key.retriever, key.corpus, key.language, seconds)]})
 
     def check(self, key: str) -> str | None:
         """The kept outcome of a self-check, None if there is none."""
@@ -288,7 +298,7 @@ class Store:
 
     def merge(self, others: Iterable[Path] = ()) -> None:
         """Take in what other processes wrote (`others` are known files), and remove the files of those that ended."""
-        for path in sorted({*self.folder.glob(f"{NAME}.*.*.sqlite"), *others}):
+        for path in sorted({*self.folder.glob(f"{NAME}.*.*.sqlite"), *others} - {self.path}):
             with self._open(path) as theirs, self._open(self.path) as ours:
                 for table in _TABLES:
                     for rows in _rows_of(theirs, table, path):
@@ -315,16 +325,44 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        raise StorageError(
-            f"the store {path} cannot be used: {error}.",
-            hint="Free space if the disk is full. If the file is damaged, remove it: it is made again.",
-        ) from error
+        raise StorageError(f"the store {path} cannot be used: {error}.", hint=_hint(error, path)) from error
     except StorageError:
         raise
     except OSError as error:
         raise StorageError(
-            f"the store {path} cannot be used: {error.strerror or error}.", hint="Free space or choose another home."
+            f"the store {path} cannot be used: {error.strerror or error}.", hint=disk_hint(error, path, _ELSEWHERE)
         ) from error
+
+
+def _hint(error: sqlite3.DatabaseError, path: Path) -> str:
+    code = _code(error)
+    folder = path.parent
+    if code == sqlite3.SQLITE_READONLY or (code == sqlite3.SQLITE_CANTOPEN and folder.is_dir()):
+        return f"{folder} is read-only, and not all that is asked for is in it: make it writable, or {_ELSEWHERE}."
+    if code == sqlite3.SQLITE_FULL:
+        return f"Free space in {folder}, or {_ELSEWHERE}."
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return "The file is damaged: remove it, it is made again."
+    if code == sqlite3.SQLITE_BUSY:
+        return "Another program holds it: end that one, or wait, and run again."
+    return f"Check the disk, or {_ELSEWHERE}. If the file is damaged, remove it: it is made again."
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The primary code of SQLite, without what extends it; 0 for an error of the module itself."""
+    return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def _is_read_only(error: sqlite3.Error) -> bool:
+    return _code(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+
+
+def _holds(connection: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether a table has a row with the key of each of these; keys are the first columns."""
+    columns = connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (table,)).fetchall()
+    where = " AND ".join(f"{name} = ?" for (name,) in columns)
+    query = f"SELECT 1 FROM {table} WHERE {where}"  # noqa: S608
+    return all(connection.execute(query, row[: len(columns)]).fetchone() for row in rows)
 
 
 def _rows_of(connection: sqlite3.Connection, table: str, path: Path) -> Iterator[list[tuple[Any, ...]]]:

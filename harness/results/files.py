@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ...errors import DataError, StorageError
+from ...loaders.disk import disk_hint
 
 
 class FileModel(BaseModel):
@@ -61,7 +62,7 @@ def write_in_pieces(path: Path, pieces: Iterable[bytes | str]) -> None:
         temporary = None
     except OSError as error:
         raise StorageError(
-            f"cannot write {path}: {error.strerror or error}.", hint="Free space or choose another folder."
+            f"cannot write {path}: {error.strerror or error}.", hint=disk_hint(error, path.parent)
         ) from error
     finally:
         if temporary is not None:

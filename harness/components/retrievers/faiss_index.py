@@ -79,14 +79,15 @@ class FaissIndex:
         for block in self._blocks:
             sha256.update(block.path.name.encode() if isinstance(block, FileBlock) else block.read().tobytes())
         path = folder / f"{sha256.hexdigest()[:32]}.faiss"
+        found = self._read(path)
+        if found is not None:
+            return found
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{path}.lock"):
-                with contextlib.suppress(RuntimeError):
-                    # One that is not there or damaged is built again.
-                    index = faiss.read_index(str(path))
-                    if index.ntotal == len(self) and index.d == self._width:
-                        return index
+                found = self._read(path)
+                if found is not None:
+                    return found
                 index = self._built()
                 temporary = path.with_name(f".{path.stem}.{os.getpid()}.{secrets.token_hex(4)}.part")
                 try:
@@ -99,6 +100,14 @@ class FaissIndex:
                 f"the search index {path} cannot be written: {error}.", hint="Make room there, or leave the cache out."
             ) from error
         return index
+
+    def _read(self, path: Path) -> Any:
+        """The index in a file, None if it is not there or damaged: then it is built again."""
+        with contextlib.suppress(RuntimeError):
+            index = _faiss().read_index(str(path))
+            if index.ntotal == len(self) and index.d == self._width:
+                return index
+        return None
 
     def _built(self) -> Any:
         faiss = _faiss()

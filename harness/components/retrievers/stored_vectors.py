@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import IntegrityError, StorageError, unknown_name
+from ....loaders.disk import disk_hint
 
 Storage = Literal["float32", "float16", "bfloat16"]
 """How vectors are stored. Half as many bytes cost some accuracy: scores are those of the vectors as stored."""
@@ -166,7 +167,7 @@ def new_file(path: Path, *, what: str) -> Iterator[BinaryIO]:
     except OSError as error:
         raise StorageError(
             f"{what} cannot be written to {path.parent}: {error.strerror or error}.",
-            hint="Make room there; what is already in the folder will be used again.",
+            hint=disk_hint(error, path.parent, "choose another folder: what is already in it will be used again"),
         ) from error
 
 
