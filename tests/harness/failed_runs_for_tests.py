@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,21 @@ def retrieval_runs(root: Path, out: Path | None = None, *, rewriter: Any = None)
         for name, own in ((KEEPER, words), (DROPPER, fewer))
     ]
     return evaluate_runs(systems, data, out=out, resamples=50, samples=0)
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Until the tests end."""
+    found = tempfile.TemporaryDirectory(prefix="failed-runs-")
+    root = Path(found.name)
+    recognition_runs(root / "recognition", root / "recognition" / "run")
+    retrieval_runs(root / "retrieval", root / "retrieval" / "run")
+    return found
+
+
+def failed_runs() -> dict[str, Path]:
+    """The folders of both by task, made once: tests copy what they change."""
+    return {name: Path(_folder().name) / name / "run" for name in ("recognition", "retrieval")}
 
 
 def errors(row: dict[str, Any]) -> float:

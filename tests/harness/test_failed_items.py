@@ -36,7 +36,7 @@ from squtr.loaders.questions.data import QuestionData
 
 from .evaluate_runs_for_tests import evaluate_runs
 from .evaluation_for_tests import Toy, built, truth_of
-from .failed_runs_for_tests import DROPPER, KEEPER, errors, of, recognition_runs, retrieval_runs
+from .failed_runs_for_tests import DROPPER, KEEPER, errors, failed_runs, of, retrieval_runs
 from .fakes import LookupTranscriber, WordRetriever
 from .questions_for_tests import Knows, write_questions
 
@@ -118,10 +118,8 @@ def test_a_score_without_failed_items_is_written_as_ever() -> None:
 
 
 @pytest.fixture(scope="module")
-def spoken(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("recognition")
-    recognition_runs(folder, folder / "run")
-    return folder / "run"
+def spoken() -> Path:
+    return failed_runs()["recognition"]
 
 
 def test_of_recognition_the_record_keeps_the_length_and_the_result_the_bounds(spoken: Path) -> None:
@@ -187,10 +185,8 @@ def test_what_older_versions_wrote_is_scored_again(
 
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("retrieval")
-    retrieval_runs(folder, folder / "run")
-    return folder / "run"
+def searched() -> Path:
+    return failed_runs()["retrieval"]
 
 
 def test_of_retrieval_the_error_rate_has_bounds_and_ndcg_all_queries(searched: Path) -> None:

@@ -20,17 +20,14 @@ from squtr.harness.tasks.retrieval.report.attribution import attributions, parts
 from squtr.harness.tasks.retrieval.report.scatter import scatter
 from squtr.harness.tasks.retrieval.report.scores import score_table
 
-from .failed_runs_for_tests import DROPPER, KEEPER, of, recognition_runs, retrieval_runs
+from .failed_runs_for_tests import DROPPER, KEEPER, failed_runs, of
 from .report_runs_for_tests import Example, example_records
 from .test_report import Page
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("failed")
-    recognition_runs(root / "recognition", root / "recognition" / "run")
-    retrieval_runs(root / "retrieval", root / "retrieval" / "run")
-    return {name: root / name / "run" for name in ("recognition", "retrieval")}
+def runs() -> dict[str, Path]:
+    return failed_runs()
 
 
 @pytest.fixture(scope="module")

@@ -24,17 +24,14 @@ from squtr.leaderboard.site.tables import Place, Table, groups, tables
 from squtr.leaderboard.store import Store, read_store
 from squtr.leaderboard.submit import prepare, send
 
-from ..harness.failed_runs_for_tests import DROPPER, KEEPER, of, recognition_runs, retrieval_runs
+from ..harness.failed_runs_for_tests import DROPPER, KEEPER, failed_runs, of
 from .boards_for_tests import make_board
 from .chromium_for_tests import chromium, find_chromium
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("failed")
-    recognition_runs(root / "recognition", root / "recognition" / "run")
-    retrieval_runs(root / "retrieval", root / "retrieval" / "run")
-    return {name: root / name / "run" for name in ("recognition", "retrieval")}
+def runs() -> dict[str, Path]:
+    return failed_runs()
 
 
 @pytest.fixture(scope="module")
