@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from .conditions import Condition
-from .in_order import in_order
+from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from .recipe import OpenedRecipe
 from .records import Query, SpokenQuery, Take
 from .render import render_all
@@ -34,5 +34,6 @@ def render_rows(
             takes[-1] = Take(takes[-1].query, (*takes[-1].rir_ids, rir_id))
         else:
             takes.append(Take(query.of_utterance(), (rir_id,)))
+    import_before_threads(*SIGNAL_PACKAGES)
     work = in_order(lambda take: render_take(opened, [condition], take), takes, workers=workers)
     return (row for of_take in work for row in of_take[0])

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..errors import unknown_name
 from .blocks import block_tables, render_take
 from .conditions import Condition
-from .in_order import in_order
+from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from .recipe import OpenedRecipe
 from .records import Take
 from .rows import batches
@@ -35,6 +35,7 @@ class ThreadEngine:
         self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Take]]
     ) -> Iterator[list[pa.Table]]:
         """Render; utterances run ahead across blocks, so that no thread waits at a block's end."""
+        import_before_threads(*SIGNAL_PACKAGES)
         schema = opened.features().arrow_schema
         takes = (take for block in blocks for take in block)
         rows = in_order(lambda take: render_take(opened, conditions, take), takes, workers=self._workers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,6 +10,31 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
+
+
+SIGNAL_PACKAGES = (
+    "scipy.fft",
+    "scipy.signal",
+    "scipy.ndimage",
+    "scipy.special",
+    "scipy.io.matlab",
+    "soundfile",
+    "soxr",
+)
+"""What rendering, front ends and checks of clips import where they need it."""
+
+
+def import_before_threads(*names: str) -> None:
+    """Import compiled packages before threads do so at once: a second one may find a package that is half imported.
+
+    Those that are not installed are left out: whoever needs one says so.
+    """
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] != name.partition(".")[0]:
+                raise
 
 
 def in_order(

@@ -159,6 +159,9 @@ class ModelServer:
         failures: list[Exception] = []
 
         asked = list(items)
+        if asked:
+            # Made before threads do so at once, with all that it imports.
+            _ = self._client
         tick = current_tick()
 
         def guarded(item: Item) -> Answer:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...errors import AudioError, DataError, UsageError
 from ..audio import decode_audio
+from ..in_order import SIGNAL_PACKAGES, import_before_threads
 from ..jsonl import read_jsonl
 from ..records import SAMPLE_RATE
 from ..synthesis.speech_folder import INDEX, REJECTED, SpeechFolder, SpeechRow, write_text
@@ -80,6 +81,7 @@ def decide(
     stored = {} if judges else _stored_opinions(folder.root)
     tell = progress or (lambda _: None)
     decisions: list[Decision] = []
+    import_before_threads(*SIGNAL_PACKAGES)
     with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
         for start in range(0, len(chosen), _TOGETHER):
             part = chosen[start : start + _TOGETHER]

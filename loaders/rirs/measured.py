@@ -14,7 +14,7 @@ from pathlib import Path
 from ..banks.details import own_values, read_at, room_of
 from ..banks.protocols import RirBank
 from ..home import squtr_home
-from ..in_order import in_order
+from ..in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from ..records import NAN, Samples
 from ..rir_measures import decay_curve, measure_rir
 from ..shards import replace_file
@@ -95,6 +95,7 @@ def measure_rirs(
     def measure(rir_id: str) -> MeasuredRir:
         return measured_rir(bank, rir_id, read_at(bank, rir_id, rate), rate, decay=True)
 
+    import_before_threads(*SIGNAL_PACKAGES)
     for rir in in_order(measure, ids, workers=workers or os.cpu_count() or 1):
         found.append(rir)
         report(len(found), len(ids))

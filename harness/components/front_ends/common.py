@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import AudioError, UsageError, missing_extra
+from ....loaders.in_order import SIGNAL_PACKAGES, import_before_threads
 from ....loaders.records import Samples
 from ...protocols import ComponentSpec, Setting
 from ..transcribers.common import clip_fault
@@ -79,6 +80,7 @@ def enhance_each(
     jobs = list(enumerate(clips, start=1))
     if threads == 1 or len(jobs) < 2:
         return [one(job) for job in jobs]
+    import_before_threads(*SIGNAL_PACKAGES)
     with ThreadPoolExecutor(threads, thread_name_prefix="front-end") as pool:
         return list(pool.map(one, jobs))
 
