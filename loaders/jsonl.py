@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError
+from .text import parse_json, tell_replaced
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -24,12 +25,13 @@ def read_json_lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[st
     """The same from an open stream of bytes, which stays open; `name` is what errors call it."""
     # utf-8-sig takes a byte order mark if there is one.
     lines = io.TextIOWrapper(stream, encoding="utf-8-sig")
+    replaced: list[str] = []
     try:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                value = json.loads(line)
+                value = parse_json(line, f"{name}, line {number}", replaced)
             except json.JSONDecodeError as error:
                 raise DataError(f"{name}, line {number}: not JSON ({error.msg}).", hint="Mend the line.") from error
             if not isinstance(value, dict):
@@ -38,6 +40,7 @@ def read_json_lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[st
     except UnicodeDecodeError as error:
         raise DataError(f"{name} is not UTF-8 ({error.reason}).", hint="Convert it to UTF-8.") from error
     finally:
+        tell_replaced(replaced, name)
         if not stream.closed:
             lines.detach()
 

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import DataError, SqutrWarning
+
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 """What stands for a character that could not be read: in a text it says that something was lost."""
+
+_HALF = re.compile(r"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
+"""An escape of one half of a surrogate pair, lone or not."""
 
 
 def valid_text(text: str) -> str:
@@ -28,3 +39,40 @@ def has_replacement(text: str) -> bool:
     (True, False)
     """
     return REPLACEMENT in text
+
+
+def parse_json(text: str, where: str, replaced: list[str]) -> Any:
+    """The value of a JSON text, its strings valid (`valid_text`); `where` is added to `replaced` for each changed one.
+
+    Raises `json.JSONDecodeError`, and `DataError` for an id (a key that ends in "id") that no file can hold: two of
+    them could become equal.
+
+    >>> parse_json('{"id": "a", "text": "b"}', "queries.jsonl, line 1", [])
+    {'id': 'a', 'text': 'b'}
+    """
+    value = json.loads(text)
+    return value if _HALF.search(text) is None else _valid(value, "", where, replaced)
+
+
+def tell_replaced(replaced: Sequence[str], name: str) -> None:
+    """Warn once of what `parse_json` changed in a file."""
+    if replaced:
+        warnings.warn(
+            f"{name}: {len(replaced)} texts hold half a character (a lone surrogate), which was replaced by U+FFFD; "
+            f"the first: {replaced[0]}.",
+            SqutrWarning,
+            stacklevel=2,
+        )
+
+
+def _valid(value: Any, key: str, where: str, replaced: list[str]) -> Any:
+    if isinstance(value, dict):
+        return {valid_text(name): _valid(one, name, where, replaced) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_valid(one, key, where, replaced) for one in value]
+    if not isinstance(value, str) or (found := valid_text(value)) == value:
+        return value
+    if key.casefold().endswith("id"):
+        raise DataError(f"{where}: {key!r} holds half a character (a lone surrogate): {value!r}.", hint="Mend the id.")
+    replaced.append(where)
+    return found

@@ -8,7 +8,9 @@ line. `squtr score wer --help` and its like show their options.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +73,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="auto, jsonl, tsv, kaldi, trn, ctm or parquet, of both files (auto)",
     )
+    _add_missing(
+        wer, "an utterance without a hypothesis, or the reverse: error, or count (left out, with bounds) (error)"
+    )
     ranking = _subcommand(kinds, "ranking", "ranking metrics of a run", _RANKING_EXAMPLE)
+    _add_missing(
+        ranking, "a query without a ranking, or a run whose documents have no judgment at all: error, or count (0)"
+    )
     ranking.add_argument("qrels", type=Path, metavar="QRELS", help="judgments")
     ranking.add_argument("run", type=Path, metavar="RUN", help="the ranking")
     ranking.add_argument(
@@ -104,6 +112,10 @@ def _subcommand(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def _add_missing(parser: argparse.ArgumentParser, words: str) -> None:
+    parser.add_argument("--missing", default="error", choices=("error", "count"), help=words)
 
 
 def add_normalizer_options(parser: argparse.ArgumentParser) -> None:
@@ -178,8 +190,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _wer(arguments: argparse.Namespace) -> tuple[Summary, str]:
-    from ...errors import unknown_name
-    from ..metrics.error_counts import UNITS
+    from ...errors import DataError, unknown_name
+    from ..metrics.error_counts import UNITS, count_texts_array, default_unit
+    from ..metrics.failed_items import rate_bounds
     from ..metrics.summaries import summarize_recognition
     from ..score_files import read_texts
 
@@ -188,6 +201,18 @@ def _wer(arguments: argparse.Namespace) -> tuple[Summary, str]:
     normalizer = normalizer_from(arguments)
     references = read_texts(arguments.references, arguments.format, remark=note)
     hypotheses = read_texts(arguments.hypotheses, arguments.format, remark=note)
+    counted: dict[str, Any] = {}
+    lengths: list[float] = []
+    if arguments.missing == "count":
+        absent = [text for id_, text in references.items() if id_ not in hypotheses]
+        counted = {"missing": len(absent), "unknown": sum(id_ not in references for id_ in hypotheses)}
+        if len(absent) == len(references):
+            raise DataError(f"{arguments.hypotheses} has none of the {len(references)} ids.", hint="Check the ids.")
+        unit = arguments.unit or default_unit(arguments.language)
+        normal = [normalizer(text) for text in absent]
+        lengths = count_texts_array(normal, [""] * len(normal), unit=unit, language=arguments.language)[:, 3].tolist()
+        references = {id_: text for id_, text in references.items() if id_ in hypotheses}
+        hypotheses = {id_: hypotheses[id_] for id_ in references}
     found = summarize_recognition(
         references,
         hypotheses,
@@ -196,11 +221,17 @@ def _wer(arguments: argparse.Namespace) -> tuple[Summary, str]:
         unit=arguments.unit,
         **statistics_from(arguments),
     )
+    if counted:
+        errors = [sum(row[kind] for kind in ("substitutions", "deletions", "insertions")) for row in found.items]
+        known = [float(row["reference_length"]) for row in found.items]
+        bounds = rate_bounds([*errors, *[math.nan] * len(lengths)], [*known, *lengths])
+        found = replace(found, scores={**counted, "bounds_with_missing": bounds and list(bounds), **found.scores})
     title = f"{len(references)} utterances, language {arguments.language}, unit {found.scores['unit']}, "
     return found, title + f"normalizer {normalizer.name} {normalizer.version}"
 
 
 def _ranking(arguments: argparse.Namespace) -> tuple[Summary, str]:
+    from ...errors import DataError
     from ..metrics.ranking import DEFAULT_METRICS
     from ..metrics.registry import parse_metric
     from ..metrics.summaries import summarize_ranking
@@ -209,14 +240,24 @@ def _ranking(arguments: argparse.Namespace) -> tuple[Summary, str]:
     metrics = list(dict.fromkeys(arguments.metrics or DEFAULT_METRICS))
     for name in metrics:
         parse_metric(name)
+    qrels = read_qrels(arguments.qrels, arguments.format, remark=note)
+    run = read_run(arguments.run, arguments.format, remark=note)
+    judged = {document for grades in qrels.values() for document in grades}
     found = summarize_ranking(
-        read_qrels(arguments.qrels, arguments.format, remark=note),
-        read_run(arguments.run, arguments.format, remark=note),
-        metrics,
-        ignore_identical_ids=arguments.ignore_identical_ids,
-        **statistics_from(arguments),
+        qrels, run, metrics, ignore_identical_ids=arguments.ignore_identical_ids, **statistics_from(arguments)
     )
-    return found, f"{found.scores['n_queries']} queries with a relevant document"
+    scores = found.scores
+    if arguments.missing == "error" and scores["missing"]:
+        raise DataError(
+            f"{scores['missing']} of {scores['n_queries']} queries have no ranking in {arguments.run}.",
+            hint="Check the ids, or count them as 0: --missing count.",
+        )
+    if arguments.missing == "error" and not judged & {document for hits in run.values() for document, _ in hits}:
+        raise DataError(
+            f"none of the documents in {arguments.run} is judged in {arguments.qrels}.",
+            hint="Check the ids, or score it so: --missing count.",
+        )
+    return found, f"{scores['n_queries']} queries with a relevant document"
 
 
 def _answers(arguments: argparse.Namespace) -> tuple[Summary, str]:
@@ -239,6 +280,9 @@ def _table(scores: dict[str, Any]) -> list[str]:
     lines = []
     for name, value in scores.items():
         if name in _NOT_IN_THE_TABLE:
+            continue
+        if isinstance(value, list):
+            lines.append(f"  {name:<18} [{', '.join(f'{one:.4f}' for one in value)}]")
             continue
         if not isinstance(value, float):
             if value is not None:

@@ -140,11 +140,11 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"Wrote {accepted:,} of {total:,} queries into {arguments.out}.")
         say(f"Build: squtr build --source '{arguments.source}{joint}speech={arguments.out}&missing=skip'")
         say(f"Review: squtr review {arguments.out}")
-    unheard = [one.row for one in decisions if one.row.transcript_error]
-    if unheard:
+    untranscribed = [one.row for one in decisions if one.row.transcript_error]
+    if untranscribed:
         note(
-            f"squtr: {counted(len(unheard), 'clip')} could not be transcribed, first {unheard[0].id!r}: "
-            f"{unheard[0].transcript_error.rstrip('.')}. Run the same command again to try again."
+            f"squtr: {counted(len(untranscribed), 'clip')} could not be transcribed, first {untranscribed[0].id!r}: "
+            f"{untranscribed[0].transcript_error.rstrip('.')}. Run the same command again to try again."
         )
     if not accepted:
         note("squtr: no query was accepted; the reasons are in rejected.jsonl.")

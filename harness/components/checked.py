@@ -73,7 +73,7 @@ def rewrite(rewriter: Rewriter, transcripts: Sequence[Sequence[str]], *, languag
     with sentences(f"{who} on {len(transcripts)} transcripts in {language!r}"):
         found = rewriter.rewrite(transcripts, language=language)
     items = [f"the transcript {own[0][:_SHOWN]!r}" for own in transcripts]
-    made = [_said(who, one, Rewritten, item) for one, item in zip(_each(who, found, items), items, strict=True)]
+    made = [_output(who, one, Rewritten, item) for one, item in zip(_each(who, found, items), items, strict=True)]
     return [
         replace(one, text="" if one.error else one.text.strip(), error=one.error or _nothing(one.text)) for one in made
     ]
@@ -85,7 +85,7 @@ def answer(answerer: Answerer, requests: Sequence[AnswerRequest]) -> list[Reply]
     with sentences(f"{who} on {len(requests)} requests"):
         found = answerer.answer(requests)
     items = [f"the request {one.prompt[-_SHOWN:]!r}" for one in requests]
-    return [_said(who, one, Reply, item) for one, item in zip(_each(who, found, items), items, strict=True)]
+    return [_output(who, one, Reply, item) for one, item in zip(_each(who, found, items), items, strict=True)]
 
 
 def encode(
@@ -194,7 +194,7 @@ def _transcripts(who: str, found: object, items: Sequence[str]) -> list[Transcri
 
 
 def _transcript(who: str, given: object, item: str) -> Transcript:
-    one = _said(who, given, Transcript, item)
+    one = _output(who, given, Transcript, item)
     hypotheses = []
     for hypothesis in one.hypotheses:
         value: object = hypothesis
@@ -214,7 +214,7 @@ def _transcript(who: str, given: object, item: str) -> Transcript:
     return replace(one, hypotheses=() if one.error else tuple(hypotheses))
 
 
-def _said(who: str, given: object, kind: type[Made], item: str) -> Made:
+def _output(who: str, given: object, kind: type[Made], item: str) -> Made:
     """An output with text, error and seconds, its text such as every file can hold."""
     if not isinstance(given, kind):
         raise ModelError(

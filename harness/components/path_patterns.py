@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal, get_args
 
 from ...errors import DataError, UsageError, unknown_name
 
@@ -16,6 +17,9 @@ PUBLISHED_LANGUAGES: Mapping[str, str] = {
     **dict.fromkeys(("medicalretrieval", "duretrieval", "t2retrieval"), "zh"),
 }
 """Of the published subsets (SQuTR, arXiv 2602.12783, section 3.1)."""
+
+Missing = Literal["error", "count"]
+"""What becomes of ids that a precomputed file lacks."""
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
@@ -108,6 +112,33 @@ class FilePattern:
             if name and name != "/":
                 return name
         return self._what
+
+
+def check_missing(missing: str) -> None:
+    """Raise `UnknownNameError` for what is no `Missing`."""
+    if missing not in get_args(Missing):
+        raise unknown_name("value of missing", missing, get_args(Missing))
+
+
+def refuse_missing(what: str, missing: Sequence[str], wanted: int, there: Collection[str]) -> None:
+    """Raise `DataError` if ids are missing of `wanted` ones; `what` is what a file has none of, `there` the ids it has.
+
+    >>> refuse_missing("no transcript in a.jsonl", ["q1"], 4, {"Q1", "x"})
+    Traceback (most recent call last):
+    ...
+    squtr.errors.DataError: 1 of 4 items have no transcript in a.jsonl: 'q1'; it has 'Q1', for example. ...
+    """
+    if not missing:
+        return
+    shown = ", ".join(map(repr, missing[:5])) + (", …" if len(missing) > 5 else "")
+    near = {id_.casefold().partition(".")[0]: id_ for id_ in there}
+    like = near.get(missing[0].casefold().partition(".")[0]) or next(iter(there), "")
+    raise DataError(
+        f"{len(missing)} of {wanted} items have {what}: {shown}"
+        + (f"; it has {like!r}, for example." if like else "."),
+        hint="Complete the file, or let them count as failed or not found: the option missing: count "
+        "(--option missing=count), with --max-failed where they are many.",
+    )
 
 
 def _blocks(file: Path) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import AudioError
+from ...errors import AudioError, SqutrWarning
 from ...loaders.audio import resample
 from ...loaders.records import Samples
 from ..components.checked import enhance
@@ -55,7 +55,9 @@ def tell_failed(failed: Mapping[str, str], n: int, name: str, max_failed: float)
     refuse_share(failed, n, what, max_failed, "give mteb_model(…, max_failed={share:g})")
     if failed:
         id_, why = next(iter(failed.items()))
-        warnings.warn(f"{len(failed)} of {n} {what} and find nothing; the first is {id_!r}: {why}", stacklevel=2)
+        warnings.warn(
+            f"{len(failed)} of {n} {what} and find nothing; the first is {id_!r}: {why}", SqutrWarning, stacklevel=2
+        )
 
 
 def model_input(samples: Samples, rate: int, front_end: FrontEnd | None, target: int) -> Samples:

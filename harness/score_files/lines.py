@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ...loaders.text import parse_json, tell_replaced
 
 Remark = Callable[[str], None]
 """Told in one sentence what was odd about a file, but read all the same."""
@@ -78,7 +79,10 @@ def read_rows(path: Path, format_: str, remark: Remark = no_remark) -> list[tupl
         return [(place(path, n, "row"), row) for n, row in enumerate(_parquet(path), start=1)]
     lines = read_lines(path, remark)
     if format_ == "jsonl":
-        return [(place(path, number), _object(place(path, number), line)) for number, line in lines]
+        replaced: list[str] = []
+        found = [(place(path, number), _object(place(path, number), line, replaced)) for number, line in lines]
+        tell_replaced(replaced, str(path))
+        return found
     if not lines:
         return []
     names = [name.strip() for name in lines[0][1].split("\t")]
@@ -96,9 +100,9 @@ def read_rows(path: Path, format_: str, remark: Remark = no_remark) -> list[tupl
     return rows
 
 
-def _object(where: str, line: str) -> dict[str, Any]:
+def _object(where: str, line: str, replaced: list[str]) -> dict[str, Any]:
     try:
-        value = json.loads(line)
+        value = parse_json(line, where, replaced)
     except json.JSONDecodeError as error:
         raise DataError(f"{where}: not JSON ({error.msg}).", hint="Write one JSON object per line.") from error
     if not isinstance(value, dict):

@@ -93,6 +93,10 @@ class StorageError(SqutrError, OSError):
     """The disk refused: no space, no permission."""
 
 
+class SqutrWarning(UserWarning):
+    """What went on, and should be known: something was replaced, left out, or counted as failed."""
+
+
 def nearest(name: str, choices: Iterable[str]) -> str:
     """The choice that looks most like `name`, or "" if none is near.
 

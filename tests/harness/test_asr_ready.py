@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squtr.errors import DataError, SqutrError, UnknownNameError, UsageError
-from squtr.harness.components import load_transcriber
 from squtr.harness.components.transcribers.files import TranscriptsFile
 from squtr.harness.protocols import Hypothesis, Transcript
 
@@ -37,7 +36,7 @@ def test_one_file_of_ids_and_texts(tmp_path: Path) -> None:
         {"id": "q3", "error": "time-out"},
         {"id": "q4", "text": "no no no no no no"},
     )
-    ready = load_transcriber(f"transcripts:{file}")
+    ready = TranscriptsFile(file, missing="count")
     assert isinstance(ready, TranscriptsFile)
     found = ready.transcripts("fiqa", "clean", ["q3", "q1", "2", "absent", "q4"])
     assert [(t.text, t.error, t.loop) for t in found] == [
@@ -52,7 +51,7 @@ def test_one_file_of_ids_and_texts(tmp_path: Path) -> None:
 
 
 def test_a_file_without_conditions_is_that_of_one(tmp_path: Path) -> None:
-    ready = TranscriptsFile(write(tmp_path / "mine.jsonl", {"id": "q1", "text": "a"}))
+    ready = TranscriptsFile(write(tmp_path / "mine.jsonl", {"id": "q1", "text": "a"}), missing="count")
     assert texts(ready, "fiqa", "clean", ["q1"]) == ["a"]
     assert texts(ready, "nq", "clean", ["q1"]) == ["a"]
     with pytest.raises(DataError, match=r"mine\.jsonl names no condition: it was taken for clean and cannot be reverb"):
@@ -67,7 +66,7 @@ def test_one_file_with_subsets_and_conditions(tmp_path: Path) -> None:
         {"id": "q1", "condition": "clean", "text": "any clean"},
         {"id": "q1", "subset": "nq", "text": "nq any"},
     )
-    ready = TranscriptsFile(file)
+    ready = TranscriptsFile(file, missing="count")
     assert texts(ready, "fiqa", "reverb", ["q1"]) == ["fiqa reverb"]
     assert texts(ready, "fiqa", "clean", ["q1"]) == ["fiqa clean"]
     assert texts(ready, "hotpotqa", "clean", ["q1"]) == ["any clean"]
@@ -87,7 +86,7 @@ def test_one_file_with_subsets_and_conditions(tmp_path: Path) -> None:
 )
 def test_files_by_placeholder(tmp_path: Path, pattern: str, file: str) -> None:
     write(tmp_path / file, {"id": "q1", "text": "a"})
-    ready = TranscriptsFile(tmp_path / pattern)
+    ready = TranscriptsFile(tmp_path / pattern, missing="count")
     shown = file.removeprefix("[odd]*?/")  # a folder without a placeholder is not shown
     assert texts(ready, "fiqa", "reverb", ["q1", "q2"]) == ["a", f"no transcript in {shown}"]
     assert ready.spec.model == pattern.removeprefix("[odd]*?/")
@@ -208,7 +207,7 @@ def test_the_files_of_sclite(tmp_path: Path) -> None:
         ";; a comment\nq1 1 0.90 0.20 bond 0.7\nq1 1 0.10 0.30 a 0.9\nq2 A 0.1 0.2 什么\nq2 A 0.3 0.2 是\n",
         encoding="utf-8",
     )
-    trn = TranscriptsFile(tmp_path / "mine.trn").transcripts("fiqa", "clean", ["q1", "q2", "q3"])
+    trn = TranscriptsFile(tmp_path / "mine.trn", missing="count").transcripts("fiqa", "clean", ["q1", "q2", "q3"])
     assert [(t.text, t.error) for t in trn] == [
         ("what is (or was) a bond", ""), ("", ""), ("", "no transcript in mine.trn"),
     ]  # fmt: skip

@@ -135,7 +135,7 @@ def test_subcommands_have_help_with_an_example(kind: str, capsys: pytest.Capture
 def test_ranking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "qrels").write_text("1 0 a 2\n1 0 b 1\n2 0 c 1\n3 0 d 0\n")
     (tmp_path / "run").write_text("1 Q0 x 1 3 t\n1 Q0 a 2 2 t\n1 Q0 b 3 2 t\n9 Q0 a 1 1 t\n")
-    command = ["score", "ranking", str(tmp_path / "qrels"), str(tmp_path / "run")]
+    command = ["score", "ranking", str(tmp_path / "qrels"), str(tmp_path / "run"), "--missing", "count"]
     assert main([*command, "--json", "--per-item", str(tmp_path / "items.tsv")]) == 0
     found = told(capsys)
     direct = score_ranking({"1": {"a": 2, "b": 1}, "2": {"c": 1}}, {"1": [("x", 3), ("a", 2), ("b", 2)]})

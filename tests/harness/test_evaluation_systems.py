@@ -330,7 +330,7 @@ def write_run_files(folder: Path, data: BuiltData, conditions: tuple[str, ...]) 
 
 
 def test_ready_transcripts_with_a_retriever(data: BuiltData, tmp_path: Path) -> None:
-    ready = TranscriptsFile(write_transcripts(tmp_path / "mine", data))
+    ready = TranscriptsFile(write_transcripts(tmp_path / "mine", data), missing="count")
     words = WordRetriever()
     records = evaluate_runs(
         [System(transcriber=ready, retriever=words)], data, out=tmp_path / "run", cache=tmp_path / "cache"
@@ -356,8 +356,8 @@ def test_ready_transcripts_with_a_retriever(data: BuiltData, tmp_path: Path) -> 
 
 
 def test_ready_transcripts_with_a_ready_run(data: BuiltData, tmp_path: Path) -> None:
-    ready = TranscriptsFile(write_transcripts(tmp_path / "mine", data))
-    run = TrecRun(write_run_files(tmp_path / "runs", data, ("text", *CONDITIONS)))
+    ready = TranscriptsFile(write_transcripts(tmp_path / "mine", data), missing="count")
+    run = TrecRun(write_run_files(tmp_path / "runs", data, ("text", *CONDITIONS)), missing="count")
     records = evaluate_runs([System(transcriber=ready, retriever=run)], data, configs=["en_clean"])
     spoken = by_config(records)["en_clean"]
     # Typed queries are not asked of a ready run unless the user says so.
@@ -369,7 +369,7 @@ def test_ready_transcripts_with_a_ready_run(data: BuiltData, tmp_path: Path) -> 
 
 
 def test_a_ready_run_alone_has_rankings_and_no_words(data: BuiltData, tmp_path: Path) -> None:
-    system = System(retriever=TrecRun(write_run_files(tmp_path, data, ("text", *CONDITIONS))))
+    system = System(retriever=TrecRun(write_run_files(tmp_path, data, ("text", *CONDITIONS)), missing="count"))
     records = evaluate_runs([system], data, configs=["en_*", "zh_*", "en_text", "zh_text"])
     assert len(records) == 2 * 4
     for record in records:
@@ -388,7 +388,7 @@ def test_a_ready_run_alone_has_rankings_and_no_words(data: BuiltData, tmp_path: 
 
 
 def test_a_condition_that_a_ready_run_lacks_fails_alone(data: BuiltData, tmp_path: Path) -> None:
-    system = System(retriever=TrecRun(write_run_files(tmp_path, data, ("text", "clean"))))
+    system = System(retriever=TrecRun(write_run_files(tmp_path, data, ("text", "clean")), missing="count"))
     done = evaluate_records([system], data, configs=["en_clean", "en_reverb"])
     assert set(by_config(done)) == {"en_clean"}
     assert [f.config for f in done.failures] == ["en_reverb"]

@@ -23,7 +23,7 @@ q2\tQ0\td9\t1\t-3e2\tmine
 def test_order_is_that_of_trec_eval(tmp_path: Path) -> None:
     path = tmp_path / "my.trec"
     path.write_text(RUN)
-    run = TrecRun(path)
+    run = TrecRun(path, missing="count")
     assert run.hits("fiqa", "clean", ["q2", "q1", "q3"], k=10) == [
         [Hit("d9", -300.0)],
         [Hit("d3", 0.7), Hit("d2", 0.5), Hit("d1", 0.5)],

@@ -19,7 +19,7 @@ from squtr.harness.evaluation.options import Options
 from squtr.harness.evaluation.run import Evaluation, run_evaluation
 from squtr.harness.protocols import AnswerRequest, Reply
 from squtr.harness.results.envelope import Result, read_runs
-from squtr.harness.systems import System, load_systems
+from squtr.harness.systems import Overrides, System, load_systems
 from squtr.harness.tasks.understanding.audio import SHARD_AUDIO_S, shards_of
 from squtr.harness.tasks.understanding.details import UnderstandingDetails
 from squtr.harness.tasks.understanding.items import is_right
@@ -254,7 +254,10 @@ def test_a_system_that_answers_nothing_of_a_config_has_no_score(folder: Path, tm
     given.write_text('{"id": "elsewhere", "reply": "A"}\n{"id": "q3", "reply": "D"}\n', encoding="utf-8")
     evaluation = evaluate(folder, *load_systems([f"replies:{given}"]), configs=["aif", "comparative"])
     assert [record.result.data.config for record in evaluation.records] == ["comparative"]
-    assert "all 3 items of aif failed for others; the first is 'i1': no reply." in evaluation.failures[0].error.message
+    message = evaluation.failures[0].error.message
+    assert (
+        f"3 of 3 items have no reply in {given}: 'i1', 'i2', 'i2#spoken'; it has 'elsewhere', for example." in message
+    )
 
 
 def test_a_system_that_breaks_does_not_lose_the_others(folder: Path) -> None:
@@ -278,7 +281,10 @@ def test_precomputed_replies_are_scored_by_the_same_code(folder: Path, tmp_path:
     path = tmp_path / "people.jsonl"
     rows = [{"id": "q1", "reply": "La B"}, {"id": "q2", "reply": "no lo sé"}, {"id": "i1", "reply": "HOLA"}]
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    result = only(evaluate(folder, *load_systems([f"replies:{path}"]), baselines=("text-only",)), "people")
+    with pytest.raises(DataError, match=r"5 of 8 items have no reply in .*people.jsonl: 'q2#spoken', 'q3', 'q5'"):
+        evaluate(folder, *load_systems([f"replies:{path}"])).raise_failures()
+    counted = load_systems([f"replies:{path}"], options=Overrides(options={"missing": "count"}))
+    result = only(evaluate(folder, *counted, baselines=("text-only",)), "people")
     found = details(result).mcqa
     assert found is not None and value(result, "mcqa_accuracy") == 0.25
     assert found.counts == {"ambiguous": 0, "absent": 1, "empty": 0, "missing": 2}

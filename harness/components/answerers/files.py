@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ....errors import DataError
+from ....loaders.text import parse_json, tell_replaced
 from ...protocols import ComponentSpec, Reply
+from ..path_patterns import Missing, check_missing, refuse_missing
 from ..transcribers.common import SAMPLE_RATE
 
 Key = tuple[str, bool, tuple[int, ...] | None]
@@ -21,12 +23,14 @@ class RepliesFile:
 
     Optional are `order` (places from 0: which option was shown where), `spoken` (true: the answer to the spoken
     question) and `error` (why there is no reply). One item may have a line per order, and one for its spoken question.
+    `missing` says what becomes of a question without a line: "error", or "count": it has no reply.
     """
 
     sample_rate = SAMPLE_RATE
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
+    def __init__(self, path: str | Path, *, missing: Missing = "error") -> None:
+        check_missing(missing)
+        self._path, self._missing = Path(path), missing
 
     @cached_property
     def spec(self) -> ComponentSpec:
@@ -38,6 +42,11 @@ class RepliesFile:
     def reply_of(self, id_: str, *, spoken: bool, order: tuple[int, ...] | None) -> Reply | None:
         """The reply to an item, None where the file has none."""
         return self._replies.get((id_, spoken, order))
+
+    def refuse_missing(self, missing: Sequence[str], wanted: int) -> None:
+        """Raise `DataError` for questions without a line, unless they are to be counted."""
+        if self._missing == "error":
+            refuse_missing(f"no reply in {self._path}", missing, wanted, self.ids)
 
     @property
     def ids(self) -> frozenset[str]:
@@ -54,12 +63,15 @@ class RepliesFile:
     @cached_property
     def _replies(self) -> dict[Key, Reply]:
         found: dict[Key, Reply] = {}
+        replaced: list[str] = []
         for number, line in enumerate(self._content[0].splitlines(), start=1):
             if not line.strip():
                 continue
             where = f"{self._path}, line {number}"
             try:
-                row: Any = json.loads(line)
+                row: Any = parse_json(line.decode("utf-8"), where, replaced)
+            except DataError:
+                raise
             except ValueError as error:
                 raise DataError(f"{where} is no JSON: {error}.", hint="Write one object per line.") from error
             if not isinstance(row, dict) or not isinstance(row.get("id"), str):
@@ -72,6 +84,7 @@ class RepliesFile:
             if key in found:
                 raise DataError(f"{where}: {row['id']!r} was answered before.", hint="Keep one line.")
             found[key] = Reply(text or "", error=error_ or ("no reply" if text is None else ""))
+        tell_replaced(replaced, str(self._path))
         return found
 
 

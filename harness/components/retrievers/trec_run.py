@@ -13,7 +13,7 @@ from typing import TextIO
 
 from ....errors import DataError
 from ...protocols import ComponentSpec, Hit
-from ..path_patterns import FilePattern
+from ..path_patterns import FilePattern, Missing, check_missing, refuse_missing
 from .ranking import checked_k
 
 _COLUMNS = 6
@@ -26,10 +26,21 @@ class TrecRun:
     `path` is a file, or a pattern with placeholders (see `FilePattern`), for example `runs/{subset}_{condition}.trec`.
     A file whose path names no condition is the run of one condition, and is refused for a second. Hits are ordered as
     trec_eval does, by score and then by document id, both descending; the ranks in the file are not read. A query that
-    the run lacks has no hits. `languages` tells the language of a subset for `{language}` and `{config}`.
+    the run lacks is an error, and so is a document that the corpus lacks, unless `missing` is "count": then such a
+    query has no hits, and such a document keeps its rank. `languages` tells the language of a subset for `{language}`
+    and `{config}`.
     """
 
-    def __init__(self, path: str | Path, *, name: str = "", languages: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        name: str = "",
+        missing: Missing = "error",
+        languages: Mapping[str, str] | None = None,
+    ) -> None:
+        check_missing(missing)
+        self.missing = missing
         self._files = FilePattern(path, what="runs", languages=languages)
         self._name = name
         self._read: tuple[Path, Mapping[str, list[Hit]]] | None = None
@@ -59,7 +70,11 @@ class TrecRun:
                 )
         if self._read is None or self._read[0] != file:
             self._read = (file, _parsed(file))
-        return [self._read[1].get(query_id, [])[:k] for query_id in query_ids]
+        there = self._read[1]
+        if self.missing == "error":
+            absent = [query_id for query_id in query_ids if query_id not in there]
+            refuse_missing(f"no ranking of {subset} under {condition} in {file}", absent, len(query_ids), there)
+        return [there.get(query_id, [])[:k] for query_id in query_ids]
 
 
 def _parsed(file: Path) -> Mapping[str, list[Hit]]:

@@ -13,7 +13,7 @@ from ....loaders.jsonl import text_field
 from ...metrics.flags import repeats_itself
 from ...protocols import ComponentSpec, Hypothesis, Transcript
 from ..batches import require_positive
-from ..path_patterns import FilePattern
+from ..path_patterns import FilePattern, Missing, check_missing, refuse_missing
 from .common import LOOP_SETTINGS
 from .file_rows import transcript_rows
 
@@ -38,13 +38,22 @@ class TranscriptsFile:
     - `confidence`: the geometric mean probability of the text's tokens, in [0, 1], if it is known;
     - `truncated`: true if the length cap cut the text.
 
-    `n_best` hypotheses are used. A query without a line, or whose line has an `error`, is a failed one.
+    `n_best` hypotheses are used. A query whose line has an `error` is a failed one. `missing` says what becomes of a
+    query without a line: "error" (`DataError`), or "count": it is a failed one.
     """
 
     def __init__(
-        self, path: str | Path, *, name: str = "", n_best: int = 1, languages: Mapping[str, str] | None = None
+        self,
+        path: str | Path,
+        *,
+        name: str = "",
+        n_best: int = 1,
+        missing: Missing = "error",
+        languages: Mapping[str, str] | None = None,
     ) -> None:
         require_positive(n_best=n_best)
+        check_missing(missing)
+        self._missing = missing
         self._files = FilePattern(path, what="transcripts", languages=languages)
         self._name = name
         self._n_best = n_best
@@ -72,14 +81,19 @@ class TranscriptsFile:
         rows = self._rows(file)
         places = ((subset, condition), (subset, ""), ("", condition), ("", ""))
         found: list[Transcript] = []
+        absent: list[str] = []
         for query_id in query_ids:
             place = next((p for p in places if (*p, query_id) in rows), None)
             if place is None:
+                absent.append(query_id)
                 found.append(Transcript("", error=f"no transcript in {self._files.relative(file)}"))
                 continue
             if not place[1] and not self._names_condition:
                 self._check_condition(file, condition)
             found.append(rows[(*place, query_id)])
+        if self._missing == "error":
+            what = f"no transcript of {subset} under {condition} in {file}"
+            refuse_missing(what, absent, len(found), {id_ for _, _, id_ in rows})
         return found
 
     def _check_condition(self, file: Path, condition: str) -> None:

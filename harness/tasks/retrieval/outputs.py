@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ....errors import ModelError
+from ....errors import ModelError, SqutrWarning
 from ....loaders.records import Query, SpokenQuery
 from ...components.checked import given_hits
 from ...evaluation.inference import Cell, Inferred, Outputs
@@ -136,7 +137,18 @@ def _precomputed(
 ) -> list[Ranking]:
     """What a precomputed run holds for these rows."""
     ids = plan.corpus(cell[0]).ids
-    found = given_hits(run, *cell, [row.id for row in rows], k=depth, ids=ids)
+    counts = getattr(run, "missing", "error") == "count"
+    found = given_hits(run, *cell, [row.id for row in rows], k=depth, ids=None if counts else ids)
+    if counts:
+        given = [hit.document_id for hits in found for hit in hits]
+        unknown = int((ids.positions(given) < 0).sum())
+        if unknown:
+            warnings.warn(
+                f"{unknown} of {len(given)} documents that {run.spec.name} has for {' under '.join(cell)} are not in "
+                "the corpus: they keep their ranks, and are not relevant.",
+                SqutrWarning,
+                stacklevel=2,
+            )
     return [Ranking.of(hits, 0.0) for hits in found]
 
 

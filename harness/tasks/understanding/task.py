@@ -260,6 +260,9 @@ class UnderstandingTask:
             texts = [own.transcripts[a].text for a in one.audios if a in own.transcripts]
             shas = [inferred.digests.get(a, "") for a in one.audios]
             content.append([*one.key, reply.text, reply.error, texts, shas])
+        answerer: object = plan.system(run.system).answerer
+        if isinstance(answerer, RepliesFile):
+            answerer.refuse_missing([one.id for one in prompts if one.key not in own.replies], len(prompts))
         if any(one.key in own.tail for one in prompts):
             raise stopped(run.system, own.tail)
         judged = inferred.judged[0].get(run.system)
