@@ -404,7 +404,7 @@ def _unheard(done: int, of: int) -> None:
     """Nobody asked."""
 
 
-def is_heard() -> bool:
+def is_followed() -> bool:
     """Whether somebody shows what `current_tick` is told."""
     return _TICK.get() is not None
 

@@ -14,7 +14,7 @@ from ... import __version__
 from ...errors import EXIT_FAILED, EXIT_USAGE, SqutrError, nearest
 from ..processes import end_with_launcher, launched_size
 from ..stopping import leave_requests, signal_of, stopped_by_signals
-from .common import note, trace_of
+from .common import note, told_warnings, trace_of
 
 DEBUG = "--debug"
 EXIT_SIGNAL = 128
@@ -138,9 +138,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"unknown command {given[0]!r}. {hint}Known: {', '.join(COMMANDS)}.", EXIT_USAGE)
     end_with_launcher()
     try:
-        with stopped_by_signals():
+        with stopped_by_signals(), told_warnings():
             parser = parser_of(spec)
-            parsed = parser.parse_args([*given[1:], DEBUG] if debug else given[1:])
+            # First: behind a subcommand it would be that one's.
+            parsed = parser.parse_args([DEBUG, *given[1:]] if debug else given[1:])
             status: int = importlib.import_module(spec.module, __name__).run(parsed)
     except SqutrError as error:
         if debug:

@@ -7,14 +7,17 @@ import json
 import math
 import sys
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from ...errors import UsageError
+from ...errors import SqutrWarning, UsageError
 from ..progress import Bars, counting
 
 __all__ = [
-    "Bars", "Extend", "check_options", "counting", "duration", "note", "say", "say_json", "table_text", "trace_of",
+    "Bars", "Extend", "check_options", "counting", "duration", "note", "say", "say_json", "table_text", "told_warnings",
+    "trace_of",
 ]  # fmt: skip
 
 
@@ -55,6 +58,22 @@ def say(text: str) -> None:
 
 def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+@contextmanager
+def told_warnings() -> Iterator[None]:
+    """Our own warnings as sentences on stderr, each once; those of others as before."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, SqutrWarning):
+                note(f"squtr: {message}")
+            else:
+                others(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def trace_of(error: BaseException) -> str:

@@ -81,7 +81,7 @@ def connection_fault(error: Exception, shown: Callable[[str], str]) -> PassingFa
     while cause is not None:
         if isinstance(cause, ConnectionRefusedError):
             return PassingFault(
-                reason, "Nothing listens there: start the server, or check host and port.", unreachable=True
+                reason, "Nothing answers there: start the server, or check host and port.", unreachable=True
             )
         if isinstance(cause, socket.gaierror):
             return PassingFault(

@@ -141,7 +141,7 @@ def test_numbers_below_one_are_refused() -> None:
 
 
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 20), st.integers(1, 20))
-def test_what_does_not_fit_is_halved_and_every_clip_is_heard_once(lengths: list[int], first: int, room: int) -> None:
+def test_what_does_not_fit_is_halved_and_every_clip_is_followed_once(lengths: list[int], first: int, room: int) -> None:
     tried: list[int] = []
 
     def decode(clips: list[np.ndarray]) -> list[Decoded]:

@@ -106,7 +106,7 @@ def test_the_cap_is_exact_and_flagged(with_torch: TransformersTranscriber, with_
         assert {len(t.text) for t in cut} == {CAP}
 
 
-def test_a_long_clip_is_heard_in_windows(
+def test_a_long_clip_is_followed_in_windows(
     with_torch: TransformersTranscriber, with_ct2: FasterWhisperTranscriber
 ) -> None:
     for transcriber in (with_torch, with_ct2):

@@ -122,7 +122,7 @@ def test_batches_change_no_hypothesis(size: int, whisper: Path, moonshine: Path,
             assert [h.score for h in a.hypotheses] == pytest.approx([h.score for h in b.hypotheses], abs=1e-4)
 
 
-def test_only_clips_of_equal_length_meet_where_padding_is_heard(moonshine: Path) -> None:
+def test_only_clips_of_equal_length_meet_where_padding_is_followed(moonshine: Path) -> None:
     together = with_torch(moonshine, batch_size=8)
     assert texts(together) == texts(with_torch(moonshine, batch_size=1))
     sizes: list[int] = []

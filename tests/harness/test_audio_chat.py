@@ -115,7 +115,7 @@ def test_what_is_behind_a_clip_is_not_heard(thinker: Path) -> None:
     np.testing.assert_allclose(encoder.encode_audio([clip], language="en")[0], tight, atol=1e-5)
 
 
-def test_only_the_beginning_of_a_long_clip_is_heard(folder: Path) -> None:
+def test_only_the_beginning_of_a_long_clip_is_followed(folder: Path) -> None:
     long = sound(6.0, 5)
     encoder = encoder_of(folder)
     assert encoder.spec.settings["window_s"] == 4.0

@@ -96,7 +96,7 @@ def test_texts_are_cut_and_sound_is_not(folder: Path) -> None:
     np.testing.assert_array_equal(cut.encode_audio([clip], language="en"), whole.encode_audio([clip], language="en"))
 
 
-def test_only_the_beginning_of_a_long_clip_is_heard(folder: Path) -> None:
+def test_only_the_beginning_of_a_long_clip_is_followed(folder: Path) -> None:
     long = sound(6.0, 5)
     encoder = encoder_of(folder)
     a, b = (encoder.encode_audio([clip], language="en") for clip in (long, long[: 4 * RATE]))

@@ -200,7 +200,7 @@ def test_all_sounds_broken_is_no_crash() -> None:
     assert [record.result.data.config for record in done.records] == ["en_text"]
 
 
-def test_a_clip_cut_short_is_heard_or_counted() -> None:
+def test_a_clip_cut_short_is_followed_or_counted() -> None:
     """libsndfile decides whether a stream that ends in the middle is a sound."""
     data = data_of([("q0", "river"), ("q1", "river")], [flac(1)[:-200], flac(2)])
     records = by_config(evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data))

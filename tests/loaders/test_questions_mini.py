@@ -208,7 +208,7 @@ def test_the_spoken_questions_are_those_that_the_rule_draws(
         assert question.question_voice == f"kokoro/{voice}"
 
 
-def test_most_of_it_is_heard_as_it_was_written() -> None:
+def test_most_of_it_is_followed_as_it_was_written() -> None:
     rows = [row for _, row in read_jsonl(MINI_FOLDER / "audio.jsonl")]
     kokoro = [row for row in rows if all(speaker.startswith("kokoro/e") for speaker in row["speakers"])]
     assert sum(row["error_rate"] for row in kokoro) / len(kokoro) < 0.2

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ....errors import ModelError, UsageError, unknown_name
 from ....loaders.corpus import Corpus, as_corpus
 from ....loaders.records import Document
-from ...progress import current_tick, is_heard, within_call
+from ...progress import current_tick, is_followed, within_call
 from ...protocols import ComponentSpec, Hit, Setting, TextEncoder
 from .. import checked
 from ..encoders.cache import EmbeddingCache, text_key
@@ -269,7 +269,7 @@ class _Bar:
         self._tell = progress
         # Where the harness shows the documents, the batches of texts within them are not told.
         self._tick, self._texts = current_tick(), within_call(0, lambda _: None)
-        off = progress is not None or not shown or is_heard()
+        off = progress is not None or not shown or is_followed()
         self._bar = tqdm(
             total=documents, desc="encoding documents", unit="doc", disable=off or None, delay=2, leave=False
         )
