@@ -298,15 +298,21 @@ def _data(arguments: argparse.Namespace) -> Any:
     return open_data(arguments.data or source_of(arguments.benchmark), configs=arguments.configs, split=arguments.split)
 
 
+_OPENING = "opening systems and data"
+
+
 def _evaluation(arguments: argparse.Namespace, processes: Processes) -> Evaluation:
     from ..evaluate import evaluate_records
 
     cache = cache_of(arguments)
-    systems, judges = _systems(arguments, cache)
     with _progress(arguments.json_log if processes.rank == 0 else None) as progress:
+        progress(_OPENING, 0, 1)
+        systems, judges = _systems(arguments, cache)
+        data = _data(arguments)
+        progress(_OPENING, 1, 1)
         return evaluate_records(
             systems,
-            _data(arguments),
+            data,
             benchmark=arguments.benchmark,
             configs=arguments.configs,
             out=arguments.out,

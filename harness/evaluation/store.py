@@ -342,7 +342,7 @@ def _hint(error: sqlite3.DatabaseError, path: Path) -> str:
     if code == sqlite3.SQLITE_FULL:
         return f"Free space in {folder}, or {_ELSEWHERE}."
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return "The file is damaged: remove it, it is made again."
+        return "The file is damaged; remove it: it is made again."
     if code == sqlite3.SQLITE_BUSY:
         return "Another program holds it: end that one, or wait, and run again."
     return f"Check the disk, or {_ELSEWHERE}. If the file is damaged, remove it: it is made again."

@@ -319,7 +319,7 @@ def test_a_log_for_machines(place: Place, tmp_path: Path) -> None:
     events = [json.loads(line) for line in log.read_text().splitlines()]
     ends = {e["stage"]: e for e in events if e["event"] == "stage_end"}
     searching = {"searching with finds: documents", "searching with finds"}
-    assert set(ends) == {"transcribing with hears", *searching, "scoring"}
+    assert set(ends) == {"opening systems and data", "transcribing with hears", *searching, "scoring"}
     transcribing = ends["transcribing with hears"]
     assert transcribing["done"] == transcribing["total"] == 2 * QUERIES
     assert transcribing["rtfx"] > 0

@@ -90,7 +90,7 @@ def test_a_full_disk_says_free_space(tmp_path: Path) -> None:
 def test_a_damaged_store_says_remove_it(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.path.write_bytes(b"no database at all" * 100)
-    with pytest.raises(StorageError, match="damaged: remove it"):
+    with pytest.raises(StorageError, match="damaged; remove it: it is made again"):
         Store(tmp_path)
 
 
