@@ -87,7 +87,7 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(ModelError, match=r"there is no server at .*no connection.*Nothing listens there"):
+    with pytest.raises(ModelError, match=r"there is no server at .*no connection.*Nothing answers there"):
         Server(f"http://127.0.0.1:{port}/v1", attempts=3).model_revision("tiny")
 
 
