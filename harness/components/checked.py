@@ -45,6 +45,7 @@ Vectors = NDArray[np.float32]
 Made = TypeVar("Made", Transcript, Rewritten, Reply)
 UNIT_TOLERANCE = 1e-3
 _SHOWN = 80
+_PROBE = "one"
 
 
 def transcribe(
@@ -111,6 +112,16 @@ def encode_audio(
         found = encoder.encode_audio(clips, language=language)
     items = _names(names, "clip", len(clips))
     return unit_vectors(who, found, len(clips), items.__getitem__, nan_rows=True)
+
+
+def check_space(encoder: TextEncoder | AudioTextEncoder, vectors: Vectors, method: str) -> None:
+    """Raise `ModelError` unless (n, D) `vectors` have the D of a typed query: what is kept must be of one space."""
+    width = encode(encoder, [_PROBE], role="query").shape[1]
+    if vectors.shape[1] != width:
+        raise ModelError(
+            f"{name_of(encoder, method)} gave vectors of {vectors.shape[1]} dimensions, and {width} for a typed query.",
+            hint="Queries and documents must be vectors of one space.",
+        )
 
 
 def enhance(front_end: FrontEnd, clips: Sequence[Samples], *, names: Sequence[str] = ()) -> list[Samples]:

@@ -130,6 +130,7 @@ class Inference:
         self._language, self._tools = language, tools
         self._vectors = found.vectors
         self._done: dict[str, Transcript] = {}
+        self._checked = False
         self._space = f"{model.key}-audio-{language}"
 
     def known_clips(self, files: Sequence[str]) -> Mapping[str, str]:
@@ -162,6 +163,11 @@ class Inference:
             for d, q in zip(loaded.digests, loaded.shard.rows, strict=True)
         }
         made = infer_clips(self.model, new, self._language, self._vectors, names) if new else {}
+        if made and self.model.encoder is not None and not self._checked:
+            of_one = [self._vectors[digest] for digest, transcript in made.items() if not transcript.error][:1]
+            if of_one:
+                checked.check_space(self.model.encoder, np.stack(of_one), "encode_audio")
+                self._checked = True
         self._done.update(made)
         store = self._tools.store
         if store is not None:

@@ -172,7 +172,8 @@ class DenseRetriever:
             raise ModelError(
                 f"{type(self._encoder).__name__}.{method} ({self._encoder.spec.name}) gave queries vectors of "
                 f"{vectors.shape[1]} dimensions, and documents vectors of {self._width}.",
-                hint="One search compares vectors of one space.",
+                hint="One search compares vectors of one space"
+                + (f"; if it was mended since, delete {self._vectors.folder}." if self._vectors.folder else "."),
             )
 
     @contextmanager
@@ -245,6 +246,7 @@ class DenseRetriever:
         for start in range(0, len(missing), _CHUNK_TEXTS):
             chunk = missing[start : start + _CHUNK_TEXTS]
             vectors = checked.encode(self._encoder, [distinct[key] for key in chunk], role="query")
+            self._check_width(vectors, "encode")
             if self._cache is not None and self._reuse:
                 self._cache.put_many(space, chunk, vectors)
             yield chunk, vectors
