@@ -21,8 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ..errors import DataError, StorageError
-from .disk import disk_hint
+from ..errors import DataError, StorageError, disk_hint
 from .document_ids import DocumentIds
 from .home import squtr_home
 from .lru import LruCache

@@ -163,13 +163,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # No error is meant to get here: it is told as one of ours, and the rest only where it is asked for.
         if debug:
             note(trace_of(error))
-        words = " ".join(str(error).split())[:300]
-        return _fail(
-            f"unexpected {type(error).__name__}: {words or 'no words'} (squtr {__version__}). "
-            "This is a fault of squtr, not of yours. Run again with --debug, and report what it shows.",
-            EXIT_FAILED,
-        )
+        return _fail(_unexpected(error), EXIT_FAILED)
     return status
+
+
+def _unexpected(error: Exception) -> str:
+    from ..components.raised import place_of
+
+    words = " ".join(str(error).split())[:300] or "no words"
+    place = place_of(error)
+    if place:
+        return f"{type(error).__name__}: {words} ({place}). Mend it there; --debug shows the whole trace."
+    return (
+        f"unexpected {type(error).__name__}: {words} (squtr {__version__}). This is a fault of squtr, not of yours. "
+        "Run again with --debug, and report what it shows."
+    )
 
 
 def _fail(message: str, status: int) -> int:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ...errors import ModelError, StorageError, UsageError, unknown_name
-from ...loaders.disk import READ_ONLY, disk_hint
+from ...errors import READ_ONLY, ModelError, StorageError, UsageError, disk_hint, unknown_name
 from ..protocols import Setting
 
 PACKAGES = "harness.demo.packages"

@@ -19,8 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from ...errors import IntegrityError, StorageError
-from ...loaders.disk import disk_hint
+from ...errors import IntegrityError, StorageError, disk_hint
 from ..protocols import Hit, Hypothesis, Reply, Rewritten, Transcript
 
 NAME = "evaluations"

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ...errors import DataError, StorageError
-from ...loaders.disk import disk_hint
+from ...errors import DataError, StorageError, disk_hint
 
 
 class FileModel(BaseModel):

@@ -8,17 +8,20 @@ line prints both without a trace-back and exits with `exit_code`.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
+from pathlib import Path
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
 class SqutrError(Exception):
     """Base of all errors of squtr.
 
-    `message` says what is wrong, `hint` what to do next (may be empty). `str(error)` is both. `trace` is the trace of an
-    exception that was raised elsewhere, "" where there was none.
+    `message` says what is wrong, `hint` what to do next (may be empty). `str(error)` is both. `trace` is that of an
+    exception which was raised elsewhere, "" where there was none.
     """
 
     exit_code = EXIT_FAILED
@@ -30,7 +33,9 @@ class SqutrError(Exception):
         self.trace = ""
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}".strip()
+        # Behind a list, on a line of its own.
+        between = "\n" if "\n" in self.message else " "
+        return f"{self.message}{between}{self.hint}".strip()
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions with keyword arguments do not survive a process pool otherwise.
@@ -129,3 +134,24 @@ def missing_extra(module: str, extra: str) -> MissingExtraError:
     "the module 'faster_whisper' is not installed. Run: pip install 'squtr[asr]'"
     """
     return MissingExtraError(f"the module {module!r} is not installed.", hint=f"Run: pip install 'squtr[{extra}]'")
+
+
+def disk_hint(error: OSError, folder: Path | str, otherwise: str = "choose another folder") -> str:
+    """The hint for a write below `folder` that was refused; `otherwise` is what else helps, a clause.
+
+    >>> disk_hint(OSError(errno.ENOSPC, ""), "/data")
+    'Free space there, or choose another folder.'
+    >>> disk_hint(OSError(errno.EROFS, ""), "/data", "set SQUTR_HOME")
+    '/data is read-only: make it writable, or set SQUTR_HOME.'
+    >>> disk_hint(OSError(errno.EDQUOT, ""), "/data")
+    'The quota is used up: free space there, or choose another folder.'
+    >>> disk_hint(OSError(errno.EIO, ""), "/data")
+    'Check the disk, or choose another folder.'
+    """
+    if error.errno in READ_ONLY:
+        return f"{folder} is read-only: make it writable, or {otherwise}."
+    if error.errno == errno.EDQUOT:
+        return f"The quota is used up: free space there, or {otherwise}."
+    if error.errno == errno.ENOSPC:
+        return f"Free space there, or {otherwise}."
+    return f"Check the disk, or {otherwise}."

@@ -18,7 +18,8 @@ Fault = Callable[[Any], Any]
 SENTENCES: Mapping[str, str] = {
     "transcribe": "Transcribes.transcribe", "encode": "Encodes.encode", "encode_audio": "EncodesAudio.encode_audio",
     "search": "Searches.search", "index": "Searches.index", "enhance": "Enhances.enhance",
-    "rewrite": "Rewrites.rewrite", "answer": "Answers.answer", "transcripts": "Given.transcripts", "hits": "Ranked.hits",
+    "rewrite": "Rewrites.rewrite", "answer": "Answers.answer", "transcripts": "Given.transcripts",
+    "hits": "Ranked.hits",
 }  # fmt: skip
 """The method by what a fault is written for."""
 

@@ -416,7 +416,7 @@ def test_ready_components_that_give_too_little_are_a_sentence(data: BuiltData) -
 
     with pytest.raises(ModelError, match=r"Hits.hits \(short\) gave 0 outputs for 5 items"):
         evaluate_runs([System(retriever=Hits())], data, configs=["en_clean"])
-    with pytest.raises(EvaluationFailed, match="Transcripts.transcripts .short. gave 1 outputs for 5 items"):
+    with pytest.raises(EvaluationFailed, match=r"Transcripts.transcripts .short. gave 1 outputs for 5 items"):
         evaluate_runs([System(transcriber=Transcripts(), retriever=WordRetriever())], data, configs=["en_clean"])
 
 

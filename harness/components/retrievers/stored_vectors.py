@@ -15,8 +15,7 @@ from typing import Any, BinaryIO, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import IntegrityError, StorageError, unknown_name
-from ....loaders.disk import disk_hint
+from ....errors import IntegrityError, StorageError, disk_hint, unknown_name
 
 Storage = Literal["float32", "float16", "bfloat16"]
 """How vectors are stored. Half as many bytes cost some accuracy: scores are those of the vectors as stored."""

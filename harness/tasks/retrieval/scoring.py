@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ....loaders.records import NAN, SpokenQuery
 from ....loaders.text import has_replacement
+from ...components.raised import sentences
 from ...metrics.error_counts import ErrorCounts, default_unit, score_transcripts, tokens
 from ...metrics.flags import NO_FLAGS, UtteranceFlags, flag_utterance
 from ...metrics.ranking import RankingScores, order_hits, score_ranking
@@ -135,7 +136,9 @@ def _scored(
     metrics: Sequence[Metric],
 ) -> RankingScores:
     best = {id_: own.best for id_, own in found.items() if own.best}
-    return score_ranking(_by_row(retrieved, qrels), best, metrics=metrics)
+    # A metric may be a user's own.
+    with sentences(f"computing {', '.join(metric.name for metric in metrics)}"):
+        return score_ranking(_by_row(retrieved, qrels), best, metrics=metrics)
 
 
 def _by_row(retrieved: Sequence[Retrieved], qrels: Mapping[str, Mapping[str, int]]) -> Mapping[str, Mapping[str, int]]:
