@@ -6,8 +6,11 @@ failed on the console; the second equals an evaluation that never had the fault.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +21,7 @@ import pytest
 
 from squtr.harness.cli import main
 from squtr.harness.protocols import Hit, Transcript
+from squtr.harness.results import files
 from squtr.harness.results.envelope import read_runs
 
 from .evaluation_for_tests import built
@@ -396,3 +400,94 @@ def test_half_a_character_from_a_server(
     assert bench.evaluate("half", *options).status == 0
     assert bench.results("half") == found
     server.fault = None
+
+
+def damaged(path: Path) -> Callable[[], None]:
+    """Damage a file, and give what mends it: it is removed."""
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2] if len(content) > 8192 else b"no store")
+    return path.unlink
+
+
+def overwritten(path: Path) -> Callable[[], None]:
+    path.write_bytes(b"this is no store at all, and never was one" * 100)
+    return path.unlink
+
+
+def in_the_way(path: Path) -> Callable[[], None]:
+    path.write_bytes(b"a file where a folder should be")
+    return path.unlink
+
+
+@pytest.mark.parametrize("fault", ["overwritten", "damaged", "results in the way", "cache in the way"])
+def test_what_lies_on_the_disk_is_named_and_a_mended_run_is_right(
+    fault: str, speech: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = Bench(speech, tmp_path, CASCADE, capsys)
+    assert bench.evaluate("right").status == 0
+    if fault.endswith("in the way"):
+        path = tmp_path / ("wrong-run" if "results" in fault else "wrong")
+        mend = in_the_way(path)
+    else:
+        Faults.now["search"] = raising(RuntimeError("not today"))
+        assert bench.evaluate("wrong").status == 1
+        Faults.now.clear()
+        path = next((tmp_path / "wrong").rglob("*.sqlite*"))
+        mend = {"overwritten": overwritten, "damaged": damaged}[fault](path)
+    said = bench.evaluate("wrong")
+    assert said.status == 1
+    assert "Traceback" not in said.err
+    assert "unexpected" not in said.err, said.err
+    assert str(path.name) in said.err, said.err
+    mend()
+    assert bench.evaluate("wrong").status == 0
+    assert bench.results("wrong") == bench.results("right")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(errno.ENOSPC, "Free space"), (errno.EROFS, "read-only"), (errno.EDQUOT, "quota")]
+)
+def test_a_disk_that_refuses_results(
+    number: int,
+    words: str,
+    speech: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench(speech, tmp_path, CASCADE, capsys)
+    assert bench.evaluate("right").status == 0
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files.tempfile, "NamedTemporaryFile", refused)
+        said = bench.evaluate("wrong")
+    assert said.status == 1
+    assert words in said.err, said.err
+    assert "Traceback" not in said.err
+    assert bench.evaluate("wrong").status == 0
+    assert bench.results("wrong") == bench.results("right")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_process_that_is_told_to_end(
+    number: signal.Signals, speech: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = Bench(speech, tmp_path, CASCADE, capsys)
+    assert bench.evaluate("right").status == 0
+
+    def end(right: Any) -> Any:
+        os.kill(os.getpid(), number)
+        return right
+
+    Faults.now["search"] = end
+    said = bench.evaluate("ended")
+    assert (said.status, said.err.splitlines()[-1]) == (
+        128 + number,
+        f"squtr: stopped by {number.name}. What was finished is kept: run the same command again to continue.",
+    )
+    Faults.now.clear()
+    assert bench.evaluate("ended").status == 0
+    assert bench.results("ended") == bench.results("right")
