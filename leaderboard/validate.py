@@ -20,7 +20,7 @@ from ..harness.results.columns import Columns
 from ..harness.results.comparable import aspects
 from ..harness.results.envelope import TEXT_CONDITION, Result
 from ..harness.tasks import TASKS
-from ..harness.tasks.verification import load_verifier
+from ..harness.tasks.verification import Judgments, judged_problems, load_verifier
 from .entry import Who, content_sha256
 from .findings import Finding, Findings, close, number
 from .invariants import check_result
@@ -81,23 +81,26 @@ class Validation:
         }
 
 
-def validate_file(path: Path, *, records: bool = True) -> Validation:
+def validate_file(path: Path, *, records: bool = True, qrels: Judgments | None = None) -> Validation:
     """Look at one result: a stored one, or one as an evaluation wrote it, with its table beside it.
 
-    Nothing is raised for what is wrong with the file: it is a finding. `records=False` does not look at the table.
+    Nothing is raised for what is wrong with the file: it is a finding. `records=False` does not look at the table. With
+    `qrels` (by subset) ranking metrics are computed again from the documents in the table.
     """
     findings = Findings()
     try:
         document = read_object(path)
         if is_stored(document):
-            return _validate_stored(path, parse_stored(document, str(path)), findings, records=records)
+            return _validate_stored(path, parse_stored(document, str(path)), findings, records=records, qrels=qrels)
     except DataError as error:
         findings.error("", str(error))
         return Validation(path, tuple(findings.found), "self-reported")
-    return _validate(path, document, findings, records=records)
+    return _validate(path, document, findings, records=records, qrels=qrels)
 
 
-def _validate_stored(path: Path, stored: StoredResult, findings: Findings, *, records: bool) -> Validation:
+def _validate_stored(
+    path: Path, stored: StoredResult, findings: Findings, *, records: bool, qrels: Judgments | None
+) -> Validation:
     result = stored.result
     if content_sha256(result) != stored.content_sha256:
         findings.error("content_sha256", "the result is not the one that was submitted: its sha256 differs")
@@ -121,7 +124,8 @@ def _validate_stored(path: Path, stored: StoredResult, findings: Findings, *, re
         if problem:
             findings.error("items", problem)
             records = False
-    found = _validate(path, result, findings, records=records, table=table if stored.items is not None else None)
+    own_table = table if stored.items is not None else None
+    found = _validate(path, result, findings, records=records, table=own_table, qrels=qrels)
     return Validation(path, found.findings, found.who, result, found.result, stored, found.items)
 
 
@@ -138,7 +142,13 @@ def _wrong_table(table: Path, stored: StoredResult) -> str:
 
 
 def _validate(
-    path: Path, document: Mapping[str, Any], findings: Findings, *, records: bool, table: Path | None = None
+    path: Path,
+    document: Mapping[str, Any],
+    findings: Findings,
+    *,
+    records: bool,
+    table: Path | None = None,
+    qrels: Judgments | None = None,
 ) -> Validation:
     """Look at what was measured. `table` is where the records are; by default where an evaluation writes them."""
 
@@ -173,6 +183,12 @@ def _validate(
             findings.error("items", f"{table.name} has {len(columns)} rows, the result covers {wanted}")
         else:
             compare_with_records(result, verifier.recompute(result, columns), findings)
+            for where, message in judged_problems(result, columns, qrels or {}):
+                findings.error(where, message)
+            if qrels is not None and task == "retrieval":
+                for subset in result.data.subsets:
+                    if subset not in qrels:
+                        findings.warn("items", f"there are no judgments of {subset} to compute its metrics from")
             if not findings.errors:
                 return found(result, "re-scored", table)
     except DataError as error:
@@ -212,9 +228,9 @@ def _check_names(document: Mapping[str, Any], findings: Findings) -> None:
             findings.warn(where, f"{shown(name)} is a path of the submitter's machine, and tells others nothing")
 
 
-def validate_files(paths: Iterable[Path], *, records: bool = True) -> list[Validation]:
+def validate_files(paths: Iterable[Path], *, records: bool = True, qrels: Judgments | None = None) -> list[Validation]:
     """Look at several results, and at whether their losses are the differences of their scores."""
-    return cross_check([validate_file(path, records=records) for path in paths])
+    return cross_check([validate_file(path, records=records, qrels=qrels) for path in paths])
 
 
 def cross_check(found: Sequence[Validation], others: Sequence[Validation] = ()) -> list[Validation]:

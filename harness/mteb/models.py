@@ -95,7 +95,7 @@ def _no_model(name: str) -> UsageError:
     return UsageError(
         f"{name} is no system that mteb can run: it neither searches nor encodes.",
         hint="Give a cascade, an end-to-end system, a retriever or an encoder. For a precomputed run, export the"
-        " results: squtr export --format mteb RUN --out DIR.",
+        " results: squtr export mteb RUN --out DIR.",
     )
 
 
@@ -278,12 +278,12 @@ def _transcriber_and_retriever(cascade: System) -> tuple[Transcriber, Retriever]
     if cascade.rewriter is not None:
         raise UsageError(
             f"{cascade.name} has a rewriter, which models of mteb have no place for.",
-            hint="Evaluate it with squtr evaluate, and export the results: squtr export --format mteb RUN --out DIR.",
+            hint="Evaluate it with squtr evaluate, and export the results: squtr export mteb RUN --out DIR.",
         )
     if cascade.model_transcriber is None or cascade.searcher is None:
         raise UsageError(
             f"{cascade.name} is precomputed by query and condition, which mteb tells no model.",
-            hint="Export its results instead: squtr export --format mteb RUN --out DIR.",
+            hint="Export its results instead: squtr export mteb RUN --out DIR.",
         )
     _refuse_route(cascade.searcher)
     return cascade.model_transcriber, cascade.searcher

@@ -81,6 +81,17 @@ class Verifier(Protocol):
         ...
 
 
+Judgments = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""Grades by subset, query (utterance) and document."""
+
+
+def judged_problems(result: Result, columns: Columns, qrels: Judgments) -> Problems:
+    """What does not follow from the records and judgments; nothing of a task that has none."""
+    found = getattr(load_verifier(result.task), "judged_problems", None)
+    if found is not None:
+        yield from found(result, columns, qrels)
+
+
 def load_verifier(task: str) -> Verifier:
     """The `verify` module of a task. Raises `UnknownNameError`."""
     if task not in TASKS:

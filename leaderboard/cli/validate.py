@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...errors import EXIT_FAILED, UsageError
+from ...errors import EXIT_FAILED, DataError, UsageError
+from ...harness.tasks.verification import Judgments
 from ...loaders.hub.repository import Repository, Request
 from ..changes import compare_folders, validate_change, validate_request
 from ..markdown import plain
@@ -22,6 +23,7 @@ from .common import note, say, say_json, say_validations
 
 EXAMPLE = """example:
   squtr validate run                                     # what `squtr evaluate --out run` wrote
+  squtr validate run --qrels beir                        # metrics again, from documents and `squtr export beir`
   squtr validate store --base store-before               # what a change adds to a store
   squtr validate --requests ORG/squtr-results --comment  # the open pull requests, with an answer under each
 """
@@ -44,6 +46,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--merge", action="store_true", help="merge those in which nothing was found, no warning either"
     )
+    parser.add_argument(
+        "--qrels", type=Path, metavar="DIR",
+        help="judgments, <subset>/qrels/test.tsv (`squtr export beir`): compute metrics again from documents",
+    )  # fmt: skip
     parser.add_argument("--no-records", action="store_true", help="do not score the records again")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -52,9 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Check, and return 1 if anything is refused."""
     records = not arguments.no_records
     if arguments.requests:
-        if arguments.files or arguments.base:
-            raise UsageError("--requests checks the Hub, not files.", hint="Leave the files and --base out.")
+        if arguments.files or arguments.base or arguments.qrels:
+            raise UsageError("--requests checks the Hub, not files.", hint="Leave the files, --base and --qrels out.")
         return _requests(arguments, records=records)
+    if arguments.qrels is not None and (arguments.base is not None or arguments.no_records):
+        raise UsageError("--qrels is about the records of files.", hint="Leave --base and --no-records out.")
     if arguments.comment or arguments.merge or arguments.number is not None:
         raise UsageError("--comment, --merge and --number are about pull requests.", hint="Add --requests ORG/NAME.")
     if arguments.base is not None:
@@ -62,7 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError("--base needs two copies of a store.", hint="Write squtr validate STORE --base OLDER.")
         found = validate_change(compare_folders(arguments.base, arguments.files[0]), records=records)
     elif arguments.files:
-        found = validate_files(find_results(arguments.files), records=records)
+        qrels = _qrels(arguments.qrels) if arguments.qrels is not None else None
+        found = validate_files(find_results(arguments.files), records=records, qrels=qrels)
     else:
         raise UsageError("there is nothing to check.", hint="Name results, a folder, or --requests ORG/NAME.")
     ok = all(validation.ok for validation in found)
@@ -73,6 +82,23 @@ def run(arguments: argparse.Namespace) -> int:
         refused = sum(not validation.ok for validation in found)
         say(f"{len(found)} checked, {refused} refused." if refused else f"{len(found)} checked, none refused.")
     return 0 if ok else EXIT_FAILED
+
+
+def _qrels(folder: Path) -> Judgments:
+    """The judgments of every subset below `folder`. Raises `DataError` if there are none, or a line is wrong."""
+    from ...loaders.sources.beir import qrels_table
+    from ...loaders.sources.tables import read_qrels
+
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for path in sorted(folder.glob("*/qrels/test.tsv")):
+        grades = found.setdefault(path.parent.parent.name, {})
+        for qrel in read_qrels(qrels_table(path)):
+            grades.setdefault(qrel.query_id, {})[qrel.document_id] = qrel.score
+    if not found:
+        raise DataError(
+            f"{folder} holds no <subset>/qrels/test.tsv.", hint=f"Write them: squtr export beir DATA --out {folder}."
+        )
+    return found
 
 
 def _requests(arguments: argparse.Namespace, *, records: bool) -> int:

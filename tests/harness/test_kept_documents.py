@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from squtr.harness.cli import main
 from squtr.harness.evaluation.options import Options
 from squtr.harness.metrics.ranking import score_ranking
 from squtr.harness.metrics.registry import parse_metric
@@ -161,3 +162,26 @@ def test_records_of_ten_documents_are_read(out: Path) -> None:
     place = table.column_names.index("first_relevant_rank")
     table = table.set_column(place, "first_relevant_rank", pa.array(first, pa.int64()))
     assert list(recompute(old, Columns(table)).problems) == []
+
+
+def test_metrics_follow_from_documents_and_judgments(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "beir" / "s" / "qrels"
+    folder.mkdir(parents=True)
+    lines = [f"{query}\t{document}\t{grade}" for query, own in QRELS.items() for document, grade in own.items()]
+    (folder / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
+    asked = ["validate", str(out), "--qrels", str(tmp_path / "beir")]
+    main(asked)
+    assert "judgments" not in capsys.readouterr().out
+    (folder / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines[:-1], "q9\td001\t1"]) + "\n")
+    assert main(asked) == 1
+    said = capsys.readouterr().out
+    assert "items.recall_at_100: query 'q3' of s has" in said
+    assert "its documents and the judgments give" in said
+    assert "1 judged queries of s have no record; the first is 'q9'" in said
+    (folder.parent).rename(tmp_path / "beir" / "t")
+    main(asked)
+    assert "there are no judgments of s" in capsys.readouterr().out
+    assert main([*asked[:3], str(tmp_path / "none")]) == 1
+    assert "squtr export beir DATA" in capsys.readouterr().err
