@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squtr.errors import DataError, UnknownNameError, UsageError
+from squtr.errors import DataError, SqutrError, UnknownNameError, UsageError
 from squtr.harness.cli import main
+from squtr.harness.components.retrievers.trec_run import TrecRun
+from squtr.harness.components.transcribers.files import TranscriptsFile
 from squtr.harness.data import open_data
 from squtr.harness.exchange.beir import export_beir
 from squtr.harness.exchange.transcripts import export_transcripts
@@ -249,6 +251,26 @@ def test_sclite_s_texts_read_again_score_the_same(run: Path, tiny: LiveData, tmp
     transcripts = load_system(f"transcripts:{tmp_path}/asr/{FOLDER}/{{config}}.trn + bm25").transcriber
     again = evaluated(System(transcriber=transcripts, retriever=Close()), tiny, tmp_path / "again", ["en_clean"])
     assert values(results(again)["en_clean"]) == values(results(run)["en_clean"])
+
+
+def test_files_without_the_failed_items_score_the_same_on_request(run: Path, tiny: LiveData, tmp_path: Path) -> None:
+    """Under noise one query failed and one found nothing; the files lack them, which is refused without the request."""
+    export_trec(run, tmp_path / "trec", configs=["en_high_noise"])
+    export_transcripts(run, tmp_path / "asr", format_="trn", configs=["en_high_noise"])
+    before = results(run)["en_high_noise"]
+    ranked, written = tmp_path / "trec" / FOLDER / "{config}.trec", tmp_path / "asr" / FOLDER / "{config}.trn"
+    with pytest.raises(DataError, match=r"2 of 5 .*no ranking of tiny-en under high_noise"):
+        evaluated(System(retriever=TrecRun(ranked)), tiny, tmp_path / "none", ["en_high_noise"])
+    with pytest.raises(SqutrError, match="1 of 5 items have no transcript of tiny-en under high_noise"):
+        transcripts = TranscriptsFile(written)
+        evaluated(System(transcriber=transcripts, retriever=Close()), tiny, tmp_path / "none", ["en_high_noise"])
+    counted = System(retriever=TrecRun(ranked, missing="count"))
+    found = results(evaluated(counted, tiny, tmp_path / "runs", ["en_high_noise"]))["en_high_noise"]
+    for metric in ("ndcg_at_10", "mrr_at_10", "recall_at_10", "recall_at_100"):
+        assert found.scores[metric] == before.scores[metric], metric
+    counted = System(transcriber=TranscriptsFile(written, missing="count"), retriever=Close())
+    found = results(evaluated(counted, tiny, tmp_path / "texts", ["en_high_noise"]))["en_high_noise"]
+    assert found.scores == before.scores
 
 
 def test_there_is_no_ctm_without_times(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
