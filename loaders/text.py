@@ -16,6 +16,9 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _HALF = re.compile(r"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
 """An escape of one half of a surrogate pair, lone or not."""
 
+_IDS = frozenset({"ids", "audios", "audio", "audio_path", "document", "file", "query", "utterance"})
+"""Keys of ids that do not end in "id"."""
+
 
 def valid_text(text: str) -> str:
     """`text` with every lone half of a surrogate pair replaced by U+FFFD, and the two halves of a pair joined.
@@ -44,8 +47,8 @@ def has_replacement(text: str) -> bool:
 def parse_json(text: str, where: str, replaced: list[str]) -> Any:
     """The value of a JSON text, its strings valid (`valid_text`); `where` is added to `replaced` for each changed one.
 
-    Raises `json.JSONDecodeError`, and `DataError` for an id (a key that ends in "id") that no file can hold: two of
-    them could become equal.
+    Raises `json.JSONDecodeError`, and `DataError` for an id (a key that ends in "id", and others) that no file can
+    hold: two of them could become equal.
 
     >>> parse_json('{"id": "a", "text": "b"}', "queries.jsonl, line 1", [])
     {'id': 'a', 'text': 'b'}
@@ -58,7 +61,7 @@ def tell_replaced(replaced: Sequence[str], name: str) -> None:
     """Warn once of what `parse_json` changed in a file."""
     if replaced:
         warnings.warn(
-            f"{name}: {len(replaced)} texts hold half a character (a lone surrogate), which was replaced by U+FFFD; "
+            f"{name}: half a character (a lone surrogate) was replaced by U+FFFD in {len(replaced)} texts; "
             f"the first: {replaced[0]}.",
             SqutrWarning,
             stacklevel=2,
@@ -67,12 +70,15 @@ def tell_replaced(replaced: Sequence[str], name: str) -> None:
 
 def _valid(value: Any, key: str, where: str, replaced: list[str]) -> Any:
     if isinstance(value, dict):
-        return {valid_text(name): _valid(one, name, where, replaced) for name, one in value.items()}
+        broken = next((name for name in value if valid_text(name) != name), None)
+        if broken is not None:
+            raise DataError(f"{where}: the key {broken!r} holds half a character.", hint="Mend the key.")
+        return {name: _valid(one, name, where, replaced) for name, one in value.items()}
     if isinstance(value, list):
         return [_valid(one, key, where, replaced) for one in value]
     if not isinstance(value, str) or (found := valid_text(value)) == value:
         return value
-    if key.casefold().endswith("id"):
+    if key.casefold().endswith("id") or key in _IDS:
         raise DataError(f"{where}: {key!r} holds half a character (a lone surrogate): {value!r}.", hint="Mend the id.")
     replaced.append(where)
     return found

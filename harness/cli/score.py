@@ -95,6 +95,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     aif = _subcommand(kinds, "aif", "how well replies follow instructions", score_answers.AIF_EXAMPLE)
     for each in (mcqa, aif):
         score_answers.add_options(each)
+        _add_missing(each, "a question without a reply: error, or count (wrong) (error)")
     for each in (wer, ranking, mcqa, aif):
         add_statistics_options(each)
         each.add_argument("--per-item", type=Path, metavar="FILE", help="write scores per item: .jsonl, .tsv, .parquet")
@@ -247,7 +248,7 @@ def _ranking(arguments: argparse.Namespace) -> tuple[Summary, str]:
         qrels, run, metrics, ignore_identical_ids=arguments.ignore_identical_ids, **statistics_from(arguments)
     )
     scores = found.scores
-    if arguments.missing == "error" and scores["missing"]:
+    if scores["missing"] and (arguments.missing == "error" or scores["missing"] == scores["n_queries"]):
         raise DataError(
             f"{scores['missing']} of {scores['n_queries']} queries have no ranking in {arguments.run}.",
             hint="Check the ids, or count them as 0: --missing count.",

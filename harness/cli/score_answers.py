@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 _FILES = """
   Optional in ITEMS, for slices: perception, reasoning (lists), comparative, missing_audio (true, false), aetiology,
   intelligibility, sex, duration_s. An item with missing_audio in either file is not scored: it lowers the coverage.
-  A reply that is null or missing scores 0.
+  A reply that is null scores 0; so does one that is missing, with --missing count.
 """
 MCQA_EXAMPLE = f"""example:
   squtr score mcqa items.jsonl replies.jsonl --json
@@ -80,14 +81,31 @@ def summarize(arguments: argparse.Namespace, statistics: dict[str, Any]) -> tupl
     options = {**statistics, "duration_edges_s": arguments.duration_edges or DURATION_EDGES_S}
     if arguments.kind == "mcqa":
         questions = read_mcqa_items(arguments.questions, by=arguments.by, remark=note)
-        found = summarize_mcqa(questions, read_replies(arguments.replies, questions, remark=note), **options)
+        replies = read_replies(arguments.replies, questions, remark=note)
+        _check_missing(arguments, [one.id for one in questions if not one.missing_audio], {one.id for one in replies})
+        found = summarize_mcqa(questions, replies, **options)
         return found, f"{found.scores['n']} questions, parser {found.scores['parser_version']}"
     tasks = read_aif_items(arguments.questions, by=arguments.by, remark=note)
-    found = summarize_aif(tasks, read_replies(arguments.replies, tasks, remark=note), **options)
+    given = read_replies(arguments.replies, tasks, remark=note)
+    _check_missing(arguments, [one.id for one in tasks if not one.missing_audio], {one.id for one in given})
+    found = summarize_aif(tasks, given, **options)
     return found, (
         f"{found.scores['n']} questions with {found.scores['n_instructions']} instructions, "
         f"verifiers {found.scores['verifiers_version']}"
     )
+
+
+def _check_missing(arguments: argparse.Namespace, wanted: Sequence[str], replies: Collection[str]) -> None:
+    """Raise `DataError` for questions without a line, unless they are counted; a reply of null is a line."""
+    from ...errors import DataError
+
+    absent = [id_ for id_ in wanted if id_ not in replies]
+    if absent and (arguments.missing == "error" or len(absent) == len(wanted)):
+        shown = ", ".join(map(repr, absent[:5])) + (", …" if len(absent) > 5 else "")
+        raise DataError(
+            f"{len(absent)} of {len(wanted)} questions have no reply in {arguments.replies}: {shown}.",
+            hint="Check the ids, or count them as wrong: --missing count.",
+        )
 
 
 def more_tables(scores: dict[str, Any]) -> list[str]:

@@ -131,8 +131,9 @@ def refuse_missing(what: str, missing: Sequence[str], wanted: int, there: Collec
     if not missing:
         return
     shown = ", ".join(map(repr, missing[:5])) + (", …" if len(missing) > 5 else "")
-    near = {id_.casefold().partition(".")[0]: id_ for id_ in there}
-    like = near.get(missing[0].casefold().partition(".")[0]) or next(iter(there), "")
+    # As a name without its suffix, or in other letters.
+    near = {id_.casefold().removesuffix(".wav").removesuffix(".flac"): id_ for id_ in sorted(there)}
+    like = near.get(missing[0].casefold().removesuffix(".wav").removesuffix(".flac")) or min(there, default="")
     raise DataError(
         f"{len(missing)} of {wanted} items have {what}: {shown}"
         + (f"; it has {like!r}, for example." if like else "."),

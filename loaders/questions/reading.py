@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from ...errors import DataError
 from ..jsonl import read_jsonl
 from ..sources.published_questions import PUBLISHED_QUESTIONS
+from ..text import parse_json, tell_replaced
 from .fields import question_of
 from .question import Question
 
@@ -65,10 +65,14 @@ def _content(path: Path) -> str:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    replaced: list[str] = []
     try:
-        value = json.loads(_content(path))
+        value = parse_json(_content(path), path.name, replaced)
+    except DataError:
+        raise
     except ValueError as error:
         raise DataError(f"{path} is not JSON: {error}.", hint="Mend the file.") from error
+    tell_replaced(replaced, str(path))
     listed = _listed(value, path)
     for number, row in enumerate(listed, start=1):
         if not isinstance(row, dict):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import DataError
+from ..text import parse_json, tell_replaced
 
 if TYPE_CHECKING:
     import datasets
@@ -102,16 +102,21 @@ def _from_metadata(folder: Path) -> dict[str, PublishedTable]:
         path = folder / name
         if not path.is_file():
             continue
+        replaced: list[str] = []
         try:
             text = path.read_text(encoding="utf-8-sig")
             if name.endswith(".csv"):
                 rows: Any = list(csv.DictReader(io.StringIO(text)))
             elif name.endswith(".jsonl"):
-                rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+                # U+2028 and its like belong to a text.
+                rows = [parse_json(line, name, replaced) for line in text.split("\n") if line.strip()]
             else:
-                rows = json.loads(text)
+                rows = parse_json(text, name, replaced)
+        except DataError:
+            raise
         except (OSError, ValueError, csv.Error) as error:
             raise DataError(f"{path} cannot be read: {error}.", hint="Download it again.") from error
+        tell_replaced(replaced, str(path))
         if isinstance(rows, dict):
             lists = {key: value for key, value in rows.items() if isinstance(value, list)}
             by_split = {key: value for key, value in lists.items() if key.lower() in SPLIT_NAMES}

@@ -182,7 +182,7 @@ AIF: list[dict[str, Any]] = [
 def test_aif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     replies = [{"id": "a", "reply": "Hola, qué tal"}, {"id": "b", "reply": "Va:\n¡HOLA!"}]
     paths = [put(tmp_path / "items.jsonl", AIF), put(tmp_path / "replies.jsonl", replies)]
-    assert main(["score", "aif", *paths, "--json", "--per-item", str(tmp_path / "o.tsv")]) == 0
+    assert main(["score", "aif", *paths, "--missing", "count", "--json", "--per-item", str(tmp_path / "o.tsv")]) == 0
     found = told(capsys)
     assert (found["accuracy"], found["prompt_loose"]) == (0, pytest.approx(1 / 3))
     assert (found["instruction_strict"], found["instruction_loose"]) == (1 / 4, 1 / 2)

@@ -55,6 +55,23 @@ def evaluate(data: Path, folder: Path, system: str, *options: str) -> int:
     return main(["evaluate", system, *where, "--no-self-check", "--resamples", "20", *options])
 
 
+def test_a_byte_order_mark_is_no_part_of_an_id(data: Path, tmp_path: Path) -> None:
+    path = run_of(tmp_path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(TrecRun(path).hits("tiny-en", "clean", ["q0", "q4"], k=5)) == 2
+    replies = tmp_path / "replies.jsonl"
+    replies.write_bytes(b'\xef\xbb\xbf{"id": "q1", "reply": "A"}\n')
+    assert RepliesFile(replies).ids == {"q1"}
+
+
+def test_what_matches_nothing_at_all_is_never_counted(data: Path, tmp_path: Path) -> None:
+    path = run_of(tmp_path)
+    with pytest.raises(DataError, match="2 of 2 items have no ranking of tiny-en under clean"):
+        TrecRun(path, missing="count").hits("tiny-en", "clean", ["Q8", "Q9"], k=5)
+    with pytest.warns(SqutrWarning, match="1 of 2 items have no ranking .* they score 0"):
+        TrecRun(path, missing="count").hits("tiny-en", "clean", ["q0", "q9"], k=5)
+
+
 @pytest.mark.parametrize(
     ("made", "said"),
     [
@@ -71,11 +88,15 @@ def test_a_run_that_does_not_match_the_data(
     path = run_of(tmp_path, **made)  # type: ignore[arg-type]
     assert evaluate(data, tmp_path, f"trec:{path}") == 1
     assert said in capsys.readouterr().err
-    assert evaluate(data, tmp_path, f"trec:{path}", "--option", "missing=count") == 0
-    shown = [line for line in capsys.readouterr().err.splitlines() if "5 of 5 documents that" in line]
-    assert [line[:7] for line in shown] == ["squtr: "] * ("document" in made)
+    status = evaluate(data, tmp_path, f"trec:{path}", "--option", "missing=count")
+    shown = capsys.readouterr().err
+    if "document" in made:
+        # None of them is there: no score of 0 is meant.
+        assert (status, said in shown) == (1, True)
+        return
+    assert (status, "squtr: 2 of 5 items have no ranking" in shown) == (0, True)
     (record,) = read_runs(tmp_path / "run")
-    assert record.result.failures["missing"] == 5 - int(made.get("queries", 5))  # type: ignore[call-overload]
+    assert record.result.failures["missing"] == 2
 
 
 def test_transcripts_that_lack_ids(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,10 +149,24 @@ def test_score_refuses_what_does_not_match(tmp_path: Path, capsys: pytest.Captur
         assert main([*ranking, "--missing", "count"]) == 0
 
 
+def test_score_of_replies_refuses_what_does_not_match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    items, replies = tmp_path / "items.jsonl", tmp_path / "replies.jsonl"
+    rows = [{"id": f"q{i}", "options": ["Uno", "Dos"], "answer": "A"} for i in range(2)]
+    items.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    command = ["score", "mcqa", str(items), str(replies)]
+    replies.write_text('{"id": "q0", "reply": "A"}\n', encoding="utf-8")
+    assert main(command) == 1
+    assert "1 of 2 questions have no reply" in capsys.readouterr().err
+    assert main([*command, "--missing", "count", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["missing_replies"] == 1
+    replies.write_text('{"id": "q0", "reply": "A"}\n{"id": "q1", "reply": null}\n', encoding="utf-8")
+    assert main(command) == 0
+
+
 def test_half_a_character_in_a_file_is_replaced_and_told_once(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text(f'{{"id": "a", "text": "{HALF}"}}\n{{"id": "b", "text": "{HALF}"}}\n', encoding="ascii")
-    with pytest.warns(SqutrWarning, match=r"2 texts hold half a character .* the first: .*, line 1") as told:
+    with pytest.warns(SqutrWarning, match=r"half a character .* in 2 texts; the first: .*, line 1") as told:
         rows = [row for _, row in read_jsonl(path)]
     assert len(told) == 1
     assert [row["text"] for row in rows] == ["smile \ufffd"] * 2
@@ -148,7 +183,7 @@ def test_half_a_character_in_a_precomputed_file(kind: str, tmp_path: Path) -> No
     path = tmp_path / "mine.jsonl"
     field = "text" if kind == "transcripts" else "reply"
     path.write_text(f'{{"id": "q1", "{field}": "{HALF}"}}\n', encoding="ascii")
-    with pytest.warns(SqutrWarning, match="1 texts hold half a character"):
+    with pytest.warns(SqutrWarning, match="half a character .* in 1 texts"):
         if kind == "transcripts":
             (found,) = TranscriptsFile(path).transcripts("s", "clean", ["q1"])
             text = found.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
@@ -64,7 +65,7 @@ class RepliesFile:
     def _replies(self) -> dict[Key, Reply]:
         found: dict[Key, Reply] = {}
         replaced: list[str] = []
-        for number, line in enumerate(self._content[0].splitlines(), start=1):
+        for number, line in enumerate(self._content[0].removeprefix(codecs.BOM_UTF8).splitlines(), start=1):
             if not line.strip():
                 continue
             where = f"{self._path}, line {number}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TextIO
 
-from ....errors import DataError
+from ....errors import DataError, SqutrWarning
 from ...protocols import ComponentSpec, Hit
 from ..path_patterns import FilePattern, Missing, check_missing, refuse_missing
 from .ranking import checked_k
@@ -71,9 +72,14 @@ class TrecRun:
         if self._read is None or self._read[0] != file:
             self._read = (file, _parsed(file))
         there = self._read[1]
-        if self.missing == "error":
-            absent = [query_id for query_id in query_ids if query_id not in there]
-            refuse_missing(f"no ranking of {subset} under {condition} in {file}", absent, len(query_ids), there)
+        absent = [query_id for query_id in query_ids if query_id not in there]
+        what = f"no ranking of {subset} under {condition} in {file}"
+        if self.missing == "error" or len(absent) == len(query_ids):
+            refuse_missing(what, absent, len(query_ids), there)
+        elif absent:
+            warnings.warn(
+                f"{len(absent)} of {len(query_ids)} items have {what}: they score 0.", SqutrWarning, stacklevel=2
+            )
         return [there.get(query_id, [])[:k] for query_id in query_ids]
 
 
@@ -110,7 +116,9 @@ def _parsed(file: Path) -> Mapping[str, list[Hit]]:
 @contextmanager
 def _opened(file: Path) -> Iterator[TextIO]:
     try:
-        with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
+        # With or without a byte order mark, which would be a part of the first query's id.
+        packed = file.suffix == ".gz"
+        with gzip.open(file, "rt", encoding="utf-8-sig") if packed else file.open(encoding="utf-8-sig") as lines:
             yield lines
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise DataError(f"{file} cannot be read: {error}.", hint="It must be a run in UTF-8.") from error

@@ -142,6 +142,8 @@ def _precomputed(
     if counts:
         given = [hit.document_id for hits in found for hit in hits]
         unknown = int((ids.positions(given) < 0).sum())
+        if unknown == len(given) and given:
+            given_hits(run, *cell, [row.id for row in rows], k=depth, ids=ids)
         if unknown:
             warnings.warn(
                 f"{unknown} of {len(given)} documents that {run.spec.name} has for {' under '.join(cell)} are not in "
