@@ -190,7 +190,7 @@ def test_aif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert list(found["verifiers"]) == ["words", "uppercase", "no_commas"]
     lines = (tmp_path / "o.tsv").read_text(encoding="utf-8").splitlines()
     assert lines[1].split("\t") == ["a", "0", "0", "2", "1", "1", "no_commas", "no_commas", "scored"]
-    assert main(["score", "aif", *paths]) == 0
+    assert main(["score", "aif", *paths, "--missing", "count"]) == 0
     shown = capsys.readouterr().out
     assert "3 questions with 4 instructions, verifiers 1" in shown
     assert "uppercase" in shown

@@ -134,7 +134,7 @@ VECTORS: dict[str, Fault] = {
     "too many": lambda right: np.concatenate([right, right[-1:]]),
     "one row flat": lambda right: right.reshape(-1),
     # Of queries, and not of the twelve documents.
-    "another width": lambda right: np.pad(right, ((0, 0), (0, int(len(right) < 10)))),
+    "another width": lambda right: np.pad(right, ((0, 0), (0, int(len(right) != 12)))),
     "infinity": row_of(np.inf),
     "no unit length": row_of(3.0),
     "nothing but zeros": row_of(0.0),
