@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import squtr
-
 from ...errors import ModelError, SqutrError
 from .library_log import shown_warnings
 
 _METHOD = re.compile(r"\w+\.\w+ \((.+?)\)(?: (?:on|of|with) |$)")
-_OURS = str(Path(squtr.__file__).parent)
+_OURS = str(Path(__file__).parents[2])
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 

@@ -74,7 +74,10 @@ def test_time_and_memory_are_its_own(waiter: str) -> None:
 
 
 def test_an_error_comes_back_as_a_sentence(waiter: str) -> None:
-    with pytest.raises(ModelError, match="waiter on 1 clips in 'en' failed: ValueError: not today"):
+    with pytest.raises(
+        ModelError,
+        match=r"Waiter.transcribe \(waiter\) on 1 clips in 'en' failed: ValueError: not today \(waiting_model.py, line",
+    ):
         measure(made(waiter, end="raise"), "en", CLIPS)
     with pytest.raises(ModelError, match=r"measuring waiter ended without an answer \(exit status 3\)"):
         measure(made(waiter, end="die"), "en", CLIPS)

@@ -15,8 +15,6 @@ from typing import Protocol, cast
 
 import numpy as np
 
-import squtr
-
 from ....errors import ModelError, SqutrError, StorageError
 from ....loaders.corpus import Corpus
 from ....loaders.document_ids import DocumentIds
@@ -280,7 +278,7 @@ class Place:
     @property
     def ids(self) -> DocumentIds | None:
         """The ids that hits must be of; None for a retriever of ours, which takes them from the corpus itself."""
-        ours = type(self.request.retriever).__module__.startswith(f"{squtr.__name__}.")
+        ours = type(self.request.retriever).__module__.startswith(f"{__name__.partition('.')[0]}.")
         return None if ours else self.corpus.ids
 
     @property
