@@ -6,7 +6,9 @@ import hashlib
 import io
 import math
 import os
+import struct
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import soundfile
@@ -18,6 +20,9 @@ from .records import SAMPLE_RATE, Samples
 
 SILENCE_PEAK = 1e-5
 """At or below this peak (−100 dBFS, under one 16-bit step) audio counts as silent."""
+
+_UNKNOWN_SIZE = 0x7FFF0000
+"""What programs that write into a pipe say of the size, or more."""
 
 
 def check_samples(samples: Samples, name: str) -> Samples:
@@ -50,6 +55,7 @@ def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None
     if isinstance(content, Path) and not content.is_file():
         raise AudioError(f"{name} does not exist.", hint=f"Looked for {content}: check the path.")
     try:
+        _refuse_cut(content, name)
         source = content if isinstance(content, Path) else io.BytesIO(content)
         data, rate = soundfile.read(source, dtype="float32", always_2d=True)
     except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
@@ -65,8 +71,35 @@ def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None
     return np.ascontiguousarray(data[:, channel]), int(rate)
 
 
+def _refuse_cut(content: bytes | Path, name: str) -> None:
+    """Raise `AudioError` for a WAV file that ends before its samples do, which libsndfile takes for a short one."""
+    with content.open("rb") if isinstance(content, Path) else io.BytesIO(content) as file:
+        there, stated = _wav_bytes(file)
+    if there < stated < _UNKNOWN_SIZE:
+        raise AudioError(
+            f"{name} is cut off: {there:,} of {stated:,} bytes of samples are there.", hint="Replace or remove it."
+        )
+
+
+def _wav_bytes(file: IO[bytes]) -> tuple[int, int]:
+    """The bytes of samples that a RIFF file has, and that it says it has; (0, 0) for other formats."""
+    head = file.read(12)
+    if head[:4] != b"RIFF" or head[8:] != b"WAVE":
+        return 0, 0
+    size = file.seek(0, io.SEEK_END)
+    place = len(head)
+    while place + 8 <= size:
+        file.seek(place)
+        kind, stated = struct.unpack("<4sI", file.read(8))
+        if kind == b"data":
+            return size - place - 8, stated
+        place += 8 + stated + stated % 2
+    return 0, 0
+
+
 def decode_hashed(content: bytes, name: str) -> tuple[Samples, int, str]:
     """Samples (T,) float32, rate in Hz and digest (see `pcm_sha256`) of a mono file whose samples fit 16 bits."""
+    _refuse_cut(content, name)
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as file:
             plain = file.subtype == "PCM_16" and file.channels == 1

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
+from ..errors import DataError
 from .conditions import Condition
+from .faults import Fault
 from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from .recipe import OpenedRecipe
-from .records import Query, SpokenQuery, Take
+from .records import CleanSpeech, Query, SpokenQuery, Take
 from .render import render_all
 from .rows import query_table
 
@@ -17,6 +23,60 @@ from .rows import query_table
 def render_take(opened: OpenedRecipe, conditions: Sequence[Condition], take: Take) -> list[list[SpokenQuery]]:
     """One utterance under several conditions: its speech is read once."""
     return render_all(take, opened.speech(take.query), conditions, opened.context)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """One utterance: its rows by condition and the digest of what they were made from, or its faults."""
+
+    rows: list[list[SpokenQuery]]
+    digest: str = ""
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Several utterances: a table per condition and a digest per utterance; with faults, no tables."""
+
+    tables: list[pa.Table]
+    digests: tuple[str, ...]
+    faults: tuple[Fault, ...] = ()
+
+    @classmethod
+    def of(cls, rendered: Sequence[Rendered], schema: pa.Schema) -> Block:
+        faults = tuple(fault for of_take in rendered for fault in of_take.faults)
+        tables = [] if faults else block_tables([of_take.rows for of_take in rendered], schema)
+        return cls(tables, tuple(of_take.digest for of_take in rendered), faults)
+
+
+def rendered_take(opened: OpenedRecipe, conditions: Sequence[Condition], take: Take) -> Rendered:
+    """`render_take`, but what is wrong with speech, noise and RIRs of the utterance is returned."""
+    try:
+        speech = opened.speech(take.query)
+    except DataError as error:
+        return Rendered([], faults=(Fault.of(error),))
+    try:
+        return Rendered(render_all(take, speech, conditions, opened.context), take_digest(take, speech))
+    except DataError as error:
+        first = Fault.of(error)
+    faults = [first]
+    for condition in conditions:
+        # Each condition alone: a noise may be broken, and a RIR too.
+        try:
+            render_all(take, speech, [condition], opened.context)
+        except DataError as error:
+            faults.append(Fault.of(error))
+    return Rendered([], faults=tuple(dict.fromkeys(faults)))
+
+
+def take_digest(take: Take, speech: CleanSpeech) -> str:
+    """The sha256 of all that the rows of an utterance are made from, but for noise, RIRs and what the recipe says."""
+    query = take.query
+    texts = [query.id, query.subset, query.language, query.text, *take.rir_ids]
+    spoken = [speech.speaker, speech.voice, repr(speech.tts_error_rate)]
+    digest = hashlib.sha256(json.dumps([texts, spoken]).encode())
+    digest.update(np.ascontiguousarray(speech.samples).data)
+    return digest.hexdigest()
 
 
 def block_tables(takes: Sequence[Sequence[Sequence[SpokenQuery]]], schema: pa.Schema) -> list[pa.Table]:

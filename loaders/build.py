@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -10,11 +14,17 @@ from typing import Protocol
 import pyarrow as pa
 
 from .. import __version__
+from ..errors import DataError, SqutrWarning
+from .blocks import take_digest
 from .card import dataset_card
+from .conditions import Condition
 from .engines import BlockEngine, ThreadEngine
+from .faults import Fault, Faults
+from .finished import FinishedShards, Inputs
 from .hub.evaluation_file import EVALUATION_NAME, evaluation_file
+from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from .manifest import MANIFEST_NAME, Manifest, Shard, file_sha256
-from .output_folder import claim_folder, clear_storage_errors
+from .output_folder import writing_folder
 from .recipe import OpenedRecipe
 from .records import Take
 from .rirs.plan import Plan
@@ -27,6 +37,9 @@ ROWS_PER_SHARD = 2000
 
 DOCUMENTS_PER_SHARD = 500_000
 DOCUMENTS_PER_TABLE = 5_000
+
+MENDED = ("source_version", "noise_version", "rirs_version", "rir_measures")
+"""What differs in the recipe when files of source and banks were mended."""
 
 Progress = Callable[[int], None]
 """Called with the number of clips that were finished since the last call."""
@@ -52,26 +65,59 @@ def build(
 ) -> Manifest:
     """Write the data set of `opened.recipe` to `out`, keeping what a stopped build of the same recipe finished.
 
-    `workers` threads (0: one per core) or `engine` render; both change the speed only. Raises `RecipeMismatchError` if
-    the folder holds anything else, `StorageError`, and `AudioError` or `DataError` for unusable input.
+    `workers` threads (0: one per core) or `engine` render; both change the speed only. What is wrong with speech, noise
+    and RIRs is told at the end, in one `AudioError` (`DataError`); shards without it are finished, and kept when the
+    source was mended. Raises `RecipeMismatchError` if the folder holds anything else, `StorageError`, and `DataError`
+    for unusable texts.
     """
     report = progress or (lambda _: None)
-    render_blocks = engine or ThreadEngine(workers)
-    with clear_storage_errors(out):
-        claim_folder(out, _manifest(opened, complete=False, shards=[]))
+    work = _Work(engine or ThreadEngine(workers), workers or os.cpu_count() or 1, report, Faults())
+    with writing_folder(out, _manifest(opened, complete=False, shards=[]), mended=MENDED) as finished:
         plans: list[ShardPlan] = []
         for group in _groups(opened):
             plans += group.plans
             missing = [plan for plan in group.plans if not is_finished(out / plan.path, plan.rows)]
+            missing += group.changed([plan for plan in group.plans if plan not in missing], finished, work)
             report(sum(plan.rows for plan in group.plans if plan.condition and plan not in missing))
             if missing:
-                write_shards(out, missing, group.tables(missing, render_blocks, report))
+                try:
+                    write_shards(out, missing, group.tables(missing, work))
+                except _FaultyError:
+                    continue
+                if inputs := group.inputs(missing):
+                    finished.add(inputs)
+        work.faults.refuse(
+            f"{opened.source.name} and its banks",
+            hint="Mend or remove them and run the same command again: what is finished is kept.",
+        )
         manifest = _manifest(opened, complete=True, shards=[_shard(out, plan) for plan in plans])
+        finished.clear(plan.path for plan in plans)
         replace_file(out / "README.md", dataset_card(manifest, out).encode("utf-8"))
         if EVALUATION_NAME in manifest.side_files:
             replace_file(out / EVALUATION_NAME, evaluation_file(manifest).encode("utf-8"))
         replace_file(out / MANIFEST_NAME, manifest.to_json())
     return manifest
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What renders, in how many threads clips are read, who is told of finished clips, and what was found wrong."""
+
+    engine: BlockEngine
+    workers: int
+    report: Progress
+    faults: Faults
+
+    def found(self, faults: Sequence[Fault]) -> None:
+        if faults and not len(self.faults):
+            warnings.warn(
+                f"{faults[0].message} The build goes on, to find what else is wrong.", SqutrWarning, stacklevel=2
+            )
+        self.faults.add(faults)
+
+
+class _FaultyError(Exception):
+    """Clips of a group cannot be used; they are among the faults."""
 
 
 def _shard(out: Path, plan: ShardPlan) -> Shard:
@@ -94,12 +140,31 @@ def _manifest(opened: OpenedRecipe, *, complete: bool, shards: list[Shard]) -> M
 
 
 class _Group(Protocol):
-    @property
-    def plans(self) -> list[ShardPlan]: ...
+    """Shards that are written side by side."""
 
-    def tables(
-        self, missing: Sequence[ShardPlan], engine: BlockEngine, report: Progress
-    ) -> Iterator[Sequence[pa.Table]]: ...
+    plans: list[ShardPlan]
+
+    def tables(self, missing: Sequence[ShardPlan], work: _Work) -> Iterator[Sequence[pa.Table]]:
+        """The tables of `missing`. Raises `_FaultyError` where they cannot all be made."""
+        ...
+
+    def changed(self, held: Sequence[ShardPlan], finished: FinishedShards, work: _Work) -> list[ShardPlan]:
+        """Those of the finished shards `held` that were made from something else."""
+        ...
+
+    def inputs(self, made: Sequence[ShardPlan]) -> dict[str, Inputs]:
+        """What the shards that were just written were made from, by path; {} where nobody asks."""
+        ...
+
+
+class _Plain:
+    """A group of plain tables: where the source was mended they are not listed, and made again."""
+
+    def changed(self, _: Sequence[ShardPlan], __: FinishedShards, ___: _Work) -> list[ShardPlan]:
+        return []
+
+    def inputs(self, _: Sequence[ShardPlan]) -> dict[str, Inputs]:
+        return {}
 
 
 def _groups(opened: OpenedRecipe) -> Iterator[_Group]:
@@ -120,7 +185,7 @@ def _groups(opened: OpenedRecipe) -> Iterator[_Group]:
             yield _RirGroup(opened.plan, split)
 
 
-class _CorpusGroup:
+class _CorpusGroup(_Plain):
     """One shard of a corpus, streamed: only a table's documents are held."""
 
     def __init__(self, opened: OpenedRecipe, subset: str, index: int, total: int) -> None:
@@ -135,31 +200,31 @@ class _CorpusGroup:
         total = sum(1 for _ in opened.source.documents(subset))
         return [cls(opened, subset, index, total) for index in range(-(-total // DOCUMENTS_PER_SHARD))]
 
-    def tables(self, missing: Sequence[ShardPlan], _: BlockEngine, __: Progress) -> Iterator[Sequence[pa.Table]]:
+    def tables(self, missing: Sequence[ShardPlan], _: _Work) -> Iterator[Sequence[pa.Table]]:
         (plan,) = missing
         documents = islice(self._opened.source.documents(self._subset), self._start, self._start + plan.rows)
         for batch in batches(documents, DOCUMENTS_PER_TABLE):
             yield [corpus_table(batch, plan.schema)]
 
 
-class _QrelsGroup:
+class _QrelsGroup(_Plain):
     def __init__(self, opened: OpenedRecipe, subset: str) -> None:
         kept = {query.id for split in opened.recipe.splits for query in opened.queries(subset, split)}
         self._qrels = [qrel for qrel in opened.source.qrels(subset) if qrel.query_id in kept]
         path = f"qrels/{subset}/{shard_name(0, 1)}"
         self.plans = [ShardPlan(path, len(self._qrels), qrels_features().arrow_schema)]
 
-    def tables(self, missing: Sequence[ShardPlan], _: BlockEngine, __: Progress) -> Iterator[Sequence[pa.Table]]:
+    def tables(self, missing: Sequence[ShardPlan], _: _Work) -> Iterator[Sequence[pa.Table]]:
         yield [qrels_table(self._qrels, missing[0].schema)]
 
 
-class _RirGroup:
+class _RirGroup(_Plain):
     def __init__(self, plan: Plan, split: str) -> None:
         self._plan, self._split = plan, split
         path = f"rirs/{shard_name(0, 1, split)}"
         self.plans = [ShardPlan(path, len(plan.uses(split)), rir_features().arrow_schema)]
 
-    def tables(self, missing: Sequence[ShardPlan], _: BlockEngine, __: Progress) -> Iterator[Sequence[pa.Table]]:
+    def tables(self, missing: Sequence[ShardPlan], _: _Work) -> Iterator[Sequence[pa.Table]]:
         yield [rir_table(self._plan, self._split, missing[0].schema)]
 
 
@@ -168,23 +233,64 @@ class _SpokenGroup:
 
     def __init__(self, opened: OpenedRecipe, folder: str, takes: list[Take], name: str) -> None:
         self._opened, self._takes = opened, takes
+        self._digest = ""
         schema = opened.features().arrow_schema
         self.plans = [
-            ShardPlan(
-                f"{folder}/{condition.name}/{name}",
-                sum(len(take.rows(reverb=condition.needs("rirs"))) for take in takes),
-                schema,
-                condition.name,
-            )
+            ShardPlan(f"{folder}/{condition.name}/{name}", _rows(takes, condition), schema, condition.name)
             for condition in opened.conditions.values()
         ]
 
-    def tables(
-        self, missing: Sequence[ShardPlan], engine: BlockEngine, report: Progress
-    ) -> Iterator[Sequence[pa.Table]]:
+    def tables(self, missing: Sequence[ShardPlan], work: _Work) -> Iterator[Sequence[pa.Table]]:
         conditions = [self._opened.condition(plan.condition) for plan in missing]
         # Row groups of whole utterances.
         blocks = list(batches(self._takes, max(1, ROWS_PER_TABLE // self._opened.recipe.rirs_per_utterance)))
-        for tables in engine(self._opened, conditions, blocks):
-            yield tables
-            report(sum(table.num_rows for table in tables))
+        digests: list[str] = []
+        faulty = False
+        for block, made in zip(blocks, work.engine(self._opened, conditions, blocks), strict=True):
+            work.found(made.faults)
+            faulty = faulty or bool(made.faults)
+            digests += made.digests
+            if not faulty:
+                yield made.tables
+            work.report(sum(_rows(block, condition) for condition in conditions))
+        if faulty:
+            raise _FaultyError
+        self._digest = _digest(digests)
+
+    def changed(self, held: Sequence[ShardPlan], finished: FinishedShards, work: _Work) -> list[ShardPlan]:
+        others = [plan for plan in held if finished.is_of_other_recipe(plan.path)]
+        if not others:
+            return []
+        import_before_threads(*SIGNAL_PACKAGES)
+        try:
+            self._digest = _digest(in_order(self._digest_of, self._takes, workers=work.workers))
+        except DataError:
+            # Of what was right then, something is wrong now: rendering tells it.
+            return others
+        inputs = self.inputs(others)
+        changed = [plan for plan in others if finished.inputs(plan.path) != inputs[plan.path]]
+        finished.add({plan.path: inputs[plan.path] for plan in others if plan not in changed})
+        return changed
+
+    def _digest_of(self, take: Take) -> str:
+        return take_digest(take, self._opened.speech(take.query))
+
+    def inputs(self, made: Sequence[ShardPlan]) -> dict[str, Inputs]:
+        return {plan.path: self._inputs(self._opened.condition(plan.condition)) for plan in made}
+
+    def _inputs(self, condition: Condition) -> Inputs:
+        recipe = self._opened.recipe
+        found = {"utterances": self._digest}
+        if condition.needs("noise"):
+            found["noise"] = recipe.noise_version
+        if condition.needs("rirs"):
+            found["rirs"] = f"{recipe.rirs_version} {recipe.rir_measures}"
+        return found
+
+
+def _rows(takes: Sequence[Take], condition: Condition) -> int:
+    return sum(len(take.rows(reverb=condition.needs("rirs"))) for take in takes)
+
+
+def _digest(digests: Iterable[str]) -> str:
+    return hashlib.sha256("".join(digests).encode()).hexdigest()

@@ -6,10 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-import pyarrow as pa
-
 from ..errors import unknown_name
-from .blocks import block_tables, render_take
+from .blocks import Block, rendered_take
 from .conditions import Condition
 from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from .recipe import OpenedRecipe
@@ -20,8 +18,8 @@ from .rows import batches
 class BlockEngine(Protocol):
     def __call__(
         self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Take]]
-    ) -> Iterator[list[pa.Table]]:
-        """Per block, in order, one table per condition. Blocks are equally long but for the last."""
+    ) -> Iterator[Block]:
+        """What comes of each block, in order. Blocks are equally long but for the last."""
         ...
 
 
@@ -33,14 +31,14 @@ class ThreadEngine:
 
     def __call__(
         self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Take]]
-    ) -> Iterator[list[pa.Table]]:
+    ) -> Iterator[Block]:
         """Render; utterances run ahead across blocks, so that no thread waits at a block's end."""
         import_before_threads(*SIGNAL_PACKAGES)
         schema = opened.features().arrow_schema
         takes = (take for block in blocks for take in block)
-        rows = in_order(lambda take: render_take(opened, conditions, take), takes, workers=self._workers)
+        rows = in_order(lambda take: rendered_take(opened, conditions, take), takes, workers=self._workers)
         for batch in batches(rows, max((len(block) for block in blocks), default=1)):
-            yield block_tables(batch, schema)
+            yield Block.of(batch, schema)
 
 
 ENGINES = ("threads", "ray")

@@ -3,40 +3,104 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import RecipeMismatchError, StorageError
-from .manifest import MANIFEST_NAME, Manifest, read_manifest_as
+from .finished import FinishedShards
+from .manifest import MANIFEST_NAME, Manifest, read_any_manifest, read_manifest_as
 from .shards import replace_file
 
-
-def claim_folder(out: Path, begun: Manifest) -> None:
-    """Make `out` ours, marked by the manifest `begun`. Raises `RecipeMismatchError` that names what differs."""
-    if out.exists() and not out.is_dir():
-        raise RecipeMismatchError(f"{out} is a file.", hint="Choose another folder with --out.")
-    if (out / MANIFEST_NAME).exists():
-        held = read_manifest_as(type(begun), begun.kind, out)
-        if held.recipe_fingerprint != begun.recipe_fingerprint:
-            differing = sorted(key for key, value in begun.recipe.items() if held.recipe.get(key) != value)
-            shown = ", ".join(
-                f"{key} {held.recipe.get(key)!r} there, {begun.recipe[key]!r} here" for key in differing[:3]
-            )
-            raise RecipeMismatchError(
-                f"{out} holds another recipe ({shown}).", hint="Choose another folder with --out, or remove it."
-            )
-        return
-    if out.is_dir() and any(out.iterdir()):
-        raise RecipeMismatchError(
-            f"{out} is not empty and was not made by `squtr build`.", hint="Choose another folder with --out."
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    replace_file(out / MANIFEST_NAME, begun.to_json())
+_TEMPORARY = re.compile(r"\.(?:.+\.parquet|.+\.json|README\.md|eval\.yaml)\.[a-z0-9_]{8}")
+"""The names of files that are not finished (see `shards`)."""
 
 
 @contextmanager
-def clear_storage_errors(out: Path) -> Iterator[None]:
+def writing_folder(out: Path, begun: Manifest, *, mended: Collection[str] = ()) -> Iterator[FinishedShards]:
+    """Make `out` ours, marked by the manifest `begun`, while it is written; gives what is known of its finished shards.
+
+    A folder belongs to a recipe once one of its shards is finished: until then another takes it over. So does, later,
+    the recipe of an unfinished folder that differs in the keys `mended` only; of its shards those stay that are listed
+    with what they were made from. What killed builds have left is removed. Raises `RecipeMismatchError` that names what
+    differs, `StorageError` for what the disk refuses, or where another process builds into `out`.
+    """
+    with _clear_storage_errors(out):
+        if out.exists() and not out.is_dir():
+            raise RecipeMismatchError(f"{out} is a file.", hint="Choose another folder with --out.")
+        out.mkdir(parents=True, exist_ok=True)
+        with _locked(out):
+            _claim(out, begun, frozenset(mended))
+            yield FinishedShards(out, begun.recipe_fingerprint)
+
+
+def _claim(out: Path, begun: Manifest, mended: frozenset[str]) -> None:
+    if not (out / MANIFEST_NAME).exists():
+        _remove_temporaries(path for path in out.glob(f".{MANIFEST_NAME}.*"))
+        if any(out.iterdir()):
+            raise RecipeMismatchError(
+                f"{out} is not empty and was not made by `squtr build`.", hint="Choose another folder with --out."
+            )
+        replace_file(out / MANIFEST_NAME, begun.to_json())
+        return
+    held = read_any_manifest(out)
+    shards = [path for folder in held.data_folders for path in (out / folder).rglob("[!.]*.parquet")]
+    if held.recipe_fingerprint != begun.recipe_fingerprint:
+        if held.complete or shards:
+            if held.kind != begun.kind:
+                read_manifest_as(type(begun), begun.kind, out)
+            differing = sorted(
+                key for key in held.recipe.keys() | begun.recipe.keys() if held.recipe.get(key) != begun.recipe.get(key)
+            )
+            if held.complete or not mended.issuperset(differing):
+                shown = ", ".join(
+                    f"{key} {held.recipe.get(key)!r} there, {begun.recipe.get(key)!r} here" for key in differing[:3]
+                )
+                raise RecipeMismatchError(
+                    f"{out} holds another recipe ({shown}).", hint="Choose another folder with --out, or remove it."
+                )
+        FinishedShards(out, held.recipe_fingerprint).remove_others(shards)
+        replace_file(out / MANIFEST_NAME, begun.to_json())
+    folders = [out / folder for folder in held.data_folders]
+    _remove_temporaries(path for folder in folders for path in folder.rglob(".*"))
+    _remove_temporaries(out.glob(".*"))
+
+
+def _remove_temporaries(paths: Iterator[Path]) -> None:
+    for path in list(paths):
+        if _TEMPORARY.fullmatch(path.name) and path.is_file():
+            path.unlink()
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Refuse a second process: it would take the files of the first for those of a killed one."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    descriptor = os.open(out, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StorageError(
+                f"another process builds into {out}.", hint="Wait until it has ended, or choose another folder."
+            ) from error
+        except OSError as error:
+            # A file system without locks, as some network disks are.
+            if error.errno not in {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}:
+                raise
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _clear_storage_errors(out: Path) -> Iterator[None]:
     """Turn what the disk refuses while `out` is written into `StorageError`."""
     try:
         yield

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from .blocks import block_tables, render_take
+from .blocks import Block, rendered_take
 from .conditions import Condition
+from .faults import Fault
 from .ray_map import RayMap
 from .recipe import OpenedRecipe
 from .records import Take
@@ -25,9 +26,11 @@ class RayEngine:
 
     def __call__(
         self, opened: OpenedRecipe, conditions: Sequence[Condition], blocks: Sequence[Sequence[Take]]
-    ) -> Iterator[list[pa.Table]]:
-        for contents in self._map(_BlockRenderer, (opened, tuple(conditions)), [list(block) for block in blocks]):
-            yield [_read(content) for content in contents]
+    ) -> Iterator[Block]:
+        for contents, digests, faults in self._map(
+            _BlockRenderer, (opened, tuple(conditions)), [list(block) for block in blocks]
+        ):
+            yield Block([_read(content) for content in contents], digests, faults)
 
 
 class _BlockRenderer:
@@ -36,9 +39,10 @@ class _BlockRenderer:
     def __init__(self, opened: OpenedRecipe, conditions: tuple[Condition, ...]) -> None:
         self._opened, self._conditions = opened, conditions
 
-    def __call__(self, block: Sequence[Take]) -> list[bytes]:
-        rows = [render_take(self._opened, self._conditions, take) for take in block]
-        return [_written(table) for table in block_tables(rows, self._opened.features().arrow_schema)]
+    def __call__(self, block: Sequence[Take]) -> tuple[list[bytes], tuple[str, ...], tuple[Fault, ...]]:
+        rendered = [rendered_take(self._opened, self._conditions, take) for take in block]
+        made = Block.of(rendered, self._opened.features().arrow_schema)
+        return [_written(table) for table in made.tables], made.digests, made.faults
 
 
 def _written(table: pa.Table) -> bytes:

@@ -61,8 +61,9 @@ class RecordingFolder:
             for id_, path in self.files().items():
                 try:
                     content = kept.sha256(path.relative_to(self._folder).as_posix(), path)
-                except OSError as error:
-                    raise AudioError(f"{self._kind} {path} cannot be read: {error}.") from error
+                except OSError:
+                    # Reading it says so, with all others that are wrong.
+                    content = "unreadable"
                 digest.update(f"{len(id_)}:{id_}={content}\n".encode())
             kept.save()
             self._version = digest.hexdigest()[:16]

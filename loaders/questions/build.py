@@ -17,7 +17,7 @@ from typing import Any
 
 from ... import __version__
 from ..manifest import MANIFEST_NAME, Shard, file_sha256
-from ..output_folder import claim_folder, clear_storage_errors
+from ..output_folder import writing_folder
 from ..shards import ShardPlan, is_finished, replace_file, shard_name, write_shards
 from .balance import balance_of
 from .card import question_card
@@ -29,6 +29,9 @@ from .statuses import Status, coverage_of
 
 SHARD_BYTES = 400 * 2**20
 """The most audio of a shard, but for one row that is larger by itself."""
+
+MENDED = ("questions_sha256", "audio_sha256", "missing")
+"""What differs in the recipe when questions and audio were mended."""
 
 Progress = Callable[[int], None]
 """Called with the number of questions that were written since the last call."""
@@ -94,8 +97,7 @@ def build_set(recipe: QuestionRecipe, out: Path, *, progress: Progress | None = 
     report = progress or (lambda _: None)
     described = recipe.as_dict()
     fingerprint = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
-    with clear_storage_errors(out):
-        claim_folder(out, _manifest(recipe, described, fingerprint, None))
+    with writing_folder(out, _manifest(recipe, described, fingerprint, None), mended=MENDED):
         plans: list[ShardPlan] = []
         for plan, numbered in _pieces(recipe):
             plans.append(plan)

@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ...errors import AudioError
 from ..banks.details import own_values, read_at, room_of
 from ..banks.protocols import RirBank
+from ..faults import Fault, Faults
 from ..home import squtr_home
 from ..in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from ..records import NAN, Samples
@@ -80,8 +82,9 @@ def measure_rirs(
 ) -> tuple[MeasuredRir, ...]:
     """All RIRs of a bank, sorted by id, measured at `rate` Hz.
 
-    What was measured is kept in `$SQUTR_HOME/rir_measures`, under everything that decides it; where that folder cannot
-    be written, only time is lost.
+    Raises `AudioError` that lists all RIRs that cannot be used. What was measured is kept in
+    `$SQUTR_HOME/rir_measures`, under everything that decides it; where that folder cannot be written, only time is
+    lost.
     """
     ids = bank.rirs()
     report = progress or (lambda *_: None)
@@ -91,14 +94,22 @@ def measure_rirs(
         report(len(ids), len(ids))
         return kept
     found: list[MeasuredRir] = []
+    faults = Faults()
 
-    def measure(rir_id: str) -> MeasuredRir:
-        return measured_rir(bank, rir_id, read_at(bank, rir_id, rate), rate, decay=True)
+    def measure(rir_id: str) -> MeasuredRir | Fault:
+        try:
+            return measured_rir(bank, rir_id, read_at(bank, rir_id, rate), rate, decay=True)
+        except AudioError as error:
+            return Fault.of(error)
 
     import_before_threads(*SIGNAL_PACKAGES)
-    for rir in in_order(measure, ids, workers=workers or os.cpu_count() or 1):
-        found.append(rir)
-        report(len(found), len(ids))
+    for number, rir in enumerate(in_order(measure, ids, workers=workers or os.cpu_count() or 1), start=1):
+        if isinstance(rir, Fault):
+            faults.add([rir])
+        else:
+            found.append(rir)
+        report(number, len(ids))
+    faults.refuse(f"the RIR bank {bank.name}")
     with contextlib.suppress(OSError):
         replace_file(path, json.dumps([asdict(rir) for rir in found]).encode())
     return tuple(found)

@@ -12,7 +12,11 @@ from typing import Any
 from ...errors import AudioError, unknown_name
 from ..audio import check_samples, decode_audio, resample
 from ..jsonl import text_field
-from ..records import NAN, SAMPLE_RATE, CleanSpeech, Document, Qrel, Query
+from ..mixing import ROUNDING_RMS, mean_square
+from ..records import NAN, SAMPLE_RATE, CleanSpeech, Document, Qrel, Query, Samples
+
+HIGHEST_PEAK = 16.0
+"""24 dB above full scale. Floating point may pass full scale; integers stored as floating point lie far above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,19 @@ def read_clip(folder: Path, clip: Clip, query: Query, rate: int = SAMPLE_RATE) -
 
 def clean_speech(content: bytes | Path, clip: Clip, name: str, rate: int = SAMPLE_RATE) -> CleanSpeech:
     """A recording (a file's content or its path) as clean speech at `rate` Hz. Raises `AudioError`."""
-    samples, recorded = decode_audio(content, name)
-    samples = resample(check_samples(samples, name), recorded, rate)
+    samples = read_speech(content, name, rate)
     return CleanSpeech(samples, clip.speaker, clip.voice, clip.tts_error_rate)
+
+
+def read_speech(content: bytes | Path, name: str, rate: int) -> Samples:
+    """(T,) float32 at `rate` Hz of a recording. Raises `AudioError` if it is unusable, or not scaled to ±1."""
+    samples, recorded = decode_audio(content, name)
+    check_samples(samples, name)
+    peak = max(float(samples.max()), -float(samples.min()))
+    if peak > HIGHEST_PEAK:
+        raise AudioError(
+            f"{name} peaks at {peak:,.0f}, where full scale is 1.", hint="Scale its samples to between -1 and 1."
+        )
+    if mean_square(samples) < ROUNDING_RMS * ROUNDING_RMS:
+        raise AudioError(f"{name} is weaker than 16 bits can hold.", hint="Scale it up, or record it again.")
+    return resample(samples, recorded, rate)

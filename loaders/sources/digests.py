@@ -90,11 +90,18 @@ class KeptDigests:
 
 
 def files_version(root: Path, names: Iterable[str], *, choices: str = "") -> str:
-    """The first 12 hex digits of the sha256 over `choices` and name and content of files below `root`."""
+    """The first 12 hex digits of the sha256 over `choices` and name and content of files below `root`.
+
+    A file that cannot be read counts as such: whoever needs its content says so, with all others that are wrong.
+    """
     kept = KeptDigests(root)
     digest = hashlib.sha256(f"{choices}\n".encode())
     for name in sorted(set(names)):
-        digest.update(f"{len(name)}:{name}={kept.sha256(name, root / name)}\n".encode())
+        try:
+            content = kept.sha256(name, root / name)
+        except OSError:
+            content = "unreadable"
+        digest.update(f"{len(name)}:{name}={content}\n".encode())
     kept.save()
     return digest.hexdigest()[:12]
 

@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import AudioError, DataError, HubError, UsageError, unknown_name
-from ..audio import check_samples, decode_audio, resample
+from ..faults import Fault, Faults
 from ..records import CleanSpeech, Query
-from .clips import RecordingsAlone
+from .clips import RecordingsAlone, read_speech
 from .digests import files_version
 from .names import COMMIT, SourceName
 
@@ -84,13 +84,17 @@ class LibriSpeechSource(RecordingsAlone):
     @cached_property
     def _queries(self) -> dict[str, tuple[Query, str]]:
         found: dict[str, tuple[Query, str]] = {}
+        faults = Faults()
         for utterance in self._store.utterances():
             if utterance.id in found:
-                raise DataError(f"{self.name} has the utterance {utterance.id!r} twice.", hint="Remove one.")
+                message = f"{self.name} has the utterance {utterance.id!r} twice."
+                faults.add([Fault(message, "Remove one.")])
             if not utterance.text:
-                raise DataError(f"{self.name}: the utterance {utterance.id!r} has no text.", hint="Get the part again.")
+                message = f"{self.name}: the utterance {utterance.id!r} has no text."
+                faults.add([Fault(message, "Get the part again.")])
             query = Query(utterance.id, self._part, "en", utterance.text, utterance.speaker)
             found[utterance.id] = (query, utterance.speaker)
+        faults.refuse(self.name)
         if not found:
             raise DataError(f"{self.name} has no utterances.", hint="Get the part again.")
         return found
@@ -105,8 +109,7 @@ class LibriSpeechSource(RecordingsAlone):
         if known is None:
             raise AudioError(f"{self.name} has no utterance {query.id!r}.", hint="Ask for one of its own.")
         name = f"the recording of utterance {query.id!r} of {self.name}"
-        samples, recorded = decode_audio(self._store.recording(query.id), name)
-        return CleanSpeech(resample(check_samples(samples, name), recorded, rate), speaker=known[1])
+        return CleanSpeech(read_speech(self._store.recording(query.id), name, rate), speaker=known[1])
 
 
 class _Folder:
@@ -116,6 +119,7 @@ class _Folder:
     @cached_property
     def _files(self) -> dict[str, tuple[Utterance, Path]]:
         found: dict[str, tuple[Utterance, Path]] = {}
+        faults = Faults()
         for path in sorted(self._folder.rglob(f"*{TRANSCRIPTS}")):
             try:
                 lines = path.read_text(encoding="utf-8").splitlines()
@@ -126,9 +130,11 @@ class _Folder:
                 if not id_:
                     continue
                 if id_ in found:
-                    raise DataError(f"{path}, line {number}: the utterance {id_!r} occurs twice.", hint="Remove one.")
+                    message = f"{path}, line {number}: the utterance {id_!r} occurs twice."
+                    faults.add([Fault(message, "Remove one.")])
                 utterance = Utterance(id_, id_.partition("-")[0], text.strip())
                 found[id_] = (utterance, path.parent / f"{id_}.flac")
+        faults.refuse(str(self._folder))
         if not found:
             raise DataError(
                 f"{self._folder} holds no {TRANSCRIPTS} files.", hint="Unpack an archive of openslr.org/12 there."

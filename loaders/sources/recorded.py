@@ -17,8 +17,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
+from typing import Any
 
 from ...errors import AudioError, DataError
+from ..faults import Fault, Faults
 from ..records import CleanSpeech, Query
 from .clips import Clip, RecordingsAlone, clip_of, inside, optional_text, read_clip
 from .digests import files_version
@@ -35,6 +37,7 @@ TEXT_KEYS = ("text", "transcript", "transcription", "sentence")
 LANGUAGE_KEYS = ("language", "lang")
 SPEAKER_KEYS = ("speaker", "speaker_id")
 LICENSE_KEYS = ("license", "licence")
+_ONE_EACH = "Keep one recording per query; put other speakers into folders of their own."
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,23 @@ def _find_manifest(path: Path) -> Path:
     return found[0]
 
 
+def _recording(row: Mapping[str, Any], place: str) -> Recording:
+    clip = clip_of(row, place, file_key=aliased(row, FILE_KEYS), speaker_key=aliased(row, SPEAKER_KEYS))
+    language = optional_text(row, aliased(row, LANGUAGE_KEYS), place)
+    recording = Recording(
+        clip,
+        optional_text(row, aliased(row, ID_KEYS), place),
+        optional_text(row, aliased(row, TEXT_KEYS), place).strip(),
+        check_language(language) if language else "",
+        optional_text(row, "subset", place),
+        optional_text(row, aliased(row, LICENSE_KEYS), place),
+        place,
+    )
+    if not (recording.id or recording.text):
+        raise DataError(f"{place}: {clip.file!r} has neither id nor text.", hint="Give it one of them.")
+    return recording
+
+
 class Recordings:
     """A folder of recordings with its table (or the path of the table). Audio is read on demand."""
 
@@ -138,23 +158,12 @@ class Recordings:
         """All rows in order. Raises `DataError` for a row without file, or with neither id nor text."""
         jsonl = self.manifest.suffix.lower() == ".jsonl"
         table = jsonl_table(self.manifest) if jsonl else delimited_table(self.manifest)
-        found = []
+        found: list[Recording] = []
+        faults = Faults()
         for number, row in table.rows():
-            place = table.place(number)
-            clip = clip_of(row, place, file_key=aliased(row, FILE_KEYS), speaker_key=aliased(row, SPEAKER_KEYS))
-            language = optional_text(row, aliased(row, LANGUAGE_KEYS), place)
-            recording = Recording(
-                clip,
-                optional_text(row, aliased(row, ID_KEYS), place),
-                optional_text(row, aliased(row, TEXT_KEYS), place).strip(),
-                check_language(language) if language else "",
-                optional_text(row, "subset", place),
-                optional_text(row, aliased(row, LICENSE_KEYS), place),
-                place,
-            )
-            if not (recording.id or recording.text):
-                raise DataError(f"{place}: {clip.file!r} has neither id nor text.", hint="Give it one of them.")
-            found.append(recording)
+            with faults.collected():
+                found.append(_recording(row, table.place(number)))
+        faults.refuse(str(self.manifest))
         if not found:
             raise DataError(f"{self.manifest} names no recordings.", hint="Add at least one.")
         return tuple(found)
@@ -162,12 +171,12 @@ class Recordings:
     @cached_property
     def _by_id(self) -> dict[tuple[str, str], Recording]:
         found: dict[tuple[str, str], Recording] = {}
+        faults = Faults()
         for row in self.rows:
             if row.id and found.setdefault((row.subset, row.id), row) is not row:
-                raise DataError(
-                    f"{row.place}: the id {row.id!r} occurs twice.",
-                    hint="Keep one recording per query; put other speakers into folders of their own.",
-                )
+                message = f"{row.place}: the id {row.id!r} occurs twice."
+                faults.add([Fault(message, _ONE_EACH)])
+        faults.refuse(str(self.manifest), hint=_ONE_EACH)
         return found
 
     @cached_property
@@ -244,26 +253,34 @@ class RecordedSource(RecordingsAlone):
     @cached_property
     def _queries(self) -> dict[str, list[Query]]:
         by_language: dict[str, dict[str, Query]] = {}
+        faults = Faults()
         for row in self.recordings.rows:
-            language = row.language or self._language
-            if not language:
-                raise DataError(
-                    f"{row.place}: {row.clip.file!r} has no language.",
-                    hint="Add a column language, or ?language=en to the source's name.",
-                )
-            if not row.text:
-                raise DataError(f"{row.place}: {row.clip.file!r} has no text.", hint="Add its transcript.")
-            id_ = row.id or PurePosixPath(row.clip.file).with_suffix("").as_posix()
-            queries = by_language.setdefault(language, {})
-            if id_ in queries:
-                raise DataError(f"{row.place}: the id {id_!r} occurs twice.", hint="Ids must be unique.")
-            queries[id_] = Query(id_, "", language, row.text, row.clip.speaker)
+            with faults.collected():
+                query = self._query(row)
+                queries = by_language.setdefault(query.language, {})
+                if query.id in queries:
+                    raise DataError(f"{row.place}: the id {query.id!r} occurs twice.", hint="Ids must be unique.")
+                queries[query.id] = query
+        faults.refuse(str(self.recordings.manifest))
         several = len(by_language) > 1
         names = {lang: f"{self._subset}-{lang.lower()}" if several else self._subset for lang in by_language}
         return {
             names[lang]: [replace(query, subset=names[lang]) for query in queries.values()]
             for lang, queries in by_language.items()
         }
+
+    def _query(self, row: Recording) -> Query:
+        """The query of a recording, without its subset."""
+        language = row.language or self._language
+        if not language:
+            raise DataError(
+                f"{row.place}: {row.clip.file!r} has no language.",
+                hint="Add a column language, or ?language=en to the source's name.",
+            )
+        if not row.text:
+            raise DataError(f"{row.place}: {row.clip.file!r} has no text.", hint="Add its transcript.")
+        id_ = row.id or PurePosixPath(row.clip.file).with_suffix("").as_posix()
+        return Query(id_, "", language, row.text, row.clip.speaker)
 
     @cached_property
     def _clips(self) -> dict[tuple[str, str], Clip]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from ...errors import DataError, unknown_name
+from ..faults import Fault, Faults
 from ..records import CleanSpeech, Document, Qrel, Query, Source
 from .recorded import Recordings
 
@@ -27,17 +28,19 @@ class SpokenSource:
         self.license = " AND ".join(dict.fromkeys((texts.license, recordings.license)))
         self.subsets: Mapping[str, str] = dict(texts.subsets)
         known = set(texts.subsets)
+        faults = Faults()
         for row in recordings.rows:
             if row.subset and row.subset not in known:
-                raise DataError(
-                    f"{row.place}: {texts.name} has no subset {row.subset!r}.", hint=f"Known: {', '.join(known)}."
-                )
+                message = f"{row.place}: {texts.name} has no subset {row.subset!r}."
+                faults.add([Fault(message, f"Known: {', '.join(texts.subsets)}.")])
             if not row.subset and row.id and len(known) > 1:
-                raise DataError(
-                    f"{row.place}: {texts.name} has several subsets, and the id {row.id!r} does not say of which "
-                    "it is.",
-                    hint=f"Add a column subset ({', '.join(texts.subsets)}).",
+                message = (
+                    f"{row.place}: {texts.name} has several subsets, and the id {row.id!r} does not say of which it is."
                 )
+                faults.add([Fault(message, f"Add a column subset ({', '.join(texts.subsets)}).")])
+        faults.refuse(
+            str(recordings.manifest), hint=f"The column subset must be one of {', '.join(texts.subsets)} in each row."
+        )
 
     @cached_property
     def version(self) -> str:

@@ -25,12 +25,13 @@ from ..audio import check_samples, decode_audio, encode_flac, resample
 from ..conditions import CLEAN
 from ..corpus import Corpus
 from ..data import TEST
+from ..faults import Faults
 from ..hub.calls import with_retries
 from ..records import NAN, CleanSpeech, Query, SpokenQuery
 from ..rirs.measured import MeasuredRir
 from ..rirs.plan import VALIDATION
 from ..rirs.strata import Strata
-from .clips import RecordingsAlone, clip_path
+from .clips import RecordingsAlone, clip_path, read_speech
 from .digests import folder_version
 from .names import COMMIT, SourceName
 from .published_tables import SPLIT_NAMES, PublishedTable, open_tables
@@ -135,13 +136,18 @@ class WhisperRirMega(RecordingsAlone):
 
     def queries(self, subset: str) -> Sequence[Query]:
         self.check(subset)
-        return [self.query(row) for row in self._utterances.values()]
+        found: list[Query] = []
+        faults = Faults()
+        for row in self._utterances.values():
+            with faults.collected():
+                found.append(self.query(row))
+        faults.refuse(self.origin)
+        return found
 
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
         row = self._utterances[query.id]
         content, name = self._content(row, "clean_audio")
-        samples, own = decode_audio(content, name)
-        return CleanSpeech(resample(check_samples(samples, name), own, rate), row.speaker)
+        return CleanSpeech(read_speech(content, name, rate), row.speaker)
 
     def published(
         self, split: str = TEST, *, subsets: Sequence[str] | None = None, limit: int = 0, seed: int = 0
@@ -345,7 +351,10 @@ class _Row:
         place = Path(str(path))
         # What was loaded from a folder comes with its whole path.
         inner = place.relative_to(folder).as_posix() if place.is_relative_to(folder) else str(path)
-        return clip_path(folder, inner, name).read_bytes()
+        try:
+            return clip_path(folder, inner, name).read_bytes()
+        except OSError as error:
+            raise AudioError(f"{name} cannot be read: {error}.", hint="Download it again.") from error
 
 
 def _plain(name: str) -> str:

@@ -146,7 +146,8 @@ def squtr_run(opened: OpenedRecipe, folder: Path) -> Run:
     def run(threads: int) -> None:
         plans = [ShardPlan(f"{name}.parquet", len(takes), schema, name) for name in CONDITIONS]
         blocks = list(batches(takes, ROWS_PER_TABLE))
-        write_shards(folder / "squtr", plans, ThreadEngine(threads)(opened, conditions, blocks))
+        rendered = ThreadEngine(threads)(opened, conditions, blocks)
+        write_shards(folder / "squtr", plans, (block.tables for block in rendered))
 
     return run
 

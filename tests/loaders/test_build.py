@@ -138,7 +138,7 @@ def test_finished_shards_are_kept(opened: OpenedRecipe, built: Path, monkeypatch
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("a finished shard was rendered again")
 
-    monkeypatch.setattr(engines_module, "render_take", never)
+    monkeypatch.setattr(engines_module, "rendered_take", never)
     build(opened, built)
 
 

@@ -90,8 +90,8 @@ def test_a_build_that_stopped_continues_with_the_same_bytes(places, built, tmp_p
             raise KeyboardInterrupt
         return original(*arguments)
 
-    original = engines.render_take
-    monkeypatch.setattr(engines, "render_take", stopping)
+    original = engines.rendered_take
+    monkeypatch.setattr(engines, "rendered_take", stopping)
     with pytest.raises(KeyboardInterrupt):
         build(opened, out, workers=1)
     held = set(files_of(out))
@@ -101,7 +101,7 @@ def test_a_build_that_stopped_continues_with_the_same_bytes(places, built, tmp_p
     with pytest.raises(DataError, match="not finished"):
         BuiltData(out)
     assert "unfinished" in [finding.kind for finding in examine(out).findings]
-    monkeypatch.setattr(engines, "render_take", original)
+    monkeypatch.setattr(engines, "rendered_take", original)
     before = (out / f"{CLEAN}/validation-00000-of-00001.parquet").stat().st_mtime_ns
     build(open_planned(places), out)
     assert files_of(out) == files_of(built)
