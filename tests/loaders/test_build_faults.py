@@ -61,6 +61,10 @@ def speech(tmp_path: Path) -> Path:
 
 
 def opened(speech: Path, **options: object) -> OpenedRecipe:
+    """Small banks: those made by code take seconds."""
+    for name in ("noise", "rirs"):
+        bank = speech.parent / f"small-{name}"
+        options.setdefault(name, str(bank if bank.exists() else make_rooms(bank, 2)))
     return open_recipe(f"recorded:{speech}", **{"conditions": ["clean", "high_noise", "reverb"], **options})
 
 
