@@ -81,7 +81,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     speech.add_argument("--level", metavar="LEVEL", help="SNR over the whole clip or active speech (whole)")
     speech.add_argument("--limit", type=int, metavar="N", help="queries per subset, stratified; 0: all (0)")
     speech.add_argument("--utterances", type=int, metavar="N", help="utterances in total; 0: all (0)")
-    speech.add_argument("--splits", action="store_true", help="splits validation and test, which share no room")
+    speech.add_argument(
+        "--splits",
+        action=argparse.BooleanOptionalAction,
+        help="splits validation and test, which share no room (of rir_mega; with --no-splits all is test)",
+    )
     speech.add_argument("--sample-rate", type=int, metavar="HZ", help="of the clips (24000)")
     speech.add_argument("--rirs-per-utterance", type=int, metavar="N", help="RIRs that each utterance gets (1)")
     speech.add_argument("--stratify", metavar="HOW", help="rt60, or rt60+drr: draw RIRs evenly from bins of these (no)")

@@ -28,6 +28,7 @@ from .strata import Strata, allocate, targets
 
 VALIDATION, TEST = "validation", "test"
 VALIDATION_SHARE = 0.2
+_ONE_SPLIT = "Or make a test set alone: --no-splits (splits=False)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def make_plan(
         if len(here) < each:
             raise UsageError(
                 f"{each} RIRs per utterance were asked for, and the split {split} has {len(here)}.",
-                hint="Ask for fewer, or give more RIRs: no room is in two splits.",
+                hint=f"Ask for fewer, or give more RIRs: no room is in two splits. {_ONE_SPLIT}",
             )
         total = len(members) * each
         # Validation takes its share; test takes what then is missing, so that both together come out balanced.
@@ -128,7 +129,7 @@ def _count(available: int, utterances: int, *, several: bool) -> int:
         raise UsageError(
             f"there {'is' if count == 1 else 'are'} {count} utterance{'' if count == 1 else 's'} for "
             f"{'two splits' if several else 'a data set'}.",
-            hint="Ask for more utterances, or give more speech.",
+            hint=f"Ask for more utterances, or give more speech.{f' {_ONE_SPLIT}' if several else ''}",
         )
     return count
 
@@ -152,7 +153,9 @@ def _split_rooms(
     for rir in rirs:
         found.setdefault(rir.room_id, Counter())[stratum_of[rir.rir_id]] += 1
     if len(found) < 2:
-        raise DataError(f"there {'is one room' if found else 'are no rooms'} for two splits.", hint="Give more rooms.")
+        raise DataError(
+            f"there {'is one room' if found else 'are no rooms'} for two splits.", hint=f"Give more rooms. {_ONE_SPLIT}"
+        )
     by_stratum: dict[str, list[str]] = {}
     for room_id, counts in found.items():
         main = min(counts, key=lambda name: (-counts[name], order[name]))

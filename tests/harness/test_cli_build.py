@@ -68,3 +68,13 @@ def test_mistakes_are_one_sentence(places, tmp_path, capsys, arguments, status, 
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
+
+
+def test_one_utterance_makes_a_test_set_alone(places, tmp_path, capsys):
+    command = ["build", *places, "--utterances", "1", "--out", str(tmp_path / "alone")]
+    assert main(command) == 2
+    assert "Or make a test set alone: --no-splits" in capsys.readouterr().err
+    # What failed does not claim the folder.
+    assert main([*command, "--no-splits"]) == 0
+    assert json.loads((tmp_path / "alone" / "manifest.json").read_text())["recipe"]["splits"] == ["test"]
+    assert main(["doctor", str(tmp_path / "alone")]) == 0
