@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import soundfile
 import yaml
 from huggingface_hub import DatasetCard
 from hypothesis import given
@@ -141,6 +143,12 @@ def silence(rows: list[dict[str, Any]]) -> None:
     rows[1]["audio"]["bytes"] = encode_flac(np.zeros(24_000, dtype=np.float32), "q1")
 
 
+def wav(samples: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, samples, 24_000, format="WAV", subtype="FLOAT")
+    return file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("path", "change", "expected"),
     [
@@ -159,6 +167,10 @@ def silence(rows: list[dict[str, Any]]) -> None:
         (HIGH, louder_noise, {"snr"}),
         (HIGH, cut, {"audio"}),
         (CLEAN, silence, {"audio"}),
+        (CLEAN, lambda rows: rows[1]["audio"].update(bytes=b""), {"audio"}),
+        (CLEAN, lambda rows: rows[1]["audio"].update(bytes=rows[1]["audio"]["bytes"][:-200]), {"audio"}),
+        (CLEAN, lambda rows: rows[1]["audio"].update(bytes=wav(np.zeros(0))), {"audio"}),
+        (CLEAN, lambda rows: rows[1]["audio"].update(bytes=wav(np.full(24_000, np.nan))), {"audio"}),
         (CLEAN, lambda rows: rows[0].update(rir_id="hall"), {"value", "pairing"}),
         (QRELS, lambda rows: rows[0].update({"query-id": "q99"}), {"qrels"}),
         (QRELS, lambda rows: rows[0].update({"corpus-id": "d99"}), {"qrels"}),
