@@ -122,10 +122,10 @@ def _check_answers(address: str) -> None:
 
 @contextmanager
 def _quiet(logger: str) -> Iterator[None]:
-    """Keep what this logger says below errors off the terminal for a while: there is a progress bar of our own."""
+    """Keep what this logger says below warnings off the terminal for a while: there is a progress bar of our own."""
     target = logging.getLogger(logger)
     before = target.level
-    target.setLevel(logging.ERROR)
+    target.setLevel(logging.WARNING)
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import AudioError, unknown_name
+from ...errors import AudioError, DataError, unknown_name
 from ..audio import check_samples, decode_audio, resample
 from ..jsonl import text_field
 from ..mixing import ROUNDING_RMS, mean_square
@@ -60,12 +60,12 @@ class RecordingsAlone(ABC):
 
 
 def clip_of(row: Mapping[str, Any], place: str, *, file_key: str = "file", speaker_key: str = "speaker") -> Clip:
-    """The clip that a row of an index names. A missing or unusable `tts_error_rate` is NaN."""
+    """The clip that a row of an index names. A missing `tts_error_rate` is NaN. Raises `DataError`."""
     return Clip(
         text_field(row, file_key, place),
         optional_text(row, "voice", place),
         optional_text(row, speaker_key, place),
-        _rate(row.get("tts_error_rate")),
+        _rate(row.get("tts_error_rate"), place),
     )
 
 
@@ -73,15 +73,20 @@ def optional_text(row: Mapping[str, Any], key: str, place: str) -> str:
     return "" if row.get(key) is None else text_field(row, key, place)
 
 
-def _rate(value: object) -> float:
+def _rate(value: object, place: str) -> float:
+    if value is None or value == "":
+        return NAN
     # Tables of text (CSV, TSV) hold numbers as text.
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return NAN
-    try:
-        rate = float(value)
-    except ValueError:
-        return NAN
-    return rate if math.isfinite(rate) else NAN
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            rate = float(value)
+        except ValueError:
+            rate = math.inf
+        if not math.isinf(rate):
+            return rate
+    raise DataError(
+        f"{place}: tts_error_rate is {value!r}.", hint="Write a number such as 0.25, or nothing if it is not known."
+    )
 
 
 def inside(file: str) -> bool:

@@ -260,6 +260,15 @@ def test_texts_are_told_at_once(speech: Path) -> None:
     rows[1]["text"] = " "
     rows[3]["id"] = "u02"
     del rows[4]["language"]
+    rows[6]["text"] = ""
+    rows[6]["id"] = ""
+    rows[7]["tts_error_rate"] = "0,25"
+    (speech / "manifest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match=r"line 7: 'u06.flac' has neither id nor text") as raised:
+        opened(speech)
+    assert "line 8: tts_error_rate is '0,25'" in raised.value.message
+    rows[6] |= {"text": "seven", "id": "u06"}
+    del rows[7]["tts_error_rate"]
     (speech / "manifest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(DataError, match=r"line 2: 'u01.flac' has no text") as raised:
         opened(speech)
