@@ -565,10 +565,10 @@ class Null:
         return True
 
     def index(self, documents: Sequence[Document], *, language: str) -> None:
-        pass
+        self.ids = [document.id for document in documents[:10]]
 
     def search(self, queries: Sequence[str], *, k: int) -> list[list[Hit]]:
-        return [[Hit(f"d{i}", 1.0 - i / 100) for i in range(10)] for _ in queries]
+        return [[Hit(id_, 1.0 - i / 100) for i, id_ in enumerate(self.ids)] for _ in queries]
 
 
 class Counts(Anything):
@@ -585,7 +585,8 @@ def test_a_query_costs_little_time_and_memory(monkeypatch: pytest.MonkeyPatch) -
     small = encode_flac((0.1 * np.random.default_rng(0).normal(size=240)).astype(np.float32), "test")
     queries = [(f"q{i}", f"river stone lamp garden number {chr(97 + i % 26)}") for i in range(n)]
     sounds = {c: [small] * n for c in ("clean", "high_noise")}
-    data = SharedSounds(queries, sounds, [Document("d0", "", "river")], {id_: {"d0": 1} for id_, _ in queries})
+    documents = [Document(f"d{i}", "", "river") for i in range(10)]
+    data = SharedSounds(queries, sounds, documents, {id_: {"d0": 1} for id_, _ in queries})
     # Another sound for each, at no cost: the same samples under another digest.
     decode, calls = shards.decode_hashed, iter(range(10**9))
     monkeypatch.setattr(
