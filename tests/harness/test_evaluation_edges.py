@@ -162,6 +162,7 @@ def broken_sounds() -> dict[str, tuple[bytes, str]]:
         "junk": (b"fLaC" + b"\x00" * 200, "cannot be read"),
         "text": (b"<html>429 Too Many Requests</html>", "cannot be read"),
         "head alone": (whole[:30], ""),
+        "cut": (whole[:-200], "cannot be read"),
         "stereo": (written(stereo, format="WAV"), "2 channels"),
         "clipped": (written(loud, format="WAV", subtype="FLOAT"), "would clip"),
         "nan": (written(nan, format="WAV", subtype="FLOAT"), "NaN"),
@@ -200,12 +201,15 @@ def test_all_sounds_broken_is_no_crash() -> None:
     assert [record.result.data.config for record in done.records] == ["en_text"]
 
 
-def test_a_clip_cut_short_is_followed_or_counted() -> None:
-    """libsndfile decides whether a stream that ends in the middle is a sound."""
-    data = data_of([("q0", "river"), ("q1", "river")], [flac(1)[:-200], flac(2)])
-    records = by_config(evaluate_runs([System(transcriber=Anything(), retriever=WordRetriever())], data))
-    row = records["en_clean"].items.to_pylist()[0]
-    assert bool(row["error"]) != bool(row["transcript"])
+def test_words_on_digital_silence_are_the_transcribers() -> None:
+    """A clip of zeros decodes: it is transcribed and scored, and is no failed item."""
+    data = data_of([("q0", "river"), ("q1", "river")], [written(np.zeros(7_200), format="WAV"), flac(2)])
+    transcriber = Hears(data, {"q0": "sand sand", "q1": "river"})
+    run = by_config(evaluate_runs([System(transcriber=transcriber, retriever=WordRetriever())], data))["en_clean"]
+    row = {row["id"]: row for row in run.items.to_pylist()}["q0"]
+    assert (row["error"], row["transcript"]) == ("", "sand sand")
+    assert (run.result.failures["failed"], run.result.scores["wer"].n) == (0, 2)
+    assert run.result.scores["wer"].value == 1.0
 
 
 class Anything(LookupTranscriber):
