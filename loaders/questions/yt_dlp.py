@@ -6,12 +6,13 @@ import importlib
 import re
 import shutil
 import subprocess
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...errors import AudioError, MissingExtraError, missing_extra
+from ...errors import AudioError, MissingExtraError, SqutrWarning, missing_extra
 from .statuses import Status
 
 EXTRA = "questions"
@@ -110,9 +111,8 @@ class YtDlp:
             "continuedl": True,
             "overwrites": False,
             "quiet": True,
-            "no_warnings": True,
             "noprogress": True,
-            "logger": _Silent(),
+            "logger": _Log(),
             "progress_hooks": [hook],
             "retries": 3,
             "fragment_retries": 3,
@@ -137,20 +137,23 @@ class YtDlp:
         raise RefusedError(Refusal("failed", f"{self.name} fetched no file from {url}."))
 
 
-class _Silent:
+class _Log:
+    """Errors are raised besides. Warnings are shown: of formats that are missing, so that other audio is taken."""
+
     def debug(self, message: str) -> None: ...
 
     def info(self, message: str) -> None: ...
 
-    def warning(self, message: str) -> None: ...
+    def warning(self, message: str) -> None:
+        warnings.warn(f"yt-dlp warns: {_plain(message)}", SqutrWarning, stacklevel=2)
 
     def error(self, message: str) -> None: ...
 
 
 def _plain(message: str) -> str:
-    """A message without colors, "ERROR:" and more than 400 characters."""
+    """A message without colors, "ERROR:" or "WARNING:" and more than 400 characters."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", message).strip()
-    return " ".join(re.sub(r"^ERROR:\s*", "", text).split())[:400]
+    return " ".join(re.sub(r"^(?:ERROR|WARNING):\s*", "", text).split())[:400]
 
 
 def find_ffmpeg(given: str = "") -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from squtr.errors import AudioError, DataError, FetchError, MissingExtraError, StorageError
+from squtr.errors import AudioError, DataError, FetchError, MissingExtraError, SqutrWarning, StorageError
 from squtr.harness.cli import main
 from squtr.loaders.questions.data import QuestionData
 from squtr.loaders.questions.fetching import Wanted, fetch_audio, fetch_table, to_flac, wanted_of
@@ -69,6 +69,16 @@ def site() -> Iterator[list[str]]:
 
 def wanted(name: str, expected: float = math.nan) -> Wanted:
     return Wanted(f"id-{name}", f"https://example.org/{name}", expected)
+
+
+def test_what_yt_dlp_warns_of_is_shown(tmp_path: Path) -> None:
+    def warned(url: str, stem: Path, options: dict[str, Any]) -> Path:
+        options["logger"].warning("\x1b[0;33mWARNING:\x1b[0m [youtube] 2: Some formats may be missing")
+        return answer(url, stem, options)
+
+    shown = r"^yt-dlp warns: \[youtube\] 2: Some formats may be missing$"
+    with fake.installed(warned), pytest.warns(SqutrWarning, match=shown):
+        fetch_audio([wanted("2")], tmp_path, YtDlp())
 
 
 def test_every_outcome_has_its_status(site: list[str], tmp_path: Path) -> None:
