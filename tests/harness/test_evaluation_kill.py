@@ -185,7 +185,7 @@ def test_a_worker_that_dies_stops_the_run_with_a_sentence_and_it_continues(
 ) -> None:
     done = run(place, "died", "--num-processes", "2", DIE_ON_RANK="1")
     assert done.returncode == 1
-    assert "process 1 of 2 was killed by signal 9" in done.stderr
+    assert "process 1 of 2 was ended by SIGKILL" in done.stderr
     assert "continue" in done.stderr
     assert "Traceback" not in done.stderr
     assert run(place, "died").returncode == 0
