@@ -84,7 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     speech.add_argument(
         "--splits",
         action=argparse.BooleanOptionalAction,
-        help="splits validation and test, which share no room (of rir_mega; with --no-splits all is test)",
+        help="splits validation and test, which share no room (of the benchmark; with --no-splits all is test)",
     )
     speech.add_argument("--sample-rate", type=int, metavar="HZ", help="of the clips (24000)")
     speech.add_argument("--rirs-per-utterance", type=int, metavar="N", help="RIRs that each utterance gets (1)")

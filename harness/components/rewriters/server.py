@@ -44,5 +44,5 @@ class ServerRewriter(ChatServerComponent):
             seconds = time.perf_counter() - started
             return read_output(reply.text, own, truncated=reply.truncated, seconds=seconds)
 
-        found = self._server.each_or_error(transcripts, one, what="query", check="Check the model's name.")
+        found = self._server.each_or_error(transcripts, one, what="transcript", check="Check the model's name.")
         return [Rewritten("", made.message) if isinstance(made, ModelError) else made for made in found]
