@@ -156,7 +156,7 @@ def test_interrupt_says_how_to_continue_and_continues(tmp_path: Path) -> None:
     while process.poll() is None and not error and time.monotonic() < deadline:
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            _, error = process.communicate(timeout=5)
+            _, error = process.communicate(timeout=2)
     assert process.returncode == 130, error
     assert "run the same command again to continue" in error
     assert "Traceback" not in error
