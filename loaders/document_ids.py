@@ -115,21 +115,18 @@ class DocumentIds(Sequence[str]):
                 at += 1
         return found
 
-    def first_unknown(self, ids: Sequence[str]) -> int:
-        """The place in `ids` of the first that is not here, -1 if all are.
+    def unknown(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """(U,) the places in `ids` of those that are not here, ascending.
 
-        By their hashes of 64 bits: an unknown id passes once in 10^12 corpora of millions.
+        By their hashes of 64 bits alone: millions are looked up, and an unknown id passes once in 10^12 of them.
         """
         hashes, _ = self._by_hash
-        if not ids:
-            return -1
         wanted = np.fromiter((hash(id_) for id_ in ids), dtype=np.int64, count=len(ids))
         places = np.searchsorted(hashes, wanted)
         known = np.zeros(len(ids), dtype=bool)
         inside = places < len(hashes)
         known[inside] = hashes[places[inside]] == wanted[inside]
-        unknown = np.flatnonzero(~known)
-        return int(unknown[0]) if len(unknown) else -1
+        return np.flatnonzero(~known)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Hashes of strings differ between processes, so what was derived from them does not travel.

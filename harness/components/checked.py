@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
@@ -55,7 +55,7 @@ def transcribe(
     who = name_of(transcriber, "transcribe")
     with sentences(f"{who} on {len(clips)} clips in {language!r}"):
         found = transcriber.transcribe(clips, language=language)
-    return _transcripts(who, found, _names(names, "clip", len(clips)))
+    return _transcripts(who, found, _or_places(names, len(clips)))
 
 
 def given_transcripts(
@@ -110,7 +110,7 @@ def encode_audio(
     who = name_of(encoder, "encode_audio")
     with sentences(f"{who} on {len(clips)} clips in {language!r}"):
         found = encoder.encode_audio(clips, language=language)
-    items = _names(names, "clip", len(clips))
+    items = _or_places(names, len(clips))
     return unit_vectors(who, found, len(clips), items.__getitem__, nan_rows=True)
 
 
@@ -129,7 +129,7 @@ def enhance(front_end: FrontEnd, clips: Sequence[Samples], *, names: Sequence[st
     who = name_of(front_end, "enhance")
     with sentences(f"{who} on {len(clips)} clips"):
         found = front_end.enhance(clips)
-    items = _names(names, "clip", len(clips))
+    items = _or_places(names, len(clips))
     return [_clip(who, one, clip, item) for one, clip, item in zip(_each(who, found, items), clips, items, strict=True)]
 
 
@@ -177,8 +177,13 @@ def name_of(component: Any, method: str) -> str:
     return f"{type(component).__name__}.{method} ({component.spec.name})"
 
 
-def _names(names: Sequence[str], noun: str, n: int) -> list[str]:
-    return list(names) if names else [f"{noun} {i + 1} of {n}" for i in range(n)]
+def clip_names(keys: Collection[str], names: Mapping[str, str]) -> list[str]:
+    """How errors name the clips of these keys: by their names, else by their places."""
+    return [names.get(key) or f"clip {i} of {len(keys)}" for i, key in enumerate(keys, start=1)]
+
+
+def _or_places(names: Sequence[str], n: int) -> Sequence[str]:
+    return names or clip_names([""] * n, {})
 
 
 def _each(who: str, found: object, items: Sequence[str]) -> list[Any]:
@@ -294,14 +299,14 @@ def _clip(who: str, given: object, clip: Samples, item: str) -> Samples:
 def _rankings(who: str, found: object, items: Sequence[str], k: int, ids: DocumentIds | None) -> list[list[Hit]]:
     rankings = [_ranking(who, one, item)[:k] for one, item in zip(_each(who, found, items), items, strict=True)]
     if ids is not None:
-        place = ids.first_unknown([hit.document_id for hits in rankings for hit in hits])
-        for hits, item in zip(rankings, items, strict=True):
-            if 0 <= place < len(hits):
-                raise ModelError(
-                    f"{who} gave the document {hits[place].document_id!r} for {item}, which the corpus does not have.",
-                    hint="Give the ids of the corpus that was indexed.",
-                )
-            place -= len(hits)
+        placed = [(hit.document_id, item) for hits, item in zip(rankings, items, strict=True) for hit in hits]
+        unknown = ids.unknown([id_ for id_, _ in placed])
+        if len(unknown):
+            id_, item = placed[int(unknown[0])]
+            raise ModelError(
+                f"{who} gave the document {id_!r} for {item}, which the corpus does not have.",
+                hint="Give the ids of the corpus that was indexed.",
+            )
     return rankings
 
 
@@ -310,9 +315,9 @@ def _ranking(who: str, given: object, item: str) -> list[Hit]:
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise ModelError(f"{who} gave {_shown(given)} for {item}.", hint="Give a list of Hit, best first.")
     hits = list(given)
-    wrong = next((hit for hit in hits if not isinstance(hit, Hit) or not isinstance(hit.document_id, str)), None)
-    if wrong is not None or None in hits:
-        raise ModelError(f"{who} gave {_shown(wrong)} for {item}.", hint="Give Hit(document_id: str, score: float).")
+    for hit in hits:
+        if not isinstance(hit, Hit) or not isinstance(hit.document_id, str):
+            raise ModelError(f"{who} gave {_shown(hit)} for {item}.", hint="Give Hit(document_id: str, score: float).")
     ids, scores = [hit.document_id for hit in hits], [hit.score for hit in hits]
     # Millions of hits come by here: one look at all of a ranking, and a closer one only where something is wrong.
     if not {*map(type, scores)} <= {float, int} or not all(map(math.isfinite, scores)):
@@ -342,7 +347,7 @@ def enhance_each(
     front_end: FrontEnd, clips: Mapping[str, Samples], names: Mapping[str, str]
 ) -> tuple[dict[str, Samples], dict[str, str]]:
     """The enhanced clips by key, and why a front end could not work on the others."""
-    shown = [names.get(key, f"clip {i + 1} of {len(clips)}") for i, key in enumerate(clips)]
+    shown = clip_names(clips, names)
     enhanced: dict[str, Samples] = {}
     failed: dict[str, str] = {}
     try:

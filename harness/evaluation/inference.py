@@ -218,8 +218,7 @@ def _outputs(
     vectors: dict[str, Vector] | None,
     called: Mapping[str, str],
 ) -> dict[str, Transcript]:
-    names = [called.get(key, f"clip {i + 1} of {len(clips)}") for i, key in enumerate(clips)]
-    given = list(clips.values())
+    names, given = checked.clip_names(clips, called), list(clips.values())
     if model.transcriber is not None:
         found = checked.transcribe(model.transcriber, given, language=language, names=names)
         return dict(zip(clips, found, strict=True))

@@ -70,6 +70,13 @@ class Bench:
         said = self.capsys.readouterr()
         return Console(status, said.out, said.err)
 
+    def right(self, known: dict[str, dict[str, Any]], *options: str) -> dict[str, Any]:
+        """What the system gives that never had a fault: evaluated once for all cases."""
+        if self.system not in known:
+            assert self.evaluate("right", *options).status == 0
+            known[self.system] = self.results("right")
+        return known[self.system]
+
     def results(self, name: str) -> dict[str, Any]:
         """All that an evaluation wrote, without what depends on the machine."""
         found: dict[str, Any] = {}
@@ -228,9 +235,7 @@ def test_a_fault_is_told_and_leaves_nothing(
 ) -> None:
     data = questions if method == "answer" else speech
     bench = Bench(data, tmp_path, SYSTEMS[method], capsys)
-    if bench.system not in right:
-        assert bench.evaluate("right").status == 0
-        right[bench.system] = bench.results("right")
+    expected = bench.right(right)
 
     Faults.now[method] = FAULTS[method][fault]
     wrong = bench.evaluate("wrong")
@@ -248,7 +253,7 @@ def test_a_fault_is_told_and_leaves_nothing(
     Faults.now.clear()
     mended = bench.evaluate("wrong")
     assert mended.status == 0, mended.err
-    assert bench.results("wrong") == right[bench.system]
+    assert bench.results("wrong") == expected
 
 
 @pytest.mark.parametrize("method", ["transcribe", "transcripts", "rewrite", "answer"])
@@ -360,9 +365,7 @@ def test_a_server_with_a_fault_is_told_and_leaves_nothing(
     bench = Bench(questions if role == "answerer" else speech, tmp_path, system, capsys)
     options = URL.format(url=server.url).split()
     server.fault = None
-    if system not in right:
-        assert bench.evaluate("right", *options).status == 0
-        right[system] = bench.results("right")
+    expected = bench.right(right, *options)
 
     wrong, message = SERVER_FAULTS[fault]
     server.fault = replace(wrong, path=path)
@@ -375,7 +378,7 @@ def test_a_server_with_a_fault_is_told_and_leaves_nothing(
     server.fault = None
     mended = bench.evaluate("wrong", *options)
     assert mended.status == 0, mended.err
-    assert bench.results("wrong") == right[system]
+    assert bench.results("wrong") == expected
 
 
 @pytest.mark.parametrize("role", ["transcriber", "rewriter", "answerer"])

@@ -141,7 +141,7 @@ def _precomputed(
     found = given_hits(run, *cell, [row.id for row in rows], k=depth, ids=None if counts else ids)
     if counts:
         given = [hit.document_id for hits in found for hit in hits]
-        unknown = int((ids.positions(given) < 0).sum())
+        unknown = len(ids.unknown(given))
         if unknown == len(given) and given:
             given_hits(run, *cell, [row.id for row in rows], k=depth, ids=ids)
         if unknown:
