@@ -24,6 +24,7 @@ from .finished import FinishedShards, Inputs
 from .hub.evaluation_file import EVALUATION_NAME, evaluation_file
 from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from .manifest import MANIFEST_NAME, Manifest, Shard, file_sha256
+from .origins import without_versions
 from .output_folder import writing_folder
 from .recipe import OpenedRecipe
 from .records import Take
@@ -37,9 +38,6 @@ ROWS_PER_SHARD = 2000
 
 DOCUMENTS_PER_SHARD = 500_000
 DOCUMENTS_PER_TABLE = 5_000
-
-MENDED = ("source_version", "noise_version", "rirs_version", "rir_measures")
-"""What differs in the recipe when files of source and banks were mended."""
 
 Progress = Callable[[int], None]
 """Called with the number of clips that were finished since the last call."""
@@ -72,7 +70,7 @@ def build(
     """
     report = progress or (lambda _: None)
     work = _Work(engine or ThreadEngine(workers), workers or os.cpu_count() or 1, report, Faults())
-    with writing_folder(out, _manifest(opened, complete=False, shards=[]), mended=MENDED) as finished:
+    with writing_folder(out, _manifest(opened, complete=False, shards=[]), mended=without_versions) as finished:
         plans: list[ShardPlan] = []
         for group in _groups(opened):
             plans += group.plans
@@ -279,12 +277,12 @@ class _SpokenGroup:
         return {plan.path: self._inputs(self._opened.condition(plan.condition)) for plan in made}
 
     def _inputs(self, condition: Condition) -> Inputs:
-        recipe = self._opened.recipe
+        recipe, subset = self._opened.recipe, self._takes[0].query.subset
         found = {"utterances": self._digest}
         if condition.needs("noise"):
-            found["noise"] = recipe.noise_version
+            found["noise"] = recipe.version("noise", subset)
         if condition.needs("rirs"):
-            found["rirs"] = f"{recipe.rirs_version} {recipe.rir_measures}"
+            found["rirs"] = f"{recipe.version('rirs', subset)} {recipe.rir_measures}"
         return found
 
 

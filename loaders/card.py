@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from .conditions import RIRS, TEXT
 from .licenses import license_lines
 from .manifest import Manifest, Stratum
+from .origins import Kind, joined, licenses, origins
 
 REPOSITORY_PLACEHOLDER = "PATH OR ORG/NAME"
 """Stands in a card for where the data set lies; `squtr push` puts the repository there."""
@@ -27,6 +28,7 @@ _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000
 STATISTICS_COLUMNS = [
     "duration_s", "snr_db", "snr_active_db", "rt60_s", "drr_db", "noise_family", "voice", "tts_error_rate",
 ]  # fmt: skip
+PARTS: Mapping[Kind, str] = {"sources": "source", "noise": "noise", "rirs": "RIRs"}
 _UNITS = {"rt60_s": "s", "drr_db": "dB"}
 
 Tables = Mapping[tuple[str, str, str], pa.Table]
@@ -47,7 +49,8 @@ def dataset_card(manifest: Manifest, folder: Path) -> str:
                         paths, columns=STATISTICS_COLUMNS, partitioning=None
                     )
     retrieval = [subset for subset in subsets if manifest.below(f"corpus/{subset}")]
-    title = f"{'Spoken queries' if retrieval else 'Speech'} from `{recipe['source']}`"
+    sources = joined(f"`{source.name}`" for source in origins(recipe))
+    title = f"{'Spoken queries' if retrieval else 'Speech'} from {sources}"
     template = Template((_cards() / "built.md.template").read_text(encoding="utf-8"))
     return template.substitute(
         configs="\n".join(_configs(manifest)),
@@ -71,7 +74,7 @@ def dataset_card(manifest: Manifest, folder: Path) -> str:
         seed=recipe["seed"],
         recipe_version=recipe["recipe_version"],
         fingerprint=manifest.recipe_fingerprint,
-        source_version=recipe["source_version"],
+        source_version=joined(source.version for source in origins(recipe)),
         licenses="\n".join(_licenses(recipe)),
         citation=_citation(manifest.benchmark),
     )
@@ -158,8 +161,7 @@ def _citation(benchmark: str) -> str:
 
 def _license(recipe: dict[str, Any]) -> list[str]:
     """The `license:` of the metadata: the strictest of what the clips were made from."""
-    parts = [recipe["license"], *(recipe[f"{part}_license"] for part in ("noise", "rirs") if recipe[part])]
-    return license_lines(parts, "see-the-table-of-licenses")
+    return license_lines(licenses(recipe), "see-the-table-of-licenses")
 
 
 def size_category(clips: int) -> str:
@@ -172,11 +174,12 @@ def size_category(clips: int) -> str:
 
 
 def _licenses(recipe: dict[str, Any]) -> list[str]:
-    lines = [f"| source `{recipe['source']}` | {recipe['license']} |"]
-    if recipe["noise"]:
-        lines.append(f"| noise `{recipe['noise']}` | {recipe['noise_license']} |")
-    if recipe["rirs"]:
-        lines.append(f"| RIRs `{recipe['rirs']}` | {recipe['rirs_license']} |")
+    several = len(recipe["subsets"]) > 1
+    lines = []
+    for kind, what in PARTS.items():
+        for origin in origins(recipe, kind):
+            served = f" ({', '.join(origin.subsets)})" if several else ""
+            lines.append(f"| {what} `{origin.name}`{served} | {origin.license} | {origin.attribution or '–'} |")
     return lines
 
 

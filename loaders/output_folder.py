@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from ..errors import RecipeMismatchError, StorageError
 from .finished import FinishedShards
@@ -19,24 +20,27 @@ _TEMPORARY = re.compile(r"\.(?:.+\.parquet|.+\.json|README\.md|eval\.yaml)\.[a-z
 
 
 @contextmanager
-def writing_folder(out: Path, begun: Manifest, *, mended: Collection[str] = ()) -> Iterator[FinishedShards]:
+def writing_folder(
+    out: Path, begun: Manifest, *, mended: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
+) -> Iterator[FinishedShards]:
     """Make `out` ours, marked by the manifest `begun`, while it is written; gives what is known of its finished shards.
 
     A folder belongs to a recipe once one of its shards is finished: until then another takes it over. So does, later,
-    the recipe of an unfinished folder that differs in the keys `mended` only; of its shards those stay that are listed
-    with what they were made from. What killed builds have left is removed. Raises `RecipeMismatchError` that names what
-    differs, `StorageError` for what the disk refuses, or where another process builds into `out`.
+    the recipe of an unfinished folder for which `mended` (a recipe without what may be mended) gives the same; of its
+    shards those stay that are listed with what they were made from. What killed builds have left is removed. Raises
+    `RecipeMismatchError` that names what differs, `StorageError` for what the disk refuses, or where another process
+    builds into `out`.
     """
     with _clear_storage_errors(out):
         if out.exists() and not out.is_dir():
             raise RecipeMismatchError(f"{out} is a file.", hint="Choose another folder with --out.")
         out.mkdir(parents=True, exist_ok=True)
         with _locked(out):
-            _claim(out, begun, frozenset(mended))
+            _claim(out, begun, mended)
             yield FinishedShards(out, begun.recipe_fingerprint)
 
 
-def _claim(out: Path, begun: Manifest, mended: frozenset[str]) -> None:
+def _claim(out: Path, begun: Manifest, mended: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
     if not (out / MANIFEST_NAME).exists():
         _remove_temporaries(path for path in out.glob(f".{MANIFEST_NAME}.*"))
         if any(out.iterdir()):
@@ -54,7 +58,7 @@ def _claim(out: Path, begun: Manifest, mended: frozenset[str]) -> None:
             differing = sorted(
                 key for key in held.recipe.keys() | begun.recipe.keys() if held.recipe.get(key) != begun.recipe.get(key)
             )
-            if held.complete or not mended.issuperset(differing):
+            if held.complete or mended(held.recipe) != mended(begun.recipe):
                 shown = ", ".join(
                     f"{key} {held.recipe.get(key)!r} there, {begun.recipe.get(key)!r} here" for key in differing[:3]
                 )

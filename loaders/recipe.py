@@ -10,17 +10,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError, unknown_name
-from .banks import load_noise_bank, load_rir_bank
+from .banks import NoiseBank, RirBank, load_noise_bank, load_rir_bank
 from .conditions import STEPS, TEXT, Condition, check_kinds, extra_columns, parse_condition
 from .conditions.step import ColumnType, StepContext, StepKind
 from .keyed import RECIPE_VERSION, keyed_seed
 from .mixing import Level, check_level
+from .origins import Kind, Origin
 from .records import SAMPLE_RATE, CleanSpeech, Query, Source, Take
 from .rirs.measured import MeasuredRir, Progress, is_known, measure_rirs, rirs_digest
 from .rirs.plan import TEST, VALIDATION, Plan, make_plan
 from .rirs.strata import Strata
 from .rows import query_features, speech_of
 from .sources import load_source
+from .sources.joined import JoinedSource, origins_of
 
 if TYPE_CHECKING:
     import datasets
@@ -31,10 +33,10 @@ LEAST_RATE, HIGHEST_RATE = 8_000, 192_000
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What is built: a source, subsets, conditions, banks and seed, each with the version of its content.
+    """What is built: sources, subsets, conditions, banks and seed, each with the version of its content.
 
-    - `noise` and `rirs` are "" when no condition needs them. `limit` is the number of queries per subset (0: all),
-      taken by `choose_queries`.
+    - `noise` and `rirs` are () when no condition needs them; a subset has one bank of noises. `limit` is the number of
+      queries per subset (0: all), taken by `choose_queries`.
     - `steps` are the steps of each condition (see `Condition.described`), `columns` what they add to the row columns.
     - With `stratify` ("rt60" or "rt60+drr") a plan deals `rirs_per_utterance` RIRs to each of `utterances` (0: all)
       utterances; `rir_measures` identifies the measures and publisher's values of all RIRs that could be dealt. Without
@@ -42,19 +44,13 @@ class Recipe:
     - `splits` are `test`, or `validation` and `test`.
     """
 
-    source: str
-    source_version: str
-    license: str
+    sources: tuple[Origin, ...]
     subsets: tuple[tuple[str, str], ...]
     conditions: tuple[str, ...]
     steps: Mapping[str, Sequence[Mapping[str, Any]]]
     columns: Mapping[str, ColumnType]
-    noise: str
-    noise_version: str
-    noise_license: str
-    rirs: str
-    rirs_version: str
-    rirs_license: str
+    noise: tuple[Origin, ...]
+    rirs: tuple[Origin, ...]
     seed: int
     level: Level
     limit: int
@@ -71,8 +67,13 @@ class Recipe:
     recipe_version: str = RECIPE_VERSION
 
     def as_dict(self) -> dict[str, Any]:
-        listed = {"subsets": dict(self.subsets), "conditions": list(self.conditions), "splits": list(self.splits)}
-        return {**asdict(self), **listed}
+        """The recipe as JSON object, as it is read back from a manifest."""
+        described: dict[str, Any] = json.loads(json.dumps({**asdict(self), "subsets": dict(self.subsets)}))
+        return described
+
+    def version(self, kind: Kind, subset: str) -> str:
+        """The version of the source or bank that serves a subset, "" where there is none."""
+        return next((origin.version for origin in getattr(self, kind) if subset in origin.subsets), "")
 
     @property
     def fingerprint(self) -> str:
@@ -194,12 +195,12 @@ def choose_conditions(names: Sequence[str], kinds: Sequence[StepKind] = STEPS) -
 
 
 def open_recipe(
-    source: str | Source = "mini",
+    source: str | Source | Sequence[str | Source] = "mini",
     *,
     conditions: Sequence[str],
     languages: Sequence[str] | None = None,
     subsets: Sequence[str] | None = None,
-    noise: str = "synthetic",
+    noise: str | Mapping[str, str] = "synthetic",
     rirs: str = "simulated",
     channel: int | None = None,
     seed: int = 0,
@@ -218,9 +219,10 @@ def open_recipe(
     workers: int = 0,
     progress: Progress | None = None,
 ) -> OpenedRecipe:
-    """Open source (a name, or a source that is open) and banks, check every choice, and fix the recipe.
+    """Open source (a name, a source that is open, or several) and banks, check every choice, and fix the recipe.
 
-    - `noise` and `rirs` are bank names or folders; `channel` (from 0) is taken from recordings with several channels.
+    - `noise` and `rirs` are bank names or folders; `noise` may also map subsets and languages (a subset's own entry
+      goes first), and "" for all others, to banks. `channel` (from 0) is taken from recordings with several channels.
     - `sample_rate` is that of all audio, in Hz. `limit` is the number of queries per subset (0: all).
     - `stratify` ("rt60" or "rt60+drr") has a plan deal `rirs_per_utterance` RIRs to each utterance, equally from
       groups of RIRs by `rt60_bins` (and `drr_bins`) quantiles; `known_rirs_only` leaves out RIRs of which RT60 or DRR
@@ -242,9 +244,9 @@ def open_recipe(
         raise UsageError(
             "RIRs are to be dealt to utterances, but no condition has a RIR.", hint="Add the condition reverb."
         )
-    opened = load_source(source) if isinstance(source, str) else source
+    opened = open_source(source)
     chosen = choose_subsets(opened, languages, subsets)
-    noise_bank = load_noise_bank(noise, channel) if "noise" in needed else None
+    noises = open_noises(noise, chosen, channel) if "noise" in needed else {}
     rir_bank = load_rir_bank(rirs, channel) if "rirs" in needed else None
     measured: tuple[MeasuredRir, ...] = ()
     if stratify and rir_bank:
@@ -254,15 +256,13 @@ def open_recipe(
         if known_rirs_only:
             measured = tuple(rir for rir in measured if is_known(rir.rt60_s) and is_known(rir.drr_db))
     recipe = Recipe(
-        source=opened.name,
-        source_version=opened.version,
-        license=opened.license,
+        sources=origins_of(opened, chosen),
         subsets=tuple(chosen.items()),
         conditions=tuple(chosen_conditions),
         steps={name: condition.described() for name, condition in chosen_conditions.items()},
         columns=extra_columns(chosen_conditions.values()),
-        **_bank_fields("noise", noise_bank),
-        **_bank_fields("rirs", rir_bank),
+        noise=_bank_origins(noises),
+        rirs=_bank_origins(dict.fromkeys(chosen, rir_bank) if rir_bank else {}),
         seed=seed,
         level=chosen_level,
         limit=limit,
@@ -281,7 +281,10 @@ def open_recipe(
     if stratify:
         strata = strata_of(recipe, measured)
         known = {rir.rir_id: (rir, strata.name(rir)) for rir in measured}
-    context = StepContext(noise_bank, rir_bank, seed, chosen_level, sample_rate, known)
+    own_noise = len(recipe.noise) > 1
+    context = StepContext(
+        noises if own_noise else next(iter(noises.values()), None), rir_bank, seed, chosen_level, sample_rate, known
+    )
     return OpenedRecipe(recipe, opened, context, chosen_conditions, measured)
 
 
@@ -296,10 +299,48 @@ def _check_numbers(least_limit: int, rirs_per_utterance: int, sample_rate: int) 
         )
 
 
-def _bank_fields(kind: str, bank: Any) -> dict[str, Any]:
-    """What a recipe says of a bank; "" without one."""
-    found = {kind: "name", f"{kind}_version": "version", f"{kind}_license": "license"}
-    return {field_: getattr(bank, attribute) if bank else "" for field_, attribute in found.items()}
+def open_source(source: str | Source | Sequence[str | Source]) -> Source:
+    """A source by its name, or several as one."""
+    if isinstance(source, str):
+        return load_source(source)
+    if not isinstance(source, Sequence):
+        return source
+    parts = [load_source(part) if isinstance(part, str) else part for part in source]
+    return parts[0] if len(parts) == 1 else JoinedSource(parts)
+
+
+def open_noises(
+    noise: str | Mapping[str, str], subsets: Mapping[str, str], channel: int | None = None
+) -> dict[str, NoiseBank]:
+    """The bank of each subset (name to language). Raises `UsageError` for a subset without one."""
+    named = {"": noise} if isinstance(noise, str) else dict(noise)
+    for place in named.keys() - {"", *subsets, *subsets.values()}:
+        raise unknown_name("subset or language with noise of its own", place, [*subsets, *subsets.values()])
+    banks: dict[str, NoiseBank] = {}
+    found = {}
+    for subset, language in subsets.items():
+        name = next((named[place] for place in (subset, language, "") if place in named), None)
+        if name is None:
+            raise UsageError(f"the subset {subset!r} has no noise.", hint="Name a bank for it, or one for all.")
+        if name not in banks:
+            banks[name] = load_noise_bank(name, channel)
+        found[subset] = banks[name]
+    return found
+
+
+def _bank_origins(banks: Mapping[str, NoiseBank] | Mapping[str, RirBank]) -> tuple[Origin, ...]:
+    """What a recipe says of the banks by subset: one entry for each."""
+    distinct: dict[int, NoiseBank | RirBank] = {id(bank): bank for bank in banks.values()}
+    return tuple(
+        Origin(
+            bank.name,
+            bank.version,
+            bank.license,
+            tuple(subset for subset, own in banks.items() if own is bank),
+            attribution=getattr(bank, "attribution", ""),
+        )
+        for bank in distinct.values()
+    )
 
 
 def choose_queries(queries: Sequence[Query], limit: int, seed: int) -> list[Query]:

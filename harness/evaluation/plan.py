@@ -10,6 +10,7 @@ from typing import Self, cast
 from ...errors import DataError, UsageError, unknown_name
 from ...loaders.corpus import Corpus, as_corpus
 from ...loaders.data import SpeechData, config_subsets
+from ...loaders.origins import joined, origins
 from ...loaders.partial import PartialData, SelectedData, held_out
 from ...loaders.records import Query
 from ..results.envelope import TEXT_CONDITION, DataInfo
@@ -121,12 +122,13 @@ class SpeechPlan:
     def data_info(self, config: str) -> DataInfo:
         """What a run on a config reads."""
         data, cells, recipe = self.data, self.cells_of(config), dict(self.data.recipe)
+        sources = origins(recipe, subsets=[subset for subset, _ in cells]) or origins(recipe)
         rows = [row for cell in cells for row in self.rows(cell)]
         return DataInfo(
-            source=recipe["source"],
-            source_version=recipe["source_version"],
+            source=joined(source.name for source in sources),
+            source_version=joined(source.version for source in sources),
             revision=data.revision,
-            license=recipe["license"],
+            license=joined(source.license for source in sources),
             config=config,
             language=self.language(cells[0][0]),
             condition=self.condition(config),

@@ -72,7 +72,7 @@ class StandInSpeech:
         self.subsets: Mapping[str, str] = {name: subset.language for name, subset in size.subsets.items()}
         self.conditions: Sequence[str] = size.conditions
         self.edges: Mapping[str, Sequence[float]] = {}
-        self.recipe: Mapping[str, Any] = {"source": "stand-in", "source_version": size.source, "license": ""}
+        self.recipe: Mapping[str, Any] = {"sources": [{"name": "stand-in", "version": size.source}]}
         self.revision = "stand-in"
 
     def queries(self, subset: str) -> Sequence[Query]:

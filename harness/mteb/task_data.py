@@ -18,6 +18,7 @@ from ...loaders.conditions import STANDARD_CONDITIONS, TEXT
 from ...loaders.data import BuiltData, LiveData, SpeechData
 from ...loaders.home import data_folder
 from ...loaders.manifest import MANIFEST_NAME, Manifest, read_manifest
+from ...loaders.origins import licenses
 from ...loaders.recipe import open_recipe
 from ...loaders.records import SAMPLE_RATE
 from ...loaders.rows import ROWS_PER_TABLE, batches
@@ -77,8 +78,7 @@ class LayoutData:
     def __init__(self, path: str, manifest: Manifest, *, commit: str = "") -> None:
         self.path = path
         self.revision = commit or manifest.recipe_fingerprint
-        recipe = manifest.recipe
-        self.licenses = [str(recipe.get(key) or "") for key in ("license", "noise_license", "rirs_license")]
+        self.licenses = licenses(manifest.recipe)
         self.subsets: Mapping[str, str] = manifest.subsets
         self.conditions: Sequence[str] = manifest.conditions
         self._commit = commit or None
@@ -120,8 +120,7 @@ class PairedTaskData:
     def __init__(self, data: SpeechData, path: str) -> None:
         self.path = path
         self.revision = data.revision
-        recipe = data.recipe
-        self.licenses = [str(recipe.get(key) or "") for key in ("license", "noise_license", "rirs_license")]
+        self.licenses = licenses(data.recipe)
         self.subsets = data.subsets
         self.conditions = data.conditions
         self._data = data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from .envelope import Result
 
 _CHOICE = frozenset({"conditions", "subsets", "limit", "benchmark"})
 """What of a recipe says which items were taken, not what an item is."""
+
+_BANKS = ("noise", "rirs")
 
 
 def has_words(result: Result) -> bool:
@@ -32,20 +34,24 @@ def aspects(result: Result, *, words: bool = True) -> dict[str, str]:
         "source": data.source,
         "source version": data.source_version,
         "split": data.split,
-        **_data(data.recipe, data.revision),
+        **_data(data.recipe, data.revision, data.subsets),
     }
     if words:
         found |= {"normalizer": system.normalizer, "normalizer version": system.normalizer_version}
     return found
 
 
-def _data(recipe: Mapping[str, Any], revision: str) -> dict[str, str]:
+def _data(recipe: Mapping[str, Any], revision: str, subsets: Sequence[str]) -> dict[str, str]:
     """The data: of data that is made from a recipe all that decides an item, of others the revision."""
     written = {
         f"data's {key.replace('_', ' ')}": value if isinstance(value, str) else json.dumps(value, sort_keys=True)
         for key, value in sorted(recipe.items())
-        if key not in _CHOICE and key not in ("source", "source_version")
+        if key not in _CHOICE and key not in ("sources", *_BANKS)
     }
+    for kind in _BANKS:
+        # Which other subsets a bank serves as well does not matter here.
+        rows = [row for row in recipe.get(kind) or () if not row["subsets"] or set(row["subsets"]) & set(subsets)]
+        written[f"data's {kind}"] = ", ".join(f"{row['name']} {row['version']}".strip() for row in rows)
     canonical = json.dumps(recipe, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     # A recipe's own fingerprint says no more than the recipe; a commit or a digest of files does.
     made = revision == hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:16]

@@ -10,20 +10,24 @@ How a bank is written:
     hub:org/name@<commit>         a data set with an audio column
     DIR                           a folder of recordings
     demand+noisex                 several as one
+    demand?family=cafe,street     these families alone, of any bank of noises
+    DIR?license=CC-BY-4.0&attribution=A. Person     what the card says of one's own recordings
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote
 
 from ...errors import DataError, UsageError, unknown_name
 from ..sources.names import SourceName, parse_source_name
 from .catalog import CATALOG, Kind, bank_folder
+from .chosen import of_families
 from .protocols import NoiseBank, NoiseInfo, RirBank
 
 __all__ = ["NOISE_BANKS", "RIR_BANKS", "NoiseBank", "NoiseInfo", "RirBank", "load_noise_bank", "load_rir_bank"]
@@ -32,7 +36,10 @@ NOISE_BANKS = {"synthetic": "..noise.synthetic:SyntheticNoises"}
 RIR_BANKS = {"simulated": "..rirs.simulated:SimulatedRirs"}
 
 BANK_OPTIONS = {"rir_mega": ("split",)}
-"""Options that a cataloged bank takes."""
+"""Options that a cataloged bank takes, beside those of all banks."""
+FAMILY = "family"
+FOLDER_OPTIONS = ("license", "attribution")
+"""Options of a folder of recordings: what the card is to say of them."""
 BANK_SPLITS = {"rir_mega": ("train", "val", "test")}
 """Splits that may be written in the place of a folder (a folder of that name is written `./train`)."""
 HUB = "hub"
@@ -80,29 +87,58 @@ def load_rir_bank(name: str | Path, channel: int | None = None) -> RirBank:
 
 
 def _open(name: str | Path, channel: int | None, openers: _Openers) -> Any:
-    if isinstance(name, str):
-        if name in openers.embedded:
-            return _named(openers.embedded[name])()
-        kind = name.partition("?")[0].partition(":")[0]
-        if kind == HUB:
-            return _named(openers.hub)(_parse(name, openers), channel)
-        if "+" in name and not Path(name).exists():
-            return _named(openers.joined)([_open(part, channel, openers) for part in name.split("+")])
-        if kind in CATALOG:
-            return _cataloged(_parse(name, openers), channel, openers)
-    bank = _named(openers.folder)(_folder(name, openers), channel)
+    if not isinstance(name, str) or Path(name).exists():
+        return _from_folder(name, channel, openers)
+    if "+" in name:
+        return _named(openers.joined)([_open(part, channel, openers) for part in name.split("+")])
+    if "?" not in name:
+        return _single(SourceName(name, *_kind_and_place(name)), channel, openers)
+    parsed = _parse(name, openers)
+    options = dict(parsed.options)
+    families = options.pop(FAMILY, "") if openers.kind == "noise" else ""
+    bank = _single(replace(parsed, options=options), channel, openers)
+    return of_families(bank, families.split(",")) if families else bank
+
+
+def _kind_and_place(name: str) -> tuple[str, str]:
+    kind, _, place = name.partition(":")
+    return kind, place
+
+
+def _single(name: SourceName, channel: int | None, openers: _Openers) -> Any:
+    """One bank, by its name with the options that it takes itself."""
+    written = name.text.partition("?")[0]
+    if written in openers.embedded:
+        _refuse_options(name, (), openers)
+        return _named(openers.embedded[written])()
+    if name.kind == HUB:
+        return _named(openers.hub)(name, channel)
+    if name.kind in CATALOG:
+        return _cataloged(name, channel, openers)
+    _refuse_options(name, FOLDER_OPTIONS, openers)
+    return _from_folder(unquote(written), channel, openers, **name.options)
+
+
+def _from_folder(name: str | Path, channel: int | None, openers: _Openers, **options: str) -> Any:
+    attribution = options.pop("attribution", "")
+    bank = _named(openers.folder)(_folder(name, openers), channel, **options)
+    bank.attribution = attribution
     bank.files()
     return bank
+
+
+def _refuse_options(name: SourceName, known: tuple[str, ...], openers: _Openers) -> None:
+    more = (FAMILY,) if openers.kind == "noise" else ()
+    for option in name.options:
+        if option not in known:
+            raise unknown_name(f"option of the {openers.label} {name.text.partition('?')[0]}:", option, (*known, *more))
 
 
 def _cataloged(name: SourceName, channel: int | None, openers: _Openers) -> Any:
     spec = CATALOG[name.kind]
     if spec.kind != openers.kind:
         raise unknown_name(openers.label, name.kind, openers.known)
-    known = BANK_OPTIONS.get(spec.name, ())
-    for option in name.options:
-        if option not in known:
-            raise unknown_name(f"option of the bank {spec.name}:", option, known)
+    _refuse_options(name, BANK_OPTIONS.get(spec.name, ()), openers)
     options = dict(name.options)
     place = name.place
     if place in BANK_SPLITS.get(spec.name, ()) and not Path(place).is_dir():

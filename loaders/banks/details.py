@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from ..audio import resample
 from ..records import SAMPLE_RATE, Samples
+from .chosen import ChosenNoises
 from .joined import JoinedNoises, JoinedRirs
 from .protocols import NoiseBank, RirBank
 
@@ -28,7 +29,7 @@ class _HasOwnValues(Protocol):
 
 def read_at(bank: NoiseBank | RirBank, id_: str, rate: int) -> Samples:
     """A noise or response, (T,) float32 at `rate` Hz, resampled once from its own rate where the bank can."""
-    if isinstance(bank, JoinedNoises | JoinedRirs):
+    if isinstance(bank, JoinedNoises | JoinedRirs | ChosenNoises):
         return read_at(bank.owner(id_), id_, rate)
     if isinstance(bank, _AtRate):
         return bank.read_at(id_, rate)

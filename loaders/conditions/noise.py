@@ -83,10 +83,12 @@ class NoiseStep:
 
 
 def _draw(utterance: Utterance, context: StepContext) -> _Drawn:
-    bank = context.noise_bank()
+    bank = context.noise_bank(utterance.query)
     info = draw_noise(utterance.query, bank, context.seed)
-    noise = context.read_noise(info.id)
-    power = context.cache.noise_power.get(info.id, lambda: mean_square(check_samples(noise, f"the noise {info.id!r}")))
+    noise = context.read_noise(bank, info.id)
+    power = context.cache.noise_power.get(
+        (bank.name, info.id), lambda: mean_square(check_samples(noise, f"the noise {info.id!r}"))
+    )
     offset = draw_offset(utterance.query, noise, power, utterance.dry.leveled, context.seed)
     return _Drawn(info, noise, offset)
 

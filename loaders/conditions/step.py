@@ -124,8 +124,8 @@ class RenderCache:
         self.rirs: LruCache[tuple[str, str], tuple[PreparedRir, MeasuredRir]] = LruCache(
             rir_bytes, lambda kept: kept[0].nbytes
         )
-        self.noises: LruCache[str, Samples] = LruCache(NOISE_BYTES, lambda samples: int(samples.nbytes))
-        self.noise_power: LruCache[str, float] = LruCache(100_000, lambda _: 1)
+        self.noises: LruCache[tuple[str, str], Samples] = LruCache(NOISE_BYTES, lambda samples: int(samples.nbytes))
+        self.noise_power: LruCache[tuple[str, str], float] = LruCache(100_000, lambda _: 1)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (RenderCache, (self._rir_bytes,))
@@ -133,14 +133,15 @@ class RenderCache:
 
 @dataclass(frozen=True)
 class StepContext:
-    """What steps may use: a noise bank and a RIR bank (None where no condition needs one), the seed, the level rule.
+    """What steps may use: a noise bank, or one for each subset, and a RIR bank (None where no condition needs one), the
+    seed, the level rule.
 
     `level="whole"` sets the noise against the whole clip, `"active"` against the speech without leading and trailing
     silence. `sample_rate` is that of all audio, in Hz. `measured` has the measures and the stratum of each RIR where a
     plan deals them.
     """
 
-    noise: NoiseBank | None
+    noise: NoiseBank | Mapping[str, NoiseBank] | None
     rirs: RirBank | None
     seed: int = 0
     level: Level = "whole"
@@ -155,22 +156,23 @@ class StepContext:
         values = (self.noise, self.rirs, self.seed, self.level, self.sample_rate, dict(self.measured), self.cache)
         return (StepContext, values)
 
-    def noise_bank(self) -> NoiseBank:
-        if self.noise is None:
+    def noise_bank(self, query: Query) -> NoiseBank:
+        """The bank that the noise of this utterance is drawn from."""
+        bank = self.noise.get(query.subset) if isinstance(self.noise, Mapping) else self.noise
+        if bank is None:
             raise UsageError("a condition with noise needs a noise bank.", hint="Give one.")
-        return self.noise
+        return bank
 
     def rir_bank(self) -> RirBank:
         if self.rirs is None:
             raise UsageError("a condition with reverberation needs a RIR bank.", hint="Give one.")
         return self.rirs
 
-    def read_noise(self, noise_id: str) -> Samples:
+    def read_noise(self, bank: NoiseBank, noise_id: str) -> Samples:
         """A whole noise at the context's rate, (N,) float32."""
-        bank = self.noise_bank()
         if self.sample_rate == SAMPLE_RATE:
             return bank.read(noise_id)  # banks keep what they made
-        return self.cache.noises.get(noise_id, lambda: read_at(bank, noise_id, self.sample_rate))
+        return self.cache.noises.get((bank.name, noise_id), lambda: read_at(bank, noise_id, self.sample_rate))
 
     def read_rir(self, rir_id: str) -> Samples:
         """A RIR at the context's rate, (L,) float32."""

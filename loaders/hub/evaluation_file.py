@@ -11,6 +11,7 @@ from importlib.resources import files
 from string import Template
 
 from ..manifest import Manifest
+from ..origins import joined, origins
 
 EVALUATION_NAME = "eval.yaml"
 SPLIT = "test"
@@ -62,7 +63,7 @@ def evaluation_file(manifest: Manifest) -> str:
     template = Template((files("squtr") / "dataset_cards" / "eval.yaml.template").read_text(encoding="utf-8"))
     # A JSON string is a YAML string, whatever is in it.
     return template.substitute(
-        name=json.dumps(f"SQuTR ({manifest.recipe['source']})", ensure_ascii=False),
+        name=json.dumps(f"SQuTR ({joined(source.name for source in origins(manifest.recipe))})", ensure_ascii=False),
         description=json.dumps(description, ensure_ascii=False),
         tasks="\n".join(lines),
     )

@@ -33,6 +33,11 @@ SHARD_BYTES = 400 * 2**20
 MENDED = ("questions_sha256", "audio_sha256", "missing")
 """What differs in the recipe when questions and audio were mended."""
 
+
+def _unmended(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in recipe.items() if key not in MENDED}
+
+
 Progress = Callable[[int], None]
 """Called with the number of questions that were written since the last call."""
 
@@ -97,7 +102,7 @@ def build_set(recipe: QuestionRecipe, out: Path, *, progress: Progress | None = 
     report = progress or (lambda _: None)
     described = recipe.as_dict()
     fingerprint = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
-    with writing_folder(out, _manifest(recipe, described, fingerprint, None), mended=MENDED):
+    with writing_folder(out, _manifest(recipe, described, fingerprint, None), mended=_unmended):
         plans: list[ShardPlan] = []
         for plan, numbered in _pieces(recipe):
             plans.append(plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,7 @@ from ..audio import decode_audio, encode_flac, resample
 from ..conditions.noise import NAMED_LEVELS_DB
 from ..corpus import Corpus
 from ..mixing import limit_peak
+from ..origins import Origin
 from ..recipe import choose_queries, choose_subsets
 from ..records import NAN, SAMPLE_RATE, Query, SpokenQuery
 from .archive import read_recording
@@ -79,16 +80,19 @@ class ReleaseData:
             )
         return shared
 
+    @property
+    def _origin(self) -> Origin:
+        version = self.source.fingerprint(tuple(self._variants.values()))[:12]
+        return Origin(self.source.name, version, self.source.license, tuple(self.subsets))
+
     @cached_property
     def recipe(self) -> Mapping[str, Any]:
         return {
-            "source": self.source.name,
-            "source_version": self.source.fingerprint(tuple(self._variants.values()))[:12],
-            "license": self.source.license,
+            "sources": [asdict(self._origin)],
             "subsets": dict(self.subsets),
             "conditions": list(self.conditions),
-            "noise": "as published",
-            "rirs": "",
+            "noise": [asdict(Origin("as published", subsets=tuple(self.subsets)))],
+            "rirs": [],
             "limit": self._limit,
             "seed": self._seed,
             "splits": ["test"],

@@ -15,6 +15,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +28,7 @@ from ..corpus import Corpus
 from ..data import TEST
 from ..faults import Faults
 from ..hub.calls import with_retries
+from ..origins import Origin
 from ..records import NAN, CleanSpeech, Query, SpokenQuery
 from ..rirs.measured import MeasuredRir
 from ..rirs.plan import VALIDATION
@@ -197,13 +199,11 @@ class WhisperRirMegaData:
     def recipe(self) -> Mapping[str, Any]:
         source = self._source
         return {
-            "source": source.origin,
-            "source_version": source.version,
-            "license": source.license,
+            "sources": [asdict(Origin(source.origin, source.version, source.license, tuple(self.subsets)))],
             "subsets": dict(self.subsets),
             "conditions": list(self.conditions),
-            "noise": "",
-            "rirs": "as published",
+            "noise": [],
+            "rirs": [asdict(Origin("as published", subsets=tuple(self.subsets)))],
             "splits": list(source.samples),
             "sample_rate": RATE,
             "benchmark": BENCHMARK,

@@ -147,7 +147,7 @@ class Backwards(Composite):
 class SharedSounds:
     """Data whose clips are given, for one subset `s` in English."""
 
-    recipe: Mapping[str, Any] = {"source": "synthetic", "source_version": "1", "license": "CC0-1.0"}
+    recipe: Mapping[str, Any] = {"sources": [{"name": "synthetic", "version": "1", "license": "CC0-1.0"}]}
     revision, manifest_sha256, benchmark, split = "1", "", "", "test"
     edges: Mapping[str, Sequence[float]] = {}
     subsets: Mapping[str, str] = {"s": "en"}

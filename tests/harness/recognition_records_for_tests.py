@@ -214,7 +214,7 @@ def _record(transcriber: str, front_end: str, size: int, condition: str, *, part
             audio_s=3.0 * n,
             edges={"rt60_s": list(EDGES)} if condition == "reverb" else {},
             manifest_sha256="0123456789abcdef" * 4,
-            recipe={"rirs": "embedded"},
+            recipe={"rirs": [{"name": "embedded", "version": "1", "subsets": []}]},
         ),
         system=SystemInfo(
             kind="transcriber",

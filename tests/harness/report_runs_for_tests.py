@@ -318,7 +318,12 @@ def _record(
             clusters=n,
             partial=example.part < 1,
             manifest_sha256="0123456789abcdef" * 4,
-            recipe={"seed": example.seed, "noise_bank": "embedded", "rirs": "embedded", "level": "whole"},
+            recipe={
+                "seed": example.seed,
+                "noise": [{"name": "embedded", "version": "1", "subsets": []}],
+                "rirs": [{"name": "embedded", "version": "1", "subsets": []}],
+                "level": "whole",
+            },
         ),
         system=_system_info(system, language, spoken=spoken),
         main_metric="ndcg_at_10",

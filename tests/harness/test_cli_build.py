@@ -44,7 +44,7 @@ def test_what_is_given_replaces_the_defaults(places, tmp_path, capsys):
     assert sum(sum(stratum["pairs"].values()) for stratum in told["strata"]) == 5
     assert set(told["edges"]) == {"rt60_s", "drr_db"}
     recipe = json.loads((tmp_path / "out" / "manifest.json").read_text())["recipe"]
-    assert (recipe["conditions"], recipe["noise"]) == (["clean", "reverb_snr_5"], "synthetic")
+    assert (recipe["conditions"], recipe["noise"][0]["name"]) == (["clean", "reverb_snr_5"], "synthetic")
     assert main(["doctor", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["healthy"]
     (tmp_path / "out" / "README.md").unlink()

@@ -45,10 +45,20 @@ def test_the_first_difference_is_named() -> None:
     assert "the normalizer is 'default'" in difference(one, changed(other, "system", normalizer="raw"))
     assert "benchmark version" in difference(one, other.model_copy(update={"benchmark_version": "2"}))
     assert "origin" in difference(one, other.model_copy(update={"origin": "imported"}))
-    recipe = {**other.data.recipe, "noise_bank": "field recordings"}
-    assert "the data's noise bank is 'embedded' on one side and 'field recordings'" in difference(
-        one, changed(other, "data", recipe=recipe)
+    recipe = {**other.data.recipe, "noise": [{"name": "field recordings", "version": "2", "subsets": ["mini-en"]}]}
+    assert "the data's noise is 'embedded 1' on one side and 'field recordings 2'" in difference(
+        one, changed(other, "data", recipe=recipe, subsets=["mini-en"])
     )
+
+
+def test_a_bank_is_the_same_whatever_else_it_serves() -> None:
+    one, other = (
+        changed(result, "data", recipe={"noise": [{"name": "demand", "version": "1", "subsets": ["fiqa", *more]}]})
+        for result, more in zip(results(), ([], ["nq"]), strict=True)
+    )
+    for result in (one, other):
+        result.data.subsets[:] = ["fiqa"]
+    assert difference(one, other) == ""
 
 
 def test_normalizers_do_not_matter_without_words() -> None:

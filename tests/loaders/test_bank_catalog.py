@@ -277,7 +277,7 @@ def test_names_of_the_other_kind_and_wrong_names():
         load_rir_bank("demand")
     with pytest.raises(UnknownNameError, match="Did you mean 'demand'"):
         load_noise_bank("demnad")
-    with pytest.raises(UnknownNameError, match="option of the bank demand"):
+    with pytest.raises(UnknownNameError, match="option of the noise bank demand"):
         load_noise_bank("demand?rate=16k")
     with pytest.raises(UsageError, match="noise bank 'demand\\?x' is not written"):
         load_noise_bank("demand?x")
@@ -288,8 +288,9 @@ def test_a_recipe_names_its_banks():
     write(bank_folder("noisex") / "babble.wav")
     options = {"conditions": ["high_noise"], "languages": ["en"], "limit": 4}
     opened = open_recipe("mini", noise="demand+noisex", **options)
-    assert (opened.recipe.noise, opened.recipe.noise_license) == ("demand+noisex", "CC-BY-SA-3.0, unknown")
-    assert opened.recipe.noise_version == opened.context.noise.version
+    (noise,) = opened.recipe.noise
+    assert (noise.name, noise.license) == ("demand+noisex", "CC-BY-SA-3.0, unknown")
+    assert noise.version == opened.context.noise.version
     assert opened.recipe.fingerprint != open_recipe("mini", noise="demand", **options).recipe.fingerprint
     (subset, _), *_ = opened.recipe.subsets
     for query in opened.queries(subset):

@@ -83,7 +83,7 @@ def test_fingerprint(root: str) -> None:
 def test_no_bank_where_none_is_needed(root: str, tmp_path: Path) -> None:
     opened = open_recipe(root, conditions=["clean"], noise=str(tmp_path / "absent"))
     assert opened.context.noise is None
-    assert opened.recipe.noise == ""
+    assert opened.recipe.noise == ()
 
 
 def test_duplicate_conditions_count_once(root: str) -> None:

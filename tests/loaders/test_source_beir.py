@@ -174,7 +174,7 @@ def test_built_with_recordings(root: Path, tmp_path: Path) -> None:
     )
     name = f"beir:{root}?language=en&speech={voices}"
     opened = open_recipe(name, conditions=["clean", "high_noise"])
-    assert opened.recipe.source == "beir:my-data+voices"
+    assert opened.recipe.sources[0].name == "beir:my-data+voices"
     build(opened, tmp_path / "built")
     data = BuiltData(tmp_path / "built")
     assert [(q.id, q.speaker, q.duration_s) for q in data.spoken("my-data", "high_noise")] == [

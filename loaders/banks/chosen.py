@@ -1,0 +1,58 @@
+"""Some noises of a bank: those of chosen families."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ...errors import unknown_name
+from ..records import Samples
+from .protocols import NoiseBank, NoiseInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class ChosenNoises:
+    """The noises of `bank` that `keep` takes, with their ids and samples, under the name `name`."""
+
+    def __init__(self, bank: NoiseBank, keep: Callable[[NoiseInfo], bool], name: str) -> None:
+        self.bank, self.name = bank, name
+        self.license, self.attribution = bank.license, getattr(bank, "attribution", "")
+        self._infos = tuple(filter(keep, bank.noises()))
+        self._ids = {info.id for info in self._infos}
+
+    @property
+    def version(self) -> str:
+        return self.bank.version
+
+    def noises(self) -> Sequence[NoiseInfo]:
+        return self._infos
+
+    def owner(self, id_: str) -> NoiseBank:
+        """The bank that reads a noise. Raises `UnknownNameError` for one that was not chosen."""
+        if id_ not in self._ids:
+            raise unknown_name("noise", id_, self._ids)
+        return self.bank
+
+    def read(self, id_: str, /) -> Samples:
+        return self.owner(id_).read(id_)
+
+
+def of_families(bank: NoiseBank, families: Iterable[str]) -> ChosenNoises:
+    """The noises of these families alone. Raises `UnknownNameError` for a family that the bank lacks."""
+    known = dict.fromkeys(info.family for info in bank.noises())
+    chosen = sorted(set(families))
+    for family in chosen:
+        if family not in known:
+            raise unknown_name(f"family of the noise bank {bank.name}:", family, known)
+    kept = frozenset(chosen)
+    return ChosenNoises(bank, _Among(kept), f"{bank.name}?family={','.join(chosen)}")
+
+
+class _Among:
+    def __init__(self, families: frozenset[str]) -> None:
+        self._families = families
+
+    def __call__(self, info: NoiseInfo) -> bool:
+        return info.family in self._families
