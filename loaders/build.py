@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from .. import __version__
-from ..errors import DataError, SqutrWarning
+from ..errors import DataError, IntegrityError, RecipeMismatchError, SqutrWarning
 from .blocks import take_digest
 from .card import dataset_card
 from .conditions import Condition
 from .engines import BlockEngine, ThreadEngine
 from .faults import Fault, Faults
-from .finished import FinishedShards, Inputs
+from .finished import FinishedShards, Made
+from .growth import Differences, grows, uncovered, united
 from .hub.evaluation_file import EVALUATION_NAME, evaluation_file
 from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
-from .manifest import MANIFEST_NAME, Manifest, Shard, file_sha256
-from .origins import without_versions
+from .manifest import MANIFEST_NAME, Manifest, Shard, all_libraries, libraries, recipe_fingerprint
+from .origins import joined, origins, without_versions
 from .output_folder import writing_folder
 from .recipe import OpenedRecipe
 from .records import Take
-from .rirs.plan import Plan
 from .rirs.table import rir_features, rir_table
 from .rows import ROWS_PER_TABLE, batches, corpus_features, corpus_table, qrels_features, qrels_table
-from .shards import ShardPlan, is_finished, replace_file, shard_name, write_shards
+from .shards import ShardPlan, replace_file, shard_name, write_series, write_shards
 
 ROWS_PER_SHARD = 2000
 """About 300 MB of clips, within the Hub's preferred 200 to 500 MB."""
@@ -57,44 +58,147 @@ def build(
     opened: OpenedRecipe,
     out: Path,
     *,
+    add: bool = False,
     workers: int = 0,
     progress: Progress | None = None,
     engine: BlockEngine | None = None,
 ) -> Manifest:
     """Write the data set of `opened.recipe` to `out`, keeping what a stopped build of the same recipe finished.
 
+    A complete folder grows where the recipe is its own with more conditions or subsets: what is there is kept, and
+    stays valid until the end. With `add` the recipe names only what is to be added, and the folder holds both then.
+    A shard is kept if its hash is the one that was taken when it was written; a damaged one is made again, with a
+    warning that names it.
+
     `workers` threads (0: one per core) or `engine` render; both change the speed only. What is wrong with speech, noise
     and RIRs is told at the end, in one `AudioError` (`DataError`); shards without it are finished, and kept when the
-    source was mended. Raises `RecipeMismatchError` if the folder holds anything else, `StorageError`, and `DataError`
-    for unusable texts.
+    source was mended. Raises `RecipeMismatchError` if the folder holds anything else, `StorageError`, `DataError` for
+    unusable texts, and `IntegrityError` if a damaged shard cannot be made as it was.
     """
     report = progress or (lambda _: None)
     work = _Work(engine or ThreadEngine(workers), workers or os.cpu_count() or 1, report, Faults())
-    with writing_folder(out, _manifest(opened, complete=False, shards=[]), mended=without_versions) as finished:
-        plans: list[ShardPlan] = []
-        for group in _groups(opened):
-            plans += group.plans
-            missing = [plan for plan in group.plans if not is_finished(out / plan.path, plan.rows)]
-            missing += group.changed([plan for plan in group.plans if plan not in missing], finished, work)
-            report(sum(plan.rows for plan in group.plans if plan.condition and plan not in missing))
-            if missing:
-                try:
-                    write_shards(out, missing, group.tables(missing, work))
-                except _FaultyError:
-                    continue
-                if inputs := group.inputs(missing):
-                    finished.add(inputs)
+    begun = _manifest(opened)
+
+    def fits(held: Manifest) -> None:
+        _check_fit(out, held, begun, add=add)
+
+    with writing_folder(out, begun, fits=fits) as (held, finished):
+        shards = [shard for group in _groups(opened) for shard in group.finish(out, finished, work)]
+        if finished.damaged:
+            warnings.warn(_damage(finished), SqutrWarning, stacklevel=2)
         work.faults.refuse(
             f"{opened.source.name} and its banks",
             hint="Mend or remove them and run the same command again: what is finished is kept.",
         )
-        manifest = _manifest(opened, complete=True, shards=[_shard(out, plan) for plan in plans])
-        finished.clear(plan.path for plan in plans)
+        shards += _kept(out, finished, {shard.path for shard in shards})
+        manifest = _complete(begun, held, finished, shards)
+        _check_rebuilt(out, held, manifest)
+        finished.remove_stale(shard.path for shard in shards)
         replace_file(out / "README.md", dataset_card(manifest, out).encode("utf-8"))
         if EVALUATION_NAME in manifest.side_files:
             replace_file(out / EVALUATION_NAME, evaluation_file(manifest).encode("utf-8"))
         replace_file(out / MANIFEST_NAME, manifest.to_json())
+        finished.close()
     return manifest
+
+
+def _check_fit(out: Path, held: Manifest, begun: Manifest, *, add: bool) -> None:
+    """Raise `RecipeMismatchError` unless what the folder holds can stay where `begun` is built."""
+    one, two = held.recipe, begun.recipe
+    differences = grows(one, two)
+    if not held.complete:
+        # Sources and banks may have been mended: what each shard was made from says whether it stays.
+        differences = grows(without_versions(one), without_versions(two))
+    elif add:
+        differences = replace(differences, lacking_conditions=(), lacking_subsets=())
+        if not differences and (gaps := uncovered(one, two)):
+            subset, condition = gaps[0]
+            owner = next(iter(origins(one if subset in one["subsets"] else two, "sources", [subset])))
+            raise RecipeMismatchError(
+                f"{condition} would be added to {out}, but not for its subset {subset}.",
+                hint=f"Name the source of {subset} as well (--source, {owner.name} there), or leave the condition out.",
+            )
+    if not differences:
+        return
+    raise _mismatch(out, differences)
+
+
+def _mismatch(out: Path, differences: Differences) -> RecipeMismatchError:
+    if differences.disagreeing:
+        return RecipeMismatchError(
+            f"{out} holds another recipe ({'; '.join(differences.disagreeing[:3])}).",
+            hint="Choose another folder with --out, or remove it.",
+        )
+    options = [
+        f"{option} {' '.join(names)}"
+        for option, names in (
+            ("--conditions", differences.lacking_conditions),
+            ("--subsets", differences.lacking_subsets),
+        )
+        if names
+    ]
+    return RecipeMismatchError(
+        f"{out} also holds {differences.lacking}, which this recipe lacks.",
+        hint=f"Add them to the command ({', '.join(options)}) or use --add; else choose another folder with --out.",
+    )
+
+
+def _kept(out: Path, finished: FinishedShards, made: set[str]) -> list[Shard]:
+    """The shards of the folder that are not part of this recipe, after reading them."""
+    kept = []
+    for path, listed in finished.listed.items():
+        if path in made:
+            continue
+        if finished.find(path) is None:
+            raise IntegrityError(
+                f"{path} in {out} is {finished.damaged.get(path, 'missing')}, and is not part of this recipe.",
+                hint="First run the command again that built it: it makes the shard anew.",
+            )
+        kept.append(listed)
+    return kept
+
+
+def _complete(begun: Manifest, held: Manifest, finished: FinishedShards, shards: Sequence[Shard]) -> Manifest:
+    recipe = united(held.recipe, begun.recipe) if held.complete else begun.recipe
+    if held.complete and not grows(held.recipe, begun.recipe):
+        recipe = begun.recipe
+    by_path = {shard.path: shard for shard in shards}
+    return begun.model_copy(
+        update={
+            "complete": True,
+            "recipe": recipe,
+            "recipe_fingerprint": recipe_fingerprint(recipe),
+            "benchmark": recipe["benchmark"],
+            "shards": list(by_path.values()),
+            "libraries": all_libraries(finished.libraries(path) for path in by_path),
+        }
+    )
+
+
+def _damage(finished: FinishedShards) -> str:
+    shown = "; ".join(f"{path} ({what})" for path, what in list(finished.damaged.items())[:5])
+    more = f"; and {len(finished.damaged) - 5} more" if len(finished.damaged) > 5 else ""
+    count = len(finished.damaged)
+    return f"{count} shard{'s were' if count > 1 else ' was'} damaged and made again: {shown}{more}."
+
+
+def _check_rebuilt(out: Path, held: Manifest, manifest: Manifest) -> None:
+    """A shard that was listed and made again must have its hash, unless the libraries that write it have changed."""
+    listed = {shard.path: shard.sha256 for shard in held.shards}
+    others = [shard for shard in manifest.shards if listed.get(shard.path, shard.sha256) != shard.sha256]
+    if not others:
+        return
+    now = libraries()
+    changed = [f"{name} was {was}, is {now.get(name)}" for name, was in held.libraries.items() if now.get(name) != was]
+    first = others[0]
+    what = f"{first.path} was made again with other bytes than the manifest of {out} lists"
+    if held.libraries and not changed:
+        raise IntegrityError(
+            f"{what} (sha256 {first.sha256[:12]}… instead of {listed[first.path][:12]}…), from the same recipe.",
+            hint="The manifest or files of the source were changed by hand: build into another folder with --out.",
+        )
+    why = "; ".join(changed) or "it does not say which libraries wrote it"
+    warnings.warn(f"{what}: {why}. The manifest lists the new ones.", SqutrWarning, stacklevel=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,60 +222,51 @@ class _FaultyError(Exception):
     """Clips of a group cannot be used; they are among the faults."""
 
 
-def _shard(out: Path, plan: ShardPlan) -> Shard:
-    path = out / plan.path
-    return Shard(path=plan.path, sha256=file_sha256(path), bytes=path.stat().st_size, rows=plan.rows)
-
-
-def _manifest(opened: OpenedRecipe, *, complete: bool, shards: list[Shard]) -> Manifest:
-    plan = opened.plan
+def _manifest(opened: OpenedRecipe) -> Manifest:
+    """The manifest of a build that has begun."""
+    plan, recipe = opened.plan, opened.recipe.as_dict()
     return Manifest(
         squtr_version=__version__,
-        recipe_fingerprint=opened.recipe.fingerprint,
-        recipe=opened.recipe.as_dict(),
+        recipe_fingerprint=recipe_fingerprint(recipe),
+        recipe=recipe,
         benchmark=opened.recipe.benchmark,
-        complete=complete,
-        shards=shards,
+        complete=False,
+        shards=[],
         edges=plan.strata.edges if plan else {},
         strata=plan.table() if plan else [],
     )
 
 
+_PLANNED = (
+    "stratify", "rirs_per_utterance", "rt60_bins", "drr_bins", "known_rirs_only", "utterances", "splits",
+)  # fmt: skip
+_CHOICE = ("seed", "limit", *_PLANNED, "recipe_version")
+_RENDERING = ("level", "sample_rate", "columns", *_CHOICE)
+
+
+def _made(recipe: Mapping[str, Any], subset: str, keys: Sequence[str], inputs: Mapping[str, str], **own: Any) -> Made:
+    """What decides a shard of `subset`: these keys of the recipe, its source, and what is its own."""
+    source = next(iter(origins(recipe, "sources", [subset])))
+    part = {key: recipe[key] for key in keys} | {"subset": subset, "source": [source.name, source.split], **own}
+    if recipe["stratify"] and "stratify" in keys:
+        part["subsets"] = recipe["subsets"]
+    digest = hashlib.sha256(json.dumps(part, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return Made(digest[:16], {"source": source.version, **inputs})
+
+
 class _Group(Protocol):
     """Shards that are written side by side."""
 
-    plans: list[ShardPlan]
-
-    def tables(self, missing: Sequence[ShardPlan], work: _Work) -> Iterator[Sequence[pa.Table]]:
-        """The tables of `missing`. Raises `_FaultyError` where they cannot all be made."""
+    def finish(self, out: Path, finished: FinishedShards, work: _Work) -> list[Shard]:
+        """Keep what is finished and write the rest: all shards, [] where clips of the group cannot be used."""
         ...
-
-    def changed(self, held: Sequence[ShardPlan], finished: FinishedShards, work: _Work) -> list[ShardPlan]:
-        """Those of the finished shards `held` that were made from something else."""
-        ...
-
-    def inputs(self, made: Sequence[ShardPlan]) -> dict[str, Inputs]:
-        """What the shards that were just written were made from, by path; {} where nobody asks."""
-        ...
-
-
-class _Plain:
-    """A group of plain tables: where the source was mended they are not listed, and made again."""
-
-    def changed(self, _: Sequence[ShardPlan], __: FinishedShards, ___: _Work) -> list[ShardPlan]:
-        return []
-
-    def inputs(self, _: Sequence[ShardPlan]) -> dict[str, Inputs]:
-        return {}
 
 
 def _groups(opened: OpenedRecipe) -> Iterator[_Group]:
     for subset, _ in opened.recipe.subsets:
         # Recordings alone have neither corpus nor judgments: a file without rows would break `load_dataset`.
-        yield from _CorpusGroup.all_of(opened, subset)
-        qrels = _QrelsGroup(opened, subset)
-        if qrels.plans[0].rows:
-            yield qrels
+        yield _CorpusGroup(opened, subset)
+        yield _QrelsGroup(opened, subset)
     for split in opened.recipe.splits:
         for subset, language in opened.recipe.subsets:
             per_shard = max(1, ROWS_PER_SHARD // opened.recipe.rirs_per_utterance)
@@ -180,50 +275,80 @@ def _groups(opened: OpenedRecipe) -> Iterator[_Group]:
                 name = shard_name(index, len(pieces), split)
                 yield _SpokenGroup(opened, f"queries/{language}/{subset}", piece, name)
         if opened.plan:
-            yield _RirGroup(opened.plan, split)
+            yield _RirGroup(opened, split)
 
 
-class _CorpusGroup(_Plain):
-    """One shard of a corpus, streamed: only a table's documents are held."""
+class _CorpusGroup:
+    """The corpus of a subset, streamed once: only a table's documents are held."""
 
-    def __init__(self, opened: OpenedRecipe, subset: str, index: int, total: int) -> None:
-        self._opened, self._subset = opened, subset
-        self._start = index * DOCUMENTS_PER_SHARD
-        rows = min(DOCUMENTS_PER_SHARD, total - self._start)
-        name = shard_name(index, -(-total // DOCUMENTS_PER_SHARD))
-        self.plans = [ShardPlan(f"corpus/{subset}/{name}", rows, corpus_features().arrow_schema)]
-
-    @classmethod
-    def all_of(cls, opened: OpenedRecipe, subset: str) -> list[_CorpusGroup]:
-        total = sum(1 for _ in opened.source.documents(subset))
-        return [cls(opened, subset, index, total) for index in range(-(-total // DOCUMENTS_PER_SHARD))]
-
-    def tables(self, missing: Sequence[ShardPlan], _: _Work) -> Iterator[Sequence[pa.Table]]:
-        (plan,) = missing
-        documents = islice(self._opened.source.documents(self._subset), self._start, self._start + plan.rows)
-        for batch in batches(documents, DOCUMENTS_PER_TABLE):
-            yield [corpus_table(batch, plan.schema)]
-
-
-class _QrelsGroup(_Plain):
     def __init__(self, opened: OpenedRecipe, subset: str) -> None:
+        self._opened, self._subset = opened, subset
+
+    def finish(self, out: Path, finished: FinishedShards, work: _Work) -> list[Shard]:
+        place, schema = f"corpus/{self._subset}", corpus_features().arrow_schema
+        made = _made(self._opened.recipe.as_dict(), self._subset, ["recipe_version"], {}, table="corpus")
+        paths = finished.numbered(place)
+        kept = {path: shard for path in paths if (shard := finished.kept(path, made))}
+        if paths and len(kept) == len(paths):
+            return [kept[path] for path in paths]
+        # Some were damaged, and the rest is right: how many there are is known.
+        wanted = [index for index, path in enumerate(paths) if path not in kept] if kept else None
+        written = write_series(
+            out, place, schema, self._pieces(schema), wanted=wanted, finishing=lambda shards: finished.add(shards, made)
+        )
+        shards = [kept.get(shard.path, shard) for shard in written]
+        if any(shard.rows != new.rows or not shard.sha256 for shard, new in zip(shards, written, strict=True)):
+            raise DataError(
+                f"{self._opened.source.name} gives another corpus of {self._subset} than when {out} was built.",
+                hint="Its files were changed: build into another folder with --out.",
+            )
+        return shards
+
+    def _pieces(self, schema: pa.Schema) -> Iterator[Iterator[pa.Table]]:
+        documents = iter(self._opened.source.documents(self._subset))
+        # The next shard begins where the tables of the one before were taken to their end.
+        while first := list(islice(documents, 1)):
+            piece = chain(first, islice(documents, DOCUMENTS_PER_SHARD - 1))
+            yield (corpus_table(batch, schema) for batch in batches(piece, DOCUMENTS_PER_TABLE))
+
+
+class _QrelsGroup:
+    def __init__(self, opened: OpenedRecipe, subset: str) -> None:
+        self._opened, self._subset = opened, subset
+
+    def finish(self, out: Path, finished: FinishedShards, work: _Work) -> list[Shard]:
+        path = f"qrels/{self._subset}/{shard_name(0, 1)}"
+        made = _made(self._opened.recipe.as_dict(), self._subset, _CHOICE, {}, table="qrels")
+        if shard := finished.kept(path, made):
+            return [shard]
+        opened, subset = self._opened, self._subset
         kept = {query.id for split in opened.recipe.splits for query in opened.queries(subset, split)}
-        self._qrels = [qrel for qrel in opened.source.qrels(subset) if qrel.query_id in kept]
-        path = f"qrels/{subset}/{shard_name(0, 1)}"
-        self.plans = [ShardPlan(path, len(self._qrels), qrels_features().arrow_schema)]
+        qrels = [qrel for qrel in opened.source.qrels(subset) if qrel.query_id in kept]
+        if not qrels:
+            return []
+        plan = ShardPlan(path, len(qrels), qrels_features().arrow_schema)
+        table = qrels_table(qrels, plan.schema)
+        return write_shards(out, [plan], [[table]], finishing=lambda shards: finished.add(shards, made))
 
-    def tables(self, missing: Sequence[ShardPlan], _: _Work) -> Iterator[Sequence[pa.Table]]:
-        yield [qrels_table(self._qrels, missing[0].schema)]
 
+class _RirGroup:
+    def __init__(self, opened: OpenedRecipe, split: str) -> None:
+        self._opened, self._split = opened, split
 
-class _RirGroup(_Plain):
-    def __init__(self, plan: Plan, split: str) -> None:
-        self._plan, self._split = plan, split
-        path = f"rirs/{shard_name(0, 1, split)}"
-        self.plans = [ShardPlan(path, len(plan.uses(split)), rir_features().arrow_schema)]
-
-    def tables(self, missing: Sequence[ShardPlan], _: _Work) -> Iterator[Sequence[pa.Table]]:
-        yield [rir_table(self._plan, self._split, missing[0].schema)]
+    def finish(self, out: Path, finished: FinishedShards, work: _Work) -> list[Shard]:
+        opened, plan = self._opened, self._opened.plan
+        if plan is None:
+            return []
+        recipe = opened.recipe.as_dict()
+        versions = {kind: joined(origin.version for origin in origins(recipe, kind)) for kind in ("sources", "rirs")}
+        inputs = versions | {"rir_measures": opened.recipe.rir_measures}
+        made = _made(recipe, next(iter(recipe["subsets"])), _CHOICE, inputs, table="rirs", split=self._split)
+        path = f"rirs/{shard_name(0, 1, self._split)}"
+        if shard := finished.kept(path, made):
+            return [shard]
+        planned = ShardPlan(path, len(plan.uses(self._split)), rir_features().arrow_schema)
+        table = rir_table(plan, self._split, planned.schema)
+        return write_shards(out, [planned], [[table]], finishing=lambda shards: finished.add(shards, made))
 
 
 class _SpokenGroup:
@@ -231,18 +356,47 @@ class _SpokenGroup:
 
     def __init__(self, opened: OpenedRecipe, folder: str, takes: list[Take], name: str) -> None:
         self._opened, self._takes = opened, takes
-        self._digest = ""
         schema = opened.features().arrow_schema
-        self.plans = [
+        self._plans = [
             ShardPlan(f"{folder}/{condition.name}/{name}", _rows(takes, condition), schema, condition.name)
             for condition in opened.conditions.values()
         ]
 
-    def tables(self, missing: Sequence[ShardPlan], work: _Work) -> Iterator[Sequence[pa.Table]]:
+    def finish(self, out: Path, finished: FinishedShards, work: _Work) -> list[Shard]:
+        kept: dict[str, Shard] = {}
+        mended: list[ShardPlan] = []
+        for plan in self._plans:
+            made = self._made(plan)
+            if shard := finished.kept(plan.path, made, but={"utterances"}):
+                kept[plan.path] = shard
+            elif finished.kept(plan.path, made, but={"utterances", "source"}):
+                mended.append(plan)
+        if mended:
+            kept |= self._unchanged(mended, finished, work)
+        work.report(sum(plan.rows for plan in self._plans if plan.path in kept))
+        missing = [plan for plan in self._plans if plan.path not in kept]
+        written: dict[str, Shard] = {}
+        if missing:
+            digests: list[str] = []
+
+            def finishing(shards: Sequence[Shard]) -> None:
+                digest = _digest(digests)
+                finished.add(shards, {plan.path: self._made(plan, digest) for plan in missing})
+
+            try:
+                made_now = write_shards(out, missing, self._tables(missing, work, digests), finishing=finishing)
+            except _FaultyError:
+                return []
+            written = {shard.path: shard for shard in made_now}
+        return [(kept | written)[plan.path] for plan in self._plans]
+
+    def _tables(
+        self, missing: Sequence[ShardPlan], work: _Work, digests: list[str]
+    ) -> Iterator[Sequence[pa.Table]]:
+        """The tables of `missing`, and into `digests` what they are made from. Raises `_FaultyError`."""
         conditions = [self._opened.condition(plan.condition) for plan in missing]
         # Row groups of whole utterances.
         blocks = list(batches(self._takes, max(1, ROWS_PER_TABLE // self._opened.recipe.rirs_per_utterance)))
-        digests: list[str] = []
         faulty = False
         for block, made in zip(blocks, work.engine(self._opened, conditions, blocks), strict=True):
             work.found(made.faults)
@@ -253,37 +407,40 @@ class _SpokenGroup:
             work.report(sum(_rows(block, condition) for condition in conditions))
         if faulty:
             raise _FaultyError
-        self._digest = _digest(digests)
 
-    def changed(self, held: Sequence[ShardPlan], finished: FinishedShards, work: _Work) -> list[ShardPlan]:
-        others = [plan for plan in held if finished.is_of_other_recipe(plan.path)]
-        if not others:
-            return []
+    def _unchanged(
+        self, mended: Sequence[ShardPlan], finished: FinishedShards, work: _Work
+    ) -> dict[str, Shard]:
+        """Those shards of a source that was mended whose own utterances are the same."""
         import_before_threads(*SIGNAL_PACKAGES)
         try:
-            self._digest = _digest(in_order(self._digest_of, self._takes, workers=work.workers))
+            digest = _digest(in_order(self._digest_of, self._takes, workers=work.workers))
         except DataError:
             # Of what was right then, something is wrong now: rendering tells it.
-            return others
-        inputs = self.inputs(others)
-        changed = [plan for plan in others if finished.inputs(plan.path) != inputs[plan.path]]
-        finished.add({plan.path: inputs[plan.path] for plan in others if plan not in changed})
-        return changed
+            return {}
+        made = {plan.path: self._made(plan, digest) for plan in mended}
+        kept = {path: shard for path, own in made.items() if (shard := finished.kept(path, own, but={"source"}))}
+        if kept:
+            finished.keep(kept.values(), made)
+        return kept
 
     def _digest_of(self, take: Take) -> str:
         return take_digest(take, self._opened.speech(take.query))
 
-    def inputs(self, made: Sequence[ShardPlan]) -> dict[str, Inputs]:
-        return {plan.path: self._inputs(self._opened.condition(plan.condition)) for plan in made}
-
-    def _inputs(self, condition: Condition) -> Inputs:
-        recipe, subset = self._opened.recipe, self._takes[0].query.subset
-        found = {"utterances": self._digest}
+    def _made(self, plan: ShardPlan, utterances: str = "") -> Made:
+        condition, query = self._opened.condition(plan.condition), self._takes[0].query
+        recipe, subset = self._opened.recipe, query.subset
+        inputs = {"utterances": utterances}
+        names: dict[str, list[str]] = {}
+        described = recipe.as_dict()
         if condition.needs("noise"):
-            found["noise"] = recipe.version("noise", subset)
+            inputs["noise"] = recipe.version("noise", subset)
+            names["noise"] = [origin.name for origin in origins(described, "noise", [subset])]
         if condition.needs("rirs"):
-            found["rirs"] = f"{recipe.version('rirs', subset)} {recipe.rir_measures}"
-        return found
+            inputs["rirs"] = f"{recipe.version('rirs', subset)} {recipe.rir_measures}"
+            names["rirs"] = [origin.name for origin in origins(described, "rirs", [subset])]
+        steps = described["steps"][plan.condition]
+        return _made(described, subset, _RENDERING, inputs, language=query.language, steps=steps, **names)
 
 
 def _rows(takes: Sequence[Take], condition: Condition) -> int:

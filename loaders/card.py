@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .conditions import RIRS, TEXT
+from .left_out import LeftOut
 from .licenses import license_lines
 from .manifest import Manifest, Stratum
 from .origins import Kind, joined, licenses, origins
@@ -69,6 +70,7 @@ def dataset_card(manifest: Manifest, folder: Path) -> str:
         statistics="\n".join(_statistics(tables)),
         noises="\n".join(_noises(tables)),
         voices="\n".join(_voices(tables, manifest)),
+        left_out=_left_out(manifest),
         plan=_plan(manifest),
         level="whole clip" if recipe["level"] == "whole" else "active part of the speech",
         seed=recipe["seed"],
@@ -179,6 +181,7 @@ def _licenses(recipe: dict[str, Any]) -> list[str]:
     for kind, what in PARTS.items():
         for origin in origins(recipe, kind):
             served = f" ({', '.join(origin.subsets)})" if several else ""
+            served += f", split `{origin.split}`" if origin.split else ""
             lines.append(f"| {what} `{origin.name}`{served} | {origin.license} | {origin.attribution or '–'} |")
     return lines
 
@@ -190,6 +193,14 @@ def _counts(manifest: Manifest) -> list[str]:
         rows = [sum(shard.rows for shard in manifest.below(place)) for place in places]
         lines.append(f"| {subset} | {language} | " + " | ".join(f"{n:,}" if n else "–" for n in rows) + " |")
     return lines
+
+
+def _left_out(manifest: Manifest) -> str:
+    if not manifest.left_out:
+        return ""
+    lines = ["What the sources and banks hold, and this set does not:", ""]
+    lines += [f"- {LeftOut(entry.reason, entry.count, tuple(entry.examples))}" for entry in manifest.left_out]
+    return "\n".join([*lines, "", ""])
 
 
 def _mean(table: pa.Table, column: str) -> str:

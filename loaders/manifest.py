@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
@@ -32,6 +32,14 @@ class Shard(_Model):
     rows: int
 
 
+class NotTaken(_Model):
+    """What of the sources and banks is not in the data set (see `LeftOut`)."""
+
+    reason: str
+    count: int
+    examples: list[str] = []
+
+
 class Stratum(_Model):
     """A group of RIRs: above the first and at most the second value of `rt60_s` (and `drr_db`); null is open.
 
@@ -49,10 +57,14 @@ class Stratum(_Model):
 class Manifest(_Model):
     """The content of `manifest.json`. It holds no time and no place, so that the same recipe gives the same file.
 
+    `libraries` are the versions of those that decide the bytes of shards ("1, 2" where several wrote some), {} where
+    that was not noted.
+
     `data_folders` are where shards lie (whatever else lies there would be read as data, because configs are patterns).
     `benchmark` is the name of the benchmark that the data was built
     for, "" for none. `edges` are those of the bins that results are reported by: column to values, bin i being above
     edge i−1 and at most edge i; they are quantiles over the RIRs that could be drawn, the same for every split.
+    `left_out` says what of sources and banks was not taken, and why.
     """
 
     data_folders: ClassVar[tuple[str, ...]] = ("corpus", "qrels", "queries", "rirs")
@@ -66,6 +78,8 @@ class Manifest(_Model):
     shards: list[Shard]
     edges: dict[str, list[float]] = {}
     strata: list[Stratum] = []
+    libraries: dict[str, str] = {}
+    left_out: list[NotTaken] = []
 
     @property
     def subsets(self) -> dict[str, str]:
@@ -141,6 +155,40 @@ def read_manifest_as(model: type[Model], kind: str, folder: Path) -> Model:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise DataError(f"{path}: {place}: {first['msg']}.", hint="Build the folder again.") from error
+
+
+def recipe_fingerprint(recipe: Mapping[str, Any]) -> str:
+    """The first 16 hex digits of the sha256 of a recipe's canonical JSON."""
+    canonical = json.dumps(recipe, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:16]
+
+
+def libraries() -> dict[str, str]:
+    """The versions of the libraries that decide the bytes of shards."""
+    import numpy
+    import pyarrow
+    import scipy
+    import soundfile
+
+    return {
+        "libsndfile": str(soundfile.__libsndfile_version__),
+        "numpy": numpy.__version__,
+        "pyarrow": pyarrow.__version__,
+        "scipy": scipy.__version__,
+    }
+
+
+def all_libraries(versions: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The versions of all, by library.
+
+    >>> all_libraries([{"numpy": "2.1"}, {"numpy": "2.2"}, {"numpy": "2.1"}])
+    {'numpy': '2.1, 2.2'}
+    """
+    found: dict[str, dict[str, None]] = {}
+    for each in versions:
+        for name, version in each.items():
+            found.setdefault(name, {}).update(dict.fromkeys(version.split(", ")))
+    return {name: ", ".join(sorted(several)) for name, several in sorted(found.items())}
 
 
 def file_sha256(path: Path) -> str:

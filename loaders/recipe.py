@@ -14,6 +14,7 @@ from .banks import NoiseBank, RirBank, load_noise_bank, load_rir_bank
 from .conditions import STEPS, TEXT, Condition, check_kinds, extra_columns, parse_condition
 from .conditions.step import ColumnType, StepContext, StepKind
 from .keyed import RECIPE_VERSION, keyed_seed
+from .left_out import LeftOut, left_out_of, merged
 from .mixing import Level, check_level
 from .origins import Kind, Origin
 from .records import SAMPLE_RATE, CleanSpeech, Query, Source, Take
@@ -92,6 +93,8 @@ class OpenedRecipe:
     context: StepContext
     conditions: Mapping[str, Condition]
     measured: tuple[MeasuredRir, ...] = field(default=(), repr=False)
+    unknown_rirs: tuple[str, ...] = ()
+    """The ids of RIRs that `known_rirs_only` left out."""
 
     @cached_property
     def plan(self) -> Plan | None:
@@ -125,6 +128,14 @@ class OpenedRecipe:
             for subset, _ in self.recipe.subsets
         }
 
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What of the source and the banks was not taken, as they say, and RIRs that were left out."""
+        noise = self.context.noise
+        banks = [*noise.values()] if isinstance(noise, Mapping) else [noise]
+        entries = [entry for opened in (self.source, *banks, self.context.rirs) for entry in left_out_of(opened)]
+        return merged([*entries, *LeftOut.of("RIRs of which RT60 or DRR cannot be measured", self.unknown_rirs)])
+
     def takes(self, subset: str, split: str = TEST) -> Sequence[Take]:
         """The utterances of a split with their RIRs, in publication order. They are chosen once."""
         if (subset, split) not in self._takes:
@@ -152,7 +163,8 @@ class OpenedRecipe:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Every process chooses and plans for itself: what travels stays small.
-        return (OpenedRecipe, (self.recipe, self.source, self.context, dict(self.conditions), self.measured))
+        values = (self.recipe, self.source, self.context, dict(self.conditions), self.measured, self.unknown_rirs)
+        return (OpenedRecipe, values)
 
 
 def strata_of(recipe: Recipe, measured: Sequence[MeasuredRir]) -> Strata:
@@ -249,12 +261,15 @@ def open_recipe(
     noises = open_noises(noise, chosen, channel) if "noise" in needed else {}
     rir_bank = load_rir_bank(rirs, channel) if "rirs" in needed else None
     measured: tuple[MeasuredRir, ...] = ()
+    unknown: tuple[str, ...] = ()
     if stratify and rir_bank:
         # A wrong name is reported before minutes of measuring.
         Strata.of((), stratify=stratify, rt60_bins=rt60_bins, drr_bins=drr_bins)
         measured = measure_rirs(rir_bank, sample_rate, workers=workers, progress=progress)
         if known_rirs_only:
-            measured = tuple(rir for rir in measured if is_known(rir.rt60_s) and is_known(rir.drr_db))
+            known_rirs = [rir for rir in measured if is_known(rir.rt60_s) and is_known(rir.drr_db)]
+            unknown = tuple(rir.rir_id for rir in measured if rir not in known_rirs)
+            measured = tuple(known_rirs)
     recipe = Recipe(
         sources=origins_of(opened, chosen),
         subsets=tuple(chosen.items()),
@@ -285,7 +300,7 @@ def open_recipe(
     context = StepContext(
         noises if own_noise else next(iter(noises.values()), None), rir_bank, seed, chosen_level, sample_rate, known
     )
-    return OpenedRecipe(recipe, opened, context, chosen_conditions, measured)
+    return OpenedRecipe(recipe, opened, context, chosen_conditions, measured, unknown)
 
 
 def _check_numbers(least_limit: int, rirs_per_utterance: int, sample_rate: int) -> None:

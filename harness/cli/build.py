@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...errors import UsageError
 from ...loaders.conditions import STANDARD_CONDITIONS
 from .build_questions import build_questions
 from .build_speech import CONDITIONS, build_speech
@@ -55,9 +56,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--benchmark", default="", metavar="NAME", help="a published benchmark, for its options (none)")
     parser.add_argument(
         "--source",
+        action=Extend,
+        nargs="+",
         metavar="NAME",
         help="speech: mini, a collection folder, beir:PATH?language=en, mteb:ORG/NAME@COMMIT, release:PATH,"
-        " librispeech:PART, recorded:PATH; ?speech=DIR adds recordings to texts. Questions: a table, or a published set"
+        " librispeech:PART, recorded:PATH; ?speech=DIR adds recordings to texts; several make one set."
+        " Questions: a table, or a published set"
         " that was fetched (mini, or that of the benchmark)",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the folder to write ($SQUTR_HOME/BENCHMARK)")
@@ -75,7 +79,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="COND",
         help=f"{', '.join(STANDARD_CONDITIONS)}, or any level as snr_-5, reverb_snr_5 ({' '.join(CONDITIONS)})",
     )
-    speech.add_argument("--noise", metavar="BANK", help="noise bank or folder (synthetic)")
+    speech.add_argument(
+        "--noise",
+        action=Extend,
+        nargs="+",
+        metavar="BANK",
+        help="noise bank or folder; PLACE=BANK for a subset or language alone; ?family=NAME,NAME (synthetic)",
+    )
     speech.add_argument("--rirs", metavar="BANK", help="bank or folder of room impulse responses (simulated)")
     speech.add_argument("--channel", type=int, metavar="N", help="channel (from 0) of recordings that have several")
     speech.add_argument("--level", metavar="LEVEL", help="SNR over the whole clip or active speech (whole)")
@@ -122,7 +132,12 @@ def run(arguments: argparse.Namespace) -> int:
     row: Benchmark | None = benchmark(arguments.benchmark) if arguments.benchmark else None
     defaults: dict[str, Any] = dict(row.build) if row else {}
     default_source = defaults.pop("source", "") or (row.source if row else "") or "mini"
-    source: str = arguments.source or default_source
-    kind = TASK_DATA.get(row.task, SPEECH) if row else QUESTIONS if names_questions(source) else SPEECH
-    given = defaults | check_options(arguments, OPTIONS, kind, f"the source {source}, which has {kind}")
-    return (build_questions if kind == QUESTIONS else build_speech)(arguments, source, **given)
+    sources: list[str] = arguments.source or [default_source]
+    questions = [source for source in sources if names_questions(source)]
+    kind = TASK_DATA.get(row.task, SPEECH) if row else QUESTIONS if questions else SPEECH
+    given = defaults | check_options(arguments, OPTIONS, kind, f"the source {sources[0]}, which has {kind}")
+    if kind == SPEECH:
+        return build_speech(arguments, sources, **given)
+    if len(sources) > 1:
+        raise UsageError("a set of questions has one source.", hint="Join the tables, or build a set of each.")
+    return build_questions(arguments, sources[0], **given)
