@@ -25,9 +25,10 @@ from .finished import FinishedShards, Made
 from .growth import Differences, grows, uncovered, united
 from .hub.evaluation_file import EVALUATION_NAME, evaluation_file
 from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
-from .manifest import MANIFEST_NAME, Manifest, Shard, all_libraries, libraries, recipe_fingerprint
+from .left_out import LeftOut, merged
+from .manifest import MANIFEST_NAME, Manifest, NotTaken, Shard, all_libraries, recipe_fingerprint
 from .origins import joined, origins, without_versions
-from .output_folder import writing_folder
+from .output_folder import check_rebuilt, damage, writing_folder
 from .recipe import OpenedRecipe
 from .records import Take
 from .rirs.table import rir_features, rir_table
@@ -85,14 +86,14 @@ def build(
     with writing_folder(out, begun, fits=fits) as (held, finished):
         shards = [shard for group in _groups(opened) for shard in group.finish(out, finished, work)]
         if finished.damaged:
-            warnings.warn(_damage(finished), SqutrWarning, stacklevel=2)
+            warnings.warn(damage(finished), SqutrWarning, stacklevel=2)
         work.faults.refuse(
             f"{opened.source.name} and its banks",
             hint="Mend or remove them and run the same command again: what is finished is kept.",
         )
         shards += _kept(out, finished, {shard.path for shard in shards})
-        manifest = _complete(begun, held, finished, shards)
-        _check_rebuilt(out, held, manifest)
+        manifest = _complete(opened, begun, held, finished, shards)
+        check_rebuilt(out, held, manifest)
         finished.remove_stale(shard.path for shard in shards)
         replace_file(out / "README.md", dataset_card(manifest, out).encode("utf-8"))
         if EVALUATION_NAME in manifest.side_files:
@@ -158,47 +159,25 @@ def _kept(out: Path, finished: FinishedShards, made: set[str]) -> list[Shard]:
     return kept
 
 
-def _complete(begun: Manifest, held: Manifest, finished: FinishedShards, shards: Sequence[Shard]) -> Manifest:
-    recipe = united(held.recipe, begun.recipe) if held.complete else begun.recipe
-    if held.complete and not grows(held.recipe, begun.recipe):
-        recipe = begun.recipe
-    by_path = {shard.path: shard for shard in shards}
+def _complete(
+    opened: OpenedRecipe, begun: Manifest, held: Manifest, finished: FinishedShards, shards: Sequence[Shard]
+) -> Manifest:
+    """The manifest of the complete folder; with what it held already, unless that is part of this recipe."""
+    recipe, left_out = begun.recipe, opened.left_out
+    if held.complete and grows(held.recipe, begun.recipe):
+        recipe = united(held.recipe, begun.recipe)
+        left_out = merged([*(LeftOut(row.reason, row.count, tuple(row.examples)) for row in held.left_out), *left_out])
     return begun.model_copy(
         update={
             "complete": True,
             "recipe": recipe,
             "recipe_fingerprint": recipe_fingerprint(recipe),
             "benchmark": recipe["benchmark"],
-            "shards": list(by_path.values()),
-            "libraries": all_libraries(finished.libraries(path) for path in by_path),
+            "shards": list(shards),
+            "libraries": all_libraries(finished.libraries(shard.path) for shard in shards),
+            "left_out": [NotTaken(reason=row.reason, count=row.count, examples=list(row.examples)) for row in left_out],
         }
     )
-
-
-def _damage(finished: FinishedShards) -> str:
-    shown = "; ".join(f"{path} ({what})" for path, what in list(finished.damaged.items())[:5])
-    more = f"; and {len(finished.damaged) - 5} more" if len(finished.damaged) > 5 else ""
-    count = len(finished.damaged)
-    return f"{count} shard{'s were' if count > 1 else ' was'} damaged and made again: {shown}{more}."
-
-
-def _check_rebuilt(out: Path, held: Manifest, manifest: Manifest) -> None:
-    """A shard that was listed and made again must have its hash, unless the libraries that write it have changed."""
-    listed = {shard.path: shard.sha256 for shard in held.shards}
-    others = [shard for shard in manifest.shards if listed.get(shard.path, shard.sha256) != shard.sha256]
-    if not others:
-        return
-    now = libraries()
-    changed = [f"{name} was {was}, is {now.get(name)}" for name, was in held.libraries.items() if now.get(name) != was]
-    first = others[0]
-    what = f"{first.path} was made again with other bytes than the manifest of {out} lists"
-    if held.libraries and not changed:
-        raise IntegrityError(
-            f"{what} (sha256 {first.sha256[:12]}… instead of {listed[first.path][:12]}…), from the same recipe.",
-            hint="The manifest or files of the source were changed by hand: build into another folder with --out.",
-        )
-    why = "; ".join(changed) or "it does not say which libraries wrote it"
-    warnings.warn(f"{what}: {why}. The manifest lists the new ones.", SqutrWarning, stacklevel=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,9 +369,7 @@ class _SpokenGroup:
             written = {shard.path: shard for shard in made_now}
         return [(kept | written)[plan.path] for plan in self._plans]
 
-    def _tables(
-        self, missing: Sequence[ShardPlan], work: _Work, digests: list[str]
-    ) -> Iterator[Sequence[pa.Table]]:
+    def _tables(self, missing: Sequence[ShardPlan], work: _Work, digests: list[str]) -> Iterator[Sequence[pa.Table]]:
         """The tables of `missing`, and into `digests` what they are made from. Raises `_FaultyError`."""
         conditions = [self._opened.condition(plan.condition) for plan in missing]
         # Row groups of whole utterances.
@@ -408,9 +385,7 @@ class _SpokenGroup:
         if faulty:
             raise _FaultyError
 
-    def _unchanged(
-        self, mended: Sequence[ShardPlan], finished: FinishedShards, work: _Work
-    ) -> dict[str, Shard]:
+    def _unchanged(self, mended: Sequence[ShardPlan], finished: FinishedShards, work: _Work) -> dict[str, Shard]:
         """Those shards of a source that was mended whose own utterances are the same."""
         import_before_threads(*SIGNAL_PACKAGES)
         try:
@@ -444,7 +419,7 @@ class _SpokenGroup:
 
 
 def _rows(takes: Sequence[Take], condition: Condition) -> int:
-    return sum(len(take.rows(reverb=condition.needs("rirs"))) for take in takes)
+    return sum(len(take.rows(reverb=condition.needs("rirs"), noise=condition.needs("noise"))) for take in takes)
 
 
 def _digest(digests: Iterable[str]) -> str:

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ..manifest import MANIFEST_NAME, Shard, file_sha256
-from ..output_folder import writing_folder
-from ..shards import ShardPlan, is_finished, replace_file, shard_name, write_shards
+from ...errors import RecipeMismatchError, SqutrWarning
+from ..finished import Made
+from ..manifest import MANIFEST_NAME, Manifest, Shard, all_libraries, file_sha256
+from ..output_folder import check_rebuilt, damage, writing_folder
+from ..shards import ShardPlan, replace_file, shard_name, write_shards
 from .balance import balance_of
 from .card import question_card
 from .fields import row_of
@@ -34,8 +38,14 @@ MENDED = ("questions_sha256", "audio_sha256", "missing")
 """What differs in the recipe when questions and audio were mended."""
 
 
-def _unmended(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in recipe.items() if key not in MENDED}
+def _check_fit(out: Path, held: Manifest, begun: Manifest) -> None:
+    one, two = held.recipe, begun.recipe
+    differing = sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))
+    if held.complete or not set(differing) <= set(MENDED):
+        shown = ", ".join(f"{key} {one.get(key)!r} there, {two.get(key)!r} here" for key in differing[:3])
+        raise RecipeMismatchError(
+            f"{out} holds another recipe ({shown}).", hint="Choose another folder with --out, or remove it."
+        )
 
 
 Progress = Callable[[int], None]
@@ -58,13 +68,18 @@ class QuestionRecipe:
     spoken: Mapping[str, Any]
     benchmark: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def clip_digests(self) -> dict[str, str]:
+        """The sha256 of each audio file, by id."""
+        return {id_: file_sha256(path) for id_, path in sorted(self.clips.items())}
+
+    def as_dict(self, clip_digests: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The recipe as JSON object; the audio is read unless its digests are given."""
         digest = hashlib.sha256()
         for question in self.questions:
             digest.update(json.dumps(row_of(question), ensure_ascii=False, sort_keys=True).encode("utf-8") + b"\n")
         audio = hashlib.sha256()
-        for id_, path in sorted(self.clips.items()):
-            audio.update(f"{len(id_)}:{id_}={file_sha256(path)}\n".encode())
+        for id_, sha256 in sorted((self.clip_digests() if clip_digests is None else clip_digests).items()):
+            audio.update(f"{len(id_)}:{id_}={sha256}\n".encode())
         return {
             "name": self.name,
             "license": self.license,
@@ -100,24 +115,40 @@ def build_set(recipe: QuestionRecipe, out: Path, *, progress: Progress | None = 
     folder holds anything else, `StorageError` if the disk refuses.
     """
     report = progress or (lambda _: None)
-    described = recipe.as_dict()
+    digests = recipe.clip_digests()
+    described = recipe.as_dict(digests)
     fingerprint = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
-    with writing_folder(out, _manifest(recipe, described, fingerprint, None), mended=_unmended):
-        plans: list[ShardPlan] = []
+    begun = _manifest(recipe, described, fingerprint)
+    with writing_folder(out, begun, fits=lambda held: _check_fit(out, held, begun)) as (held, finished):
+        shards: list[Shard] = []
         for plan, numbered in _pieces(recipe):
-            plans.append(plan)
-            if not is_finished(out / plan.path, plan.rows):
-                write_shards(out, [plan], ([table] for table in row_groups(_rows(recipe, numbered), plan.schema)))
+            made = _made(recipe, numbered, digests)
+            if shard := finished.kept(plan.path, made):
+                shards.append(shard)
+            else:
+                tables = ([table] for table in row_groups(_rows(recipe, numbered), plan.schema))
+                shards += write_shards(out, [plan], tables, finishing=partial(finished.add, made=made))
             report(plan.rows)
-        shards = [
-            Shard(path=p.path, sha256=file_sha256(out / p.path), bytes=(out / p.path).stat().st_size, rows=p.rows)
-            for p in plans
-        ]
-        manifest = _manifest(recipe, described, fingerprint, shards)
+        if finished.damaged:
+            warnings.warn(damage(finished), SqutrWarning, stacklevel=2)
+        versions = all_libraries(finished.libraries(shard.path) for shard in shards)
+        manifest = begun.model_copy(update={"complete": True, "shards": shards, "libraries": versions})
+        check_rebuilt(out, held, manifest)
+        finished.remove_stale(shard.path for shard in shards)
         coverage = coverage_of(recipe.questions, {**recipe.statuses, **dict.fromkeys(recipe.clips, "ok")})
         replace_file(out / "README.md", question_card(manifest, coverage).encode("utf-8"))
         replace_file(out / MANIFEST_NAME, manifest.to_json())
+        finished.close()
     return manifest
+
+
+def _made(recipe: QuestionRecipe, numbered: Sequence[tuple[int, Question]], digests: Mapping[str, str]) -> Made:
+    digest = hashlib.sha256()
+    for position, question in numbered:
+        audio = {id_: digests.get(id_, recipe.statuses.get(id_, "")) for id_ in question.all_audios}
+        row = [position, row_of(question), audio]
+        digest.update(json.dumps(row, ensure_ascii=False, sort_keys=True).encode("utf-8") + b"\n")
+    return Made(digest.hexdigest()[:16], {})
 
 
 def _pieces(recipe: QuestionRecipe) -> Iterator[tuple[ShardPlan, list[tuple[int, Question]]]]:
@@ -147,15 +178,14 @@ def _rows(recipe: QuestionRecipe, numbered: Sequence[tuple[int, Question]]) -> I
         yield full_row(question, position, status, recipe.clips.get)
 
 
-def _manifest(
-    recipe: QuestionRecipe, described: dict[str, Any], fingerprint: str, shards: list[Shard] | None
-) -> QuestionManifest:
+def _manifest(recipe: QuestionRecipe, described: dict[str, Any], fingerprint: str) -> QuestionManifest:
+    """The manifest of a build that has begun."""
     return QuestionManifest(
         squtr_version=__version__,
         recipe_fingerprint=fingerprint,
         recipe=described,
-        complete=shards is not None,
-        shards=shards or [],
+        complete=False,
+        shards=[],
         license=recipe.license,
         language=recipe.language,
         benchmark=recipe.benchmark,
