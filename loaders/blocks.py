@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,8 @@ from .conditions import Condition
 from .faults import Fault
 from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from .recipe import OpenedRecipe
-from .records import CleanSpeech, Query, SpokenQuery, Take
-from .render import render_all
+from .records import CleanSpeech, Row, SpokenQuery, Take
+from .render import render_all, render_rows_of
 from .rows import query_table
 
 
@@ -72,7 +73,7 @@ def rendered_take(opened: OpenedRecipe, conditions: Sequence[Condition], take: T
 def take_digest(take: Take, speech: CleanSpeech) -> str:
     """The sha256 of all that the rows of an utterance are made from, but for noise, RIRs and what the recipe says."""
     query = take.query
-    texts = [query.id, query.subset, query.language, query.text, *take.rir_ids]
+    texts = [query.id, query.subset, query.language, query.text, *take.rir_ids, *map(str, range(1, take.draws))]
     spoken = [speech.speaker, speech.voice, repr(speech.tts_error_rate)]
     digest = hashlib.sha256(json.dumps([texts, spoken]).encode())
     digest.update(np.ascontiguousarray(speech.samples).data)
@@ -85,15 +86,16 @@ def block_tables(takes: Sequence[Sequence[Sequence[SpokenQuery]]], schema: pa.Sc
 
 
 def render_rows(
-    opened: OpenedRecipe, condition: Condition, rows: Sequence[tuple[Query, str]], *, workers: int = 1
+    opened: OpenedRecipe, condition: Condition, rows: Sequence[Row], *, workers: int = 1
 ) -> Iterator[SpokenQuery]:
     """The rows of one condition (see `OpenedRecipe.rows`), in order; the speech of neighboring rows is read once."""
-    takes: list[Take] = []
-    for query, rir_id in rows:
-        if takes and rir_id and takes[-1].query.id == query.utterance:
-            takes[-1] = Take(takes[-1].query, (*takes[-1].rir_ids, rir_id))
-        else:
-            takes.append(Take(query.of_utterance(), (rir_id,)))
     import_before_threads(*SIGNAL_PACKAGES)
-    work = in_order(lambda take: render_take(opened, [condition], take), takes, workers=workers)
-    return (row for of_take in work for row in of_take[0])
+    utterances = [list(own) for _, own in groupby(rows, key=lambda row: row.query.utterance)]
+    work = in_order(lambda own: render_some(opened, condition, own), utterances, workers=workers)
+    return (row for of_utterance in work for row in of_utterance)
+
+
+def render_some(opened: OpenedRecipe, condition: Condition, rows: Sequence[Row]) -> list[SpokenQuery]:
+    """Some rows of one utterance under a condition: its speech is read once."""
+    query = rows[0].query.of_utterance()
+    return render_rows_of(query, opened.speech(query), [(condition, rows)], opened.context)[0]

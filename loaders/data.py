@@ -110,7 +110,7 @@ class LiveData:
         return self._opened.queries(subset, self.split)
 
     def rows(self, subset: str, condition: str) -> Sequence[Query]:
-        return [query for query, _ in self._opened.rows(subset, condition, self.split)]
+        return [row.query for row in self._opened.rows(subset, condition, self.split)]
 
     def spoken(self, subset: str, condition: str, *, start: int = 0, stop: int | None = None) -> Iterator[SpokenQuery]:
         rows = self._opened.rows(subset, condition, self.split)[start:stop]

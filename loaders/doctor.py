@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from ..errors import DataError, UsageError
 from .clip_checks import Checked, Place, StoredCondition, check_clips
 from .manifest import Manifest, Shard, read_manifest
 from .mixing import check_level
+from .records import row_id
 from .rirs.table import RIR_COLUMNS, rir_features
 from .rows import corpus_features, qrels_features, query_features
 from .shard_checks import Finding, Progress, check_shards
@@ -94,6 +96,7 @@ class _Tables:
         self.manifest = manifest
         self.whole = {shard.path for shard in whole}
         self.rate = int(manifest.recipe["sample_rate"])
+        self.draws = int(manifest.recipe["draws"])
         self.query_schema = query_features(self.rate, manifest.recipe["columns"]).arrow_schema
         self.corpus_schema = corpus_features().arrow_schema
         self.qrels_schema = qrels_features().arrow_schema
@@ -194,13 +197,14 @@ class _Tables:
             findings += _values(table, condition, place)
             findings += _repeated(table.column("id"), place, "query")
             findings += self._ids(table, condition, place)
-            if self.manifest.strata and condition.rir:
-                self.planned[split].append(table)
             once = table
-            if self.manifest.strata:
+            if self.manifest.strata or self.draws > 1:
                 once = table.take(_firsts(table))
                 once = once.set_column(once.schema.get_field_index("id"), "id", once.column("utterance_id"))
-            for group, (paired, compared) in _pairings(condition, table, once).items():
+            one_draw = table.take(self._first_draws(table, condition)) if self.draws > 1 else table
+            if self.manifest.strata and condition.rir:
+                self.planned[split].append(one_draw)
+            for group, (paired, compared) in _pairings(condition, one_draw, once).items():
                 if group not in first:
                     first[group] = (place, paired)
                 else:
@@ -208,14 +212,24 @@ class _Tables:
         return findings, readable
 
     def _ids(self, table: pa.Table, condition: StoredCondition, place: str) -> list[Finding]:
-        """Ids that do not say their utterance and, with a plan, their RIR."""
-        planned = bool(self.manifest.strata and condition.rir)
-        columns = (table.column(name).to_pylist() for name in ("id", "utterance_id", "rir_id"))
-        for id_, utterance, rir in zip(*columns, strict=True):
-            expected = f"{utterance}@{rir}" if planned else utterance
-            if id_ != expected:
+        """Ids that do not say their utterance and, with a plan, their RIR, or the number of a draw of noise."""
+        seen: Counter[str] = Counter()
+        for id_, first in zip(table.column("id").to_pylist(), self._first_ids(table, condition), strict=True):
+            expected = row_id(first, "", seen[first])
+            seen[first] += 1
+            if id_ != expected or seen[first] > (self.draws if condition.snr_db is not None else 1):
                 return [Finding("ids", place, f"{place}: the row {id_!r} should have the id {expected!r}", id_)]
         return []
+
+    def _first_ids(self, table: pa.Table, condition: StoredCondition) -> list[str]:
+        """The id of each row's first draw."""
+        planned = bool(self.manifest.strata and condition.rir)
+        columns = (table.column(name).to_pylist() for name in ("utterance_id", "rir_id"))
+        return [row_id(utterance, rir if planned else "", 0) for utterance, rir in zip(*columns, strict=True)]
+
+    def _first_draws(self, table: pa.Table, condition: StoredCondition) -> list[int]:
+        ids = zip(table.column("id").to_pylist(), self._first_ids(table, condition), strict=True)
+        return [position for position, (id_, first) in enumerate(ids) if id_ == first]
 
     def clips(
         self, subset: str, split: str, readable: dict[StoredCondition, pa.Table], sample: int, checked: Checked
@@ -257,7 +271,7 @@ def _pairings(
 ) -> dict[str, tuple[pa.Table, tuple[str, ...]]]:
     """The groups of conditions to which one belongs, the rows to compare, and what must be equal within each group.
 
-    `once` has one row per utterance.
+    `table` has one draw of noise per utterance and RIR, `once` one row per utterance.
     """
     groups: dict[str, tuple[pa.Table, tuple[str, ...]]] = {"all": (once, ("id", "text", "speaker", "voice", "seed"))}
     if condition.snr_db is not None:

@@ -13,14 +13,14 @@ from ..errors import StorageError, UsageError
 from .audio import check_samples, decode_audio, encode_flac, resample, to_pcm16
 from .conditions.noise import draw_offset
 from .mixing import Level, level_noise, level_speech, limit_peak, mean_square, mix, noise_segment, remove_dc
-from .records import SAMPLE_RATE, Query, Samples
+from .records import SAMPLE_RATE, Samples
 from .reverb import prepare_rir, reverberate
 from .rir_measures import RirMeasures, measure_rir
 
 FORMATS = (".wav", ".flac")
 """Suffixes of files that are written: 16-bit PCM, one channel."""
 LOWEST_RATE, HIGHEST_RATE = 4_000, 192_000
-_NO_QUERY = Query("", "", "", "")
+_NO_KEY = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def mix_recordings(
     leveled = level_speech(remove_dc(speech.samples), speech.rate)
     long = remove_dc(noise.samples)
     if offset_s is None:
-        offset = draw_offset(_NO_QUERY, long, mean_square(long), leveled, seed)
+        offset = draw_offset(_NO_KEY, long, mean_square(long), leveled, seed)
     else:
         offset = round(offset_s * noise.rate)
         if not 0 <= offset < long.size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from .keyed import RECIPE_VERSION, keyed_seed
 from .left_out import LeftOut, left_out_of, merged
 from .mixing import Level, check_level
 from .origins import Kind, Origin
-from .records import SAMPLE_RATE, CleanSpeech, Query, Source, Take
+from .records import SAMPLE_RATE, CleanSpeech, Query, Row, Source, Take
 from .rirs.measured import MeasuredRir, Progress, is_known, measure_rirs, rirs_digest
 from .rirs.plan import TEST, VALIDATION, Plan, make_plan
 from .rirs.strata import Strata
@@ -38,6 +38,7 @@ class Recipe:
 
     - `noise` and `rirs` are () when no condition needs them; a subset has one bank of noises. `limit` is the number of
       queries per subset (0: all), taken by `choose_queries`.
+    - `draws` is how often noise is drawn for an utterance under a condition with noise.
     - `steps` are the steps of each condition (see `Condition.described`), `columns` what they add to the row columns.
     - With `stratify` ("rt60" or "rt60+drr") a plan deals `rirs_per_utterance` RIRs to each of `utterances` (0: all)
       utterances; `rir_measures` identifies the measures and publisher's values of all RIRs that could be dealt. Without
@@ -56,6 +57,7 @@ class Recipe:
     level: Level
     limit: int
     sample_rate: int = SAMPLE_RATE
+    draws: int = 1
     splits: tuple[str, ...] = (TEST,)
     stratify: str = ""
     rirs_per_utterance: int = 1
@@ -121,9 +123,13 @@ class OpenedRecipe:
     def _takes(self) -> dict[tuple[str, str], list[Take]]:
         plan = self.plan
         if plan is None:
-            return {(subset, TEST): [Take(query) for query in queries] for subset, queries in self._chosen.items()}
+            draws = self.recipe.draws
+            return {
+                (subset, TEST): [Take(query, draws=draws) for query in queries]
+                for subset, queries in self._chosen.items()
+            }
         return {
-            (subset, split): [take for take in takes if take.query.subset == subset]
+            (subset, split): [replace(take, draws=self.recipe.draws) for take in takes if take.query.subset == subset]
             for split, takes in plan.takes.items()
             for subset, _ in self.recipe.subsets
         }
@@ -145,9 +151,10 @@ class OpenedRecipe:
     def queries(self, subset: str, split: str = TEST) -> list[Query]:
         return [take.query for take in self.takes(subset, split)]
 
-    def rows(self, subset: str, condition: str, split: str = TEST) -> list[tuple[Query, str]]:
-        reverb = self.condition(condition).needs("rirs")
-        return [row for take in self.takes(subset, split) for row in take.rows(reverb=reverb)]
+    def rows(self, subset: str, condition: str, split: str = TEST) -> list[Row]:
+        of = self.condition(condition)
+        rows = (take.rows(reverb=of.needs("rirs"), noise=of.needs("noise")) for take in self.takes(subset, split))
+        return [row for of_take in rows for row in of_take]
 
     def condition(self, name: str) -> Condition:
         if name not in self.conditions:
@@ -219,6 +226,7 @@ def open_recipe(
     level: str = "whole",
     limit: int = 0,
     sample_rate: int = SAMPLE_RATE,
+    draws: int = 1,
     rirs_per_utterance: int = 1,
     stratify: str = "",
     rt60_bins: int = RT60_BINS,
@@ -235,7 +243,8 @@ def open_recipe(
 
     - `noise` and `rirs` are bank names or folders; `noise` may also map subsets and languages (a subset's own entry
       goes first), and "" for all others, to banks. `channel` (from 0) is taken from recordings with several channels.
-    - `sample_rate` is that of all audio, in Hz. `limit` is the number of queries per subset (0: all).
+    - `sample_rate` is that of all audio, in Hz. `limit` is the number of queries per subset (0: all). `draws` is how
+      often noise is drawn for each utterance, a row each.
     - `stratify` ("rt60" or "rt60+drr") has a plan deal `rirs_per_utterance` RIRs to each utterance, equally from
       groups of RIRs by `rt60_bins` (and `drr_bins`) quantiles; `known_rirs_only` leaves out RIRs of which RT60 or DRR
       cannot be measured; `utterances` is how many are taken over all subsets (0: all); `splits` divides rooms and
@@ -246,12 +255,14 @@ def open_recipe(
 
     Raises `UsageError` (with the nearest name) for a wrong choice, `DataError` for an unusable source or bank.
     """
-    _check_numbers(min(limit, utterances), rirs_per_utterance, sample_rate)
+    _check_numbers(min(limit, utterances), rirs_per_utterance, draws, sample_rate)
     chosen_level = check_level(level)
     chosen_conditions = choose_conditions(conditions, check_kinds((*STEPS, *steps)))
     needed = {bank for bank in ("noise", "rirs") if any(c.needs(bank) for c in chosen_conditions.values())}
     if not stratify and (rirs_per_utterance > 1 or known_rirs_only or utterances or splits):
         stratify = "rt60"
+    if draws > 1 and "noise" not in needed:
+        raise UsageError("noise is drawn several times, but no condition has noise.", hint="Add one, as snr_5.")
     if stratify and "rirs" not in needed:
         raise UsageError(
             "RIRs are to be dealt to utterances, but no condition has a RIR.", hint="Add the condition reverb."
@@ -282,6 +293,7 @@ def open_recipe(
         level=chosen_level,
         limit=limit,
         sample_rate=sample_rate,
+        draws=draws,
         splits=(VALIDATION, TEST) if splits else (TEST,),
         stratify=stratify,
         rirs_per_utterance=rirs_per_utterance,
@@ -303,11 +315,13 @@ def open_recipe(
     return OpenedRecipe(recipe, opened, context, chosen_conditions, measured, unknown)
 
 
-def _check_numbers(least_limit: int, rirs_per_utterance: int, sample_rate: int) -> None:
+def _check_numbers(least_limit: int, rirs_per_utterance: int, draws: int, sample_rate: int) -> None:
     if least_limit < 0:
         raise UsageError(f"the limit is {least_limit}.", hint="Give a number, or 0 for all.")
     if rirs_per_utterance < 1:
         raise UsageError(f"there are {rirs_per_utterance} RIRs per utterance.", hint="Give at least 1.")
+    if draws < 1:
+        raise UsageError(f"noise is drawn {draws} times per utterance.", hint="Give at least 1.")
     if not LEAST_RATE <= sample_rate <= HIGHEST_RATE:
         raise UsageError(
             f"the sample rate is {sample_rate} Hz.", hint=f"Give {LEAST_RATE} to {HIGHEST_RATE}, for example 16000."

@@ -22,8 +22,8 @@ NAN = float("nan")
 class Query:
     """A typed query, or the transcript of an utterance. `id` is unique within its subset.
 
-    It is the same in every condition, but where an utterance has several RIRs: then a row's `id` is
-    `<utterance>@<rir>`, and `utterance_id` names the utterance.
+    It is the same in every condition, but where an utterance has several RIRs or draws of noise: then a row's `id` is
+    `<utterance>@<rir>` or, from the second draw on, `<utterance>#<draw>`, and `utterance_id` names the utterance.
     """
 
     id: str
@@ -43,18 +43,47 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """A row to be rendered: `query` has the row's own id; `rir_id` is "" where the RIR is drawn for the utterance
+    alone, or where there is none; `draw` counts the draws of noise of an utterance from 0."""
+
+    query: Query
+    rir_id: str = ""
+    draw: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Take:
-    """An utterance with the ids of the RIRs that a plan gave it; one "" where a RIR is drawn for it alone."""
+    """An utterance with the ids of the RIRs that a plan gave it (one "" where a RIR is drawn for it alone), and the
+    number of times that noise is drawn for it."""
 
     query: Query
     rir_ids: tuple[str, ...] = ("",)
+    draws: int = 1
 
-    def rows(self, *, reverb: bool) -> list[tuple[Query, str]]:
-        """The rows of the utterance under a condition with reverberation or without, each with the id of its RIR."""
-        if not reverb or self.rir_ids == ("",):
-            return [(self.query, "")]
-        id_ = self.query.id
-        return [(replace(self.query, id=f"{id_}@{rir_id}", utterance_id=id_), rir_id) for rir_id in self.rir_ids]
+    def rows(self, *, reverb: bool, noise: bool) -> list[Row]:
+        """The rows of the utterance under a condition with reverberation, with noise, with both or without.
+
+        >>> take = Take(Query("q", "s", "en", "text"), ("r1", "r2"), draws=2)
+        >>> [row.query.id for row in take.rows(reverb=True, noise=True)]
+        ['q@r1', 'q@r1#2', 'q@r2', 'q@r2#2']
+        >>> [row.query.id for row in take.rows(reverb=False, noise=False)]
+        ['q']
+        """
+        return [
+            Row(self._named(rir_id, draw), rir_id, draw)
+            for rir_id in (self.rir_ids if reverb else ("",))
+            for draw in range(self.draws if noise else 1)
+        ]
+
+    def _named(self, rir_id: str, draw: int) -> Query:
+        id_ = row_id(self.query.id, rir_id, draw)
+        return self.query if id_ == self.query.id else replace(self.query, id=id_, utterance_id=self.query.id)
+
+
+def row_id(utterance_id: str, rir_id: str, draw: int) -> str:
+    """The id of a row: that of its utterance, with the RIR that a plan gave it, and the number of a further draw."""
+    return utterance_id + (f"@{rir_id}" if rir_id else "") + (f"#{draw + 1}" if draw else "")
 
 
 @dataclass(frozen=True, slots=True)

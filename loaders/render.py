@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from .audio import check_samples, encode_flac
 from .conditions import Condition
+from .conditions.rir import RirStep
 from .conditions.step import Signal, Step, StepContext, Utterance
 from .mixing import level_recording, limit_peak
-from .records import CleanSpeech, Query, SpokenQuery, Take
+from .records import CleanSpeech, Query, Row, SpokenQuery, Take
 
 _DECIMALS = 6
 
@@ -24,19 +25,26 @@ def render(query: Query, speech: CleanSpeech, condition: Condition, context: Ste
 
     Raises `UsageError` for a bank that `context` lacks, `AudioError` naming the query, noise or RIR that is unusable.
     """
-    return _Rendering(query, speech, context, [condition]).row(condition, query, "")
+    return render_rows_of(query, speech, [(condition, [Row(query)])], context)[0][0]
 
 
 def render_all(
     take: Take, speech: CleanSpeech, conditions: Iterable[Condition], context: StepContext
 ) -> list[list[SpokenQuery]]:
     """The rows of an utterance under each condition: those of `render`, but what is prepared serves all of them."""
-    conditions = list(conditions)
-    rendering = _Rendering(take.query, speech, context, conditions)
-    return [
-        [rendering.row(condition, query, rir_id) for query, rir_id in take.rows(reverb=condition.needs("rirs"))]
+    rows = [
+        (condition, take.rows(reverb=condition.needs("rirs"), noise=condition.needs("noise")))
         for condition in conditions
     ]
+    return render_rows_of(take.query, speech, rows, context)
+
+
+def render_rows_of(
+    query: Query, speech: CleanSpeech, rows: Sequence[tuple[Condition, Sequence[Row]]], context: StepContext
+) -> list[list[SpokenQuery]]:
+    """These rows of the utterance `query` by condition."""
+    rendering = _Rendering(query, speech, context, [condition for condition, _ in rows])
+    return [[rendering.row(condition, row) for row in of_condition] for condition, of_condition in rows]
 
 
 class _Rendering:
@@ -53,10 +61,11 @@ class _Rendering:
         self._utterance = Utterance(query, dry, name)
         beginnings = [condition.steps[:end] for condition in conditions for end in range(1, len(condition.steps))]
         self._shared = set(beginnings)
-        self._signals: dict[tuple[str, tuple[Step, ...]], Signal] = {}
+        self._signals: dict[tuple[str, int, tuple[Step, ...]], Signal] = {}
 
-    def row(self, condition: Condition, query: Query, rir_id: str) -> SpokenQuery:
-        utterance = replace(self._utterance, rir_id=rir_id)
+    def row(self, condition: Condition, row: Row) -> SpokenQuery:
+        query = row.query
+        utterance = replace(self._utterance, rir_id=row.rir_id, draw=row.draw)
         signal = self._signal(condition.steps, utterance)
         samples, gain_db = limit_peak(signal.samples)
         columns = dict(signal.columns)
@@ -83,10 +92,12 @@ class _Rendering:
         """The signal behind these steps."""
         if not steps:
             return utterance.dry
-        kept = self._signals.get((utterance.rir_id, steps))
+        # The room is the same for all draws.
+        draw = 0 if all(isinstance(step, RirStep) for step in steps) else utterance.draw
+        kept = self._signals.get((utterance.rir_id, draw, steps))
         if kept is not None:
             return kept
         signal = steps[-1].apply(self._signal(steps[:-1], utterance), utterance, self._context)
         if steps in self._shared:
-            self._signals[utterance.rir_id, steps] = signal
+            self._signals[utterance.rir_id, draw, steps] = signal
         return signal

@@ -1,6 +1,6 @@
 """Noise added at an exact level: `low_noise`, `medium_noise`, `high_noise`, and any level as `snr_<dB>`.
 
-What is drawn for an utterance depends on the seed, its subset and its id alone:
+What is drawn for an utterance depends on the seed, its subset, its id and the number of the draw alone:
 
 - the noise: first a family, uniformly, then one of its noises, uniformly, so that a family's size does not matter;
 - where in it the clip begins, uniformly, until the stretch is not silent where the clean speech is active (at most
@@ -12,7 +12,7 @@ Both are the same at every level and with every RIR: the dry speech decides, and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..audio import check_samples
 from ..banks.protocols import NoiseBank, NoiseInfo
 from ..keyed import keyed_index
 from ..mixing import LeveledSpeech, level_noise, mean_square, mix, noise_segment
-from ..records import Query, Samples
+from ..records import Samples
 from .step import ADDED, Signal, StepContext, StepKind, Utterance
 
 NAMED_LEVELS_DB: Mapping[str, float] = {"low_noise": 20.0, "medium_noise": 10.0, "high_noise": 0.0}
@@ -58,11 +58,12 @@ class NoiseStep:
         return {"step": KIND.name, "snr_db": self.snr_db}
 
     def apply(self, signal: Signal, utterance: Utterance, context: StepContext) -> Signal:
-        drawn = utterance.dry.kept("noise drawn", lambda: _draw(utterance, context))
+        drawn = utterance.dry.kept(f"noise drawn {utterance.draw}", lambda: _draw(utterance, context))
         offset_s = drawn.offset / context.sample_rate
         speech = signal.leveled
         noise = signal.kept(
-            "noise", lambda: level_noise(noise_segment(drawn.samples, drawn.offset, signal.samples.size), speech)
+            f"noise {utterance.draw}",
+            lambda: level_noise(noise_segment(drawn.samples, drawn.offset, signal.samples.size), speech),
         )
         mixture = mix(
             speech,
@@ -84,27 +85,27 @@ class NoiseStep:
 
 def _draw(utterance: Utterance, context: StepContext) -> _Drawn:
     bank = context.noise_bank(utterance.query)
-    info = draw_noise(utterance.query, bank, context.seed)
+    info = draw_noise(utterance.key(), bank, context.seed)
     noise = context.read_noise(bank, info.id)
     power = context.cache.noise_power.get(
         (bank.name, info.id), lambda: mean_square(check_samples(noise, f"the noise {info.id!r}"))
     )
-    offset = draw_offset(utterance.query, noise, power, utterance.dry.leveled, context.seed)
+    offset = draw_offset(utterance.key(), noise, power, utterance.dry.leveled, context.seed)
     return _Drawn(info, noise, offset)
 
 
-def draw_noise(query: Query, bank: NoiseBank, seed: int) -> NoiseInfo:
-    """The noise of `query`: first a family, then one of its noises, both uniformly and keyed."""
+def draw_noise(key: Sequence[str], bank: NoiseBank, seed: int) -> NoiseInfo:
+    """The noise of an utterance with this key (subset, id, and the number of a further draw): first a family, then one of its noises, both uniformly and keyed."""
     families: dict[str, list[NoiseInfo]] = {}
     for info in bank.noises():
         families.setdefault(info.family, []).append(info)
     names = sorted(families)
-    family = names[keyed_index(len(names), seed, "noise", query.subset, query.id, "family")]
+    family = names[keyed_index(len(names), seed, "noise", *key, "family")]
     members = families[family]
-    return members[keyed_index(len(members), seed, "noise", query.subset, query.id, "member")]
+    return members[keyed_index(len(members), seed, "noise", *key, "member")]
 
 
-def draw_offset(query: Query, noise: Samples, power: float, speech: LeveledSpeech, seed: int) -> int:
+def draw_offset(key: Sequence[str], noise: Samples, power: float, speech: LeveledSpeech, seed: int) -> int:
     """Where in (N,) `noise` of mean square `power` the segment for clean `speech` begins, in samples.
 
     Uniform over the places where the clip fits without wrapping (over all if the noise is shorter than the clip).
@@ -113,7 +114,7 @@ def draw_offset(query: Query, noise: Samples, power: float, speech: LeveledSpeec
     places = noise.size - length + 1 if noise.size > length else noise.size
     least = power * 10.0 ** (-QUIET_RANGE_DB / 10.0)
     for draw in range(DRAWS):
-        offset = keyed_index(places, seed, "noise", query.subset, query.id, "offset", str(draw))
+        offset = keyed_index(places, seed, "noise", *key, "offset", str(draw))
         segment = noise_segment(noise, offset, length)
         if mean_square(segment[speech.start : speech.stop]) >= least:
             return offset

@@ -68,13 +68,18 @@ class Utterance:
     """What the steps are applied to: `dry` is the clean recording without its DC offset, `name` is for messages.
 
     What is drawn may depend on subset and id of `query` and on nothing else of it. `rir_id` is the RIR that a plan gave
-    the utterance, "" where one is to be drawn.
+    the utterance, "" where one is to be drawn; `draw` counts the draws of noise from 0.
     """
 
     query: Query
     dry: Signal
     name: str
     rir_id: str = ""
+    draw: int = 0
+
+    def key(self) -> tuple[str, ...]:
+        """What draws of noise are keyed by; the first as if there were no others."""
+        return (self.query.subset, self.query.id, *([f"draw {self.draw + 1}"] if self.draw else []))
 
 
 class Step(Protocol):

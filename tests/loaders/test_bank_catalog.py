@@ -15,7 +15,6 @@ from squtr.loaders.conditions import parse_condition
 from squtr.loaders.conditions.noise import draw_noise
 from squtr.loaders.licenses import OTHER, merge_licenses
 from squtr.loaders.recipe import open_recipe
-from squtr.loaders.records import Query
 from squtr.loaders.render import render
 
 
@@ -72,7 +71,7 @@ def test_demand(pattern):
     assert (bank.name, bank.license) == ("demand", "CC-BY-SA-3.0")
     assert bank.read("demand_TBUS_ch16").size == 2400
     # The family is drawn first, then the channel: both by key alone.
-    drawn = {draw_noise(Query(f"q{n}", "s", "en", ""), bank, 0).id for n in range(400)}
+    drawn = {draw_noise(("s", f"q{n}"), bank, 0).id for n in range(400)}
     assert len({noise_id.split("_")[1] for noise_id in drawn}) == 16
     assert len({noise_id.split("_")[2] for noise_id in drawn}) == 16
     assert load_noise_bank(f"demand:{bank_folder('demand')}").version == bank.version
