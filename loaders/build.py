@@ -27,7 +27,7 @@ from .hub.evaluation_file import EVALUATION_NAME, evaluation_file
 from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from .left_out import LeftOut, merged
 from .manifest import MANIFEST_NAME, Manifest, NotTaken, Shard, all_libraries, recipe_fingerprint
-from .origins import joined, origins, without_versions
+from .origins import KINDS, joined, origins, without_versions
 from .output_folder import check_rebuilt, damage, writing_folder
 from .recipe import OpenedRecipe
 from .records import Take
@@ -110,6 +110,10 @@ def _check_fit(out: Path, held: Manifest, begun: Manifest, *, add: bool) -> None
     if not held.complete:
         # Sources and banks may have been mended: what each shard was made from says whether it stays.
         differences = grows(without_versions(one), without_versions(two))
+        if add and differences:
+            raise RecipeMismatchError(
+                f"the build of {out} is not finished.", hint="First run its command again, then add to it."
+            )
     elif add:
         differences = replace(differences, lacking_conditions=(), lacking_subsets=())
         if not differences and (gaps := uncovered(one, two)):
@@ -173,7 +177,7 @@ def _complete(
             "recipe": recipe,
             "recipe_fingerprint": recipe_fingerprint(recipe),
             "benchmark": recipe["benchmark"],
-            "shards": list(shards),
+            "shards": sorted(shards, key=lambda shard: shard.path),
             "libraries": all_libraries(finished.libraries(shard.path) for shard in shards),
             "left_out": [NotTaken(reason=row.reason, count=row.count, examples=list(row.examples)) for row in left_out],
         }
@@ -216,21 +220,20 @@ def _manifest(opened: OpenedRecipe) -> Manifest:
     )
 
 
-_PLANNED = (
-    "stratify", "rirs_per_utterance", "rt60_bins", "drr_bins", "known_rirs_only", "utterances", "splits",
-)  # fmt: skip
-_CHOICE = ("seed", "limit", *_PLANNED, "recipe_version")
-_RENDERING = ("level", "sample_rate", "columns", *_CHOICE)
+_OF_ITS_OWN = {"subsets", "conditions", "steps", "benchmark", "rir_measures", *KINDS}
+"""What of a recipe is not the same for all shards."""
 
 
-def _made(recipe: Mapping[str, Any], subset: str, keys: Sequence[str], inputs: Mapping[str, str], **own: Any) -> Made:
-    """What decides a shard of `subset`: these keys of the recipe, its source, and what is its own."""
+def _made(recipe: Mapping[str, Any], subset: str, inputs: Mapping[str, str] | None = None, **own: Any) -> Made:
+    """What decides a shard of `subset`: its source, the recipe where it is the same for all, and what is its own."""
     source = next(iter(origins(recipe, "sources", [subset])))
-    part = {key: recipe[key] for key in keys} | {"subset": subset, "source": [source.name, source.split], **own}
-    if recipe["stratify"] and "stratify" in keys:
+    part = {key: value for key, value in recipe.items() if key not in _OF_ITS_OWN}
+    part |= {"subset": subset, "source": [source.name, source.split], **own}
+    if recipe["stratify"]:
+        # The plan is made over all.
         part["subsets"] = recipe["subsets"]
     digest = hashlib.sha256(json.dumps(part, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-    return Made(digest[:16], {"source": source.version, **inputs})
+    return Made(digest[:16], {"source": source.version, **(inputs or {})})
 
 
 class _Group(Protocol):
@@ -265,23 +268,25 @@ class _CorpusGroup:
 
     def finish(self, out: Path, finished: FinishedShards, work: _Work) -> list[Shard]:
         place, schema = f"corpus/{self._subset}", corpus_features().arrow_schema
-        made = _made(self._opened.recipe.as_dict(), self._subset, ["recipe_version"], {}, table="corpus")
+        made = _made(self._opened.recipe.as_dict(), self._subset, table="corpus")
         paths = finished.numbered(place)
         kept = {path: shard for path in paths if (shard := finished.kept(path, made))}
         if paths and len(kept) == len(paths):
             return [kept[path] for path in paths]
         # Some were damaged, and the rest is right: how many there are is known.
         wanted = [index for index, path in enumerate(paths) if path not in kept] if kept else None
-        written = write_series(
-            out, place, schema, self._pieces(schema), wanted=wanted, finishing=lambda shards: finished.add(shards, made)
-        )
-        shards = [kept.get(shard.path, shard) for shard in written]
-        if any(shard.rows != new.rows or not shard.sha256 for shard, new in zip(shards, written, strict=True)):
-            raise DataError(
-                f"{self._opened.source.name} gives another corpus of {self._subset} than when {out} was built.",
-                hint="Its files were changed: build into another folder with --out.",
-            )
-        return shards
+
+        def finishing(written: Sequence[Shard]) -> None:
+            same = all(kept[shard.path].rows == shard.rows for shard in written if shard.path in kept)
+            if kept and (not same or [shard.path for shard in written] != paths):
+                raise DataError(
+                    f"{self._opened.source.name} gives another corpus of {self._subset} than when {out} was built.",
+                    hint="Its files were changed: build into another folder with --out.",
+                )
+            finished.add([shard for shard in written if shard.path not in kept], made)
+
+        written = write_series(out, place, schema, self._pieces(schema), wanted=wanted, finishing=finishing)
+        return [kept.get(shard.path, shard) for shard in written]
 
     def _pieces(self, schema: pa.Schema) -> Iterator[Iterator[pa.Table]]:
         documents = iter(self._opened.source.documents(self._subset))
@@ -297,7 +302,7 @@ class _QrelsGroup:
 
     def finish(self, out: Path, finished: FinishedShards, work: _Work) -> list[Shard]:
         path = f"qrels/{self._subset}/{shard_name(0, 1)}"
-        made = _made(self._opened.recipe.as_dict(), self._subset, _CHOICE, {}, table="qrels")
+        made = _made(self._opened.recipe.as_dict(), self._subset, table="qrels")
         if shard := finished.kept(path, made):
             return [shard]
         opened, subset = self._opened, self._subset
@@ -321,7 +326,7 @@ class _RirGroup:
         recipe = opened.recipe.as_dict()
         versions = {kind: joined(origin.version for origin in origins(recipe, kind)) for kind in ("sources", "rirs")}
         inputs = versions | {"rir_measures": opened.recipe.rir_measures}
-        made = _made(recipe, next(iter(recipe["subsets"])), _CHOICE, inputs, table="rirs", split=self._split)
+        made = _made(recipe, next(iter(recipe["subsets"])), inputs, table="rirs", split=self._split)
         path = f"rirs/{shard_name(0, 1, self._split)}"
         if shard := finished.kept(path, made):
             return [shard]
@@ -415,11 +420,11 @@ class _SpokenGroup:
             inputs["rirs"] = f"{recipe.version('rirs', subset)} {recipe.rir_measures}"
             names["rirs"] = [origin.name for origin in origins(described, "rirs", [subset])]
         steps = described["steps"][plan.condition]
-        return _made(described, subset, _RENDERING, inputs, language=query.language, steps=steps, **names)
+        return _made(described, subset, inputs, language=query.language, steps=steps, **names)
 
 
 def _rows(takes: Sequence[Take], condition: Condition) -> int:
-    return sum(len(take.rows(reverb=condition.needs("rirs"), noise=condition.needs("noise"))) for take in takes)
+    return sum(len(take.rows(reverb=condition.needs("rirs"))) for take in takes)
 
 
 def _digest(digests: Iterable[str]) -> str:

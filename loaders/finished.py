@@ -136,6 +136,11 @@ class FinishedShards:
         (self._out / RECORD_NAME).unlink(missing_ok=True)
 
 
+def recorded_shards(out: Path) -> set[str]:
+    """The paths of the shards in the record of a folder that is being built."""
+    return set(_read(out / RECORD_NAME))
+
+
 def _read(path: Path) -> dict[str, Finished]:
     """The record, empty where there is none that can be read: its shards are then made again."""
     try:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from .finished import recorded_shards
 from .manifest import Manifest, Shard, file_sha256
+from .shards import is_temporary
 
 CARD_NAME = "README.md"
 DATA_FOLDERS = Manifest.data_folders
@@ -19,8 +21,8 @@ Progress = Callable[[str, int, int], None]
 class Finding:
     """Something wrong with a data set: what kind, in which file (relative), for which id ("" if none), in a sentence.
 
-    Kinds: `unfinished`, `path`, `missing`, `truncated`, `changed`, `extra`, `unreadable`, `columns`, `rows`, `null`,
-    `ids`, `pairing`, `value`, `qrels`, `audio`, `snr`.
+    Kinds: `unfinished`, `leftover`, `path`, `missing`, `truncated`, `changed`, `extra`, `unreadable`, `columns`,
+    `rows`, `null`, `ids`, `pairing`, `value`, `qrels`, `audio`, `snr`.
     """
 
     kind: str
@@ -67,13 +69,40 @@ def check_shards(
             findings.append(finding)
         done += shard.bytes
         report("reading files", done, total)
+    return findings + _others(folder, manifest), whole
+
+
+def _others(folder: Path, manifest: Manifest) -> list[Finding]:
+    """Files among the data that the manifest does not list: of builds that ended early, and foreign ones."""
     listed = {shard.path for shard in manifest.shards}
+    recorded = recorded_shards(folder)
+    findings: list[Finding] = []
+    growing: list[str] = []
+    left = [path.name for path in sorted(folder.glob(".*")) if is_temporary(path.name)]
     for data_folder in manifest.data_folders:
         for path in sorted((folder / data_folder).rglob("*")):
             name = path.relative_to(folder).as_posix()
-            if path.is_file() and name not in listed:
+            if name in listed or not path.is_file():
+                continue
+            if is_temporary(path.name):
+                left.append(name)
+            elif name in recorded:
+                growing.append(name)
+            else:
                 findings.append(Finding("extra", name, f"{name} is not in the manifest"))
-    return findings, whole
+    if growing and manifest.complete:
+        message = (
+            f"a build that adds {len(growing)} files, first {growing[0]}, is not finished (the rest is complete): run "
+            "it again, or the one before it to remove them"
+        )
+        findings.append(Finding("unfinished", growing[0], message))
+    if left:
+        message = (
+            f"{len(left)} temporary files of a build that was killed, first {left[0]}: they do no harm, and the same "
+            "build removes them"
+        )
+        findings.append(Finding("leftover", left[0], message))
+    return findings
 
 
 def _check_shard(folder: Path, shard: Shard, data_folders: Collection[str]) -> Finding | None:

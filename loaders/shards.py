@@ -88,8 +88,8 @@ def write_series(
 ) -> list[Shard]:
     """Write the shards of one table below `place` as they come, how many there are being known at the end only.
 
-    Those that are not among `wanted` (None: all are) are read and not written; all are returned, with the hash "" and 0
-    bytes where they were not written. A failure leaves none.
+    Those that are not among `wanted` (None: all are) are read and not written; all are told to `finishing` and
+    returned, with the hash "" and 0 bytes where they were not written. A failure leaves none.
     """
     with ExitStack() as stack:
         files: list[_ShardFile | None] = []
@@ -111,7 +111,7 @@ def write_series(
             for file, path, count in zip(files, paths, rows, strict=True)
         ]
         if finishing:
-            finishing([shard for shard in made if shard.sha256])
+            finishing(made)
         for file, path in zip(files, paths, strict=True):
             if file:
                 file.finish(folder / path)

@@ -39,8 +39,9 @@ SPEECH, QUESTIONS = "speech", "questions"
 ENGINE_OPTIONS = ("workers", "engine", "ray_address")
 OPTIONS = {
     SPEECH: (
-        "languages", "subsets", "limit", "utterances", "splits", "conditions", "noise", "rirs", "channel", "level",
-        "sample_rate", "draws", "rirs_per_utterance", "stratify", "rt60_bins", "drr_bins", "known_rirs_only", "seed",
+        "add", "languages", "subsets", "limit", "utterances", "splits", "conditions", "noise", "rirs", "channel",
+        "level",
+        "sample_rate", "rirs_per_utterance", "stratify", "rt60_bins", "drr_bins", "known_rirs_only", "seed",
         *ENGINE_OPTIONS,
     ),
     QUESTIONS: (
@@ -68,6 +69,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object about what was built")
     parser.add_argument("--seed", type=int, default=argparse.SUPPRESS, metavar="N", help="seed of every keyed draw (0)")
     speech = parser.add_argument_group(SPEECH, argument_default=argparse.SUPPRESS)
+    speech.add_argument(
+        "--add", action="store_true", help="add subsets or conditions to what --out holds, with its options"
+    )
     speech.add_argument(
         "--languages", action=Extend, nargs="+", metavar="LANG", help="languages to take, for example en zh (all)"
     )
@@ -97,7 +101,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="splits validation and test, which share no room (of the benchmark; with --no-splits all is test)",
     )
     speech.add_argument("--sample-rate", type=int, metavar="HZ", help="of the clips (24000)")
-    speech.add_argument("--draws", type=int, metavar="N", help="draws of noise that each utterance gets, a row each (1)")
     speech.add_argument("--rirs-per-utterance", type=int, metavar="N", help="RIRs that each utterance gets (1)")
     speech.add_argument("--stratify", metavar="HOW", help="rt60, or rt60+drr: draw RIRs evenly from bins of these (no)")
     speech.add_argument("--rt60-bins", type=int, metavar="N", help="bins of RT60, by quantiles (5)")

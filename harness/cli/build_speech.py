@@ -40,8 +40,10 @@ def build_speech(
     engine: str = "threads",
     ray_address: str | None = None,
     noise: Sequence[str] = (),
+    add: bool = False,
     **options: Any,
 ) -> int:
+    from ...loaders.adding import options_to_add
     from ...loaders.build import build, count_clips
     from ...loaders.engines import load_engine
     from ...loaders.home import data_folder
@@ -54,23 +56,21 @@ def build_speech(
     if noise:
         options["noise"] = noise_by_place(noise)
     out: Path = arguments.out or data_folder(*filter(None, [arguments.benchmark]))
+    given: dict[str, Any] = {"source": source, "conditions": CONDITIONS, "benchmark": arguments.benchmark, **options}
+    if add:
+        given |= options_to_add(out, source, options)
     with Bars() as show:
-        opened = open_recipe(
-            source,
-            **{"conditions": CONDITIONS} | options,
-            benchmark=arguments.benchmark,
-            workers=workers,
-            progress=lambda done, total: show("measuring RIRs", done, total),
-        )
+        opened = open_recipe(**given, workers=workers, progress=lambda done, total: show("measuring RIRs", done, total))
         total = count_clips(opened)
-        manifest = build(opened, out, workers=workers, progress=counting(show, "building clips", total), engine=runner)
+        told = counting(show, "building clips", total)
+        manifest = build(opened, out, add=add, workers=workers, progress=told, engine=runner)
     size = sum(shard.bytes for shard in manifest.shards)
     if arguments.json:
         say_json(
             {
                 "folder": str(out),
                 "recipe_fingerprint": manifest.recipe_fingerprint,
-                "clips": total,
+                "clips": sum(shard.rows for shard in manifest.below("queries")),
                 "splits": manifest.splits,
                 "strata": [stratum.model_dump() for stratum in manifest.strata],
                 "edges": manifest.edges,
@@ -81,7 +81,8 @@ def build_speech(
         )
         return 0
     first, split = next(iter(manifest.subsets.values())), manifest.splits[-1]
-    say(f"Built {total:,} clips ({size / 1e6:.1f} MB, {len(manifest.shards)} files) into {out}.")
+    clips = sum(shard.rows for shard in manifest.below("queries"))
+    say(f"Built {clips:,} clips ({size / 1e6:.1f} MB, {len(manifest.shards)} files) into {out}.")
     for stratum in manifest.strata:
         say(f"{stratum.name}: {stratum.rirs:,} RIRs, {sum(stratum.pairs.values()):,} pairs of an utterance and a RIR.")
     taken = [f"{origin.split} of {origin.name}" for origin in origins(manifest.recipe) if origin.split]

@@ -142,7 +142,7 @@ def _files(folder: Path, manifest: Manifest, repo_id: str, progress: Progress | 
 
     findings, _ = check_shards(folder, manifest, progress)
     # What is not in the manifest stays at home.
-    wrong = [finding for finding in findings if finding.kind != "extra"]
+    wrong = [finding for finding in findings if finding.kind not in {"extra", "leftover"}]
     if wrong:
         more = f" (and {len(wrong) - 1} more: see `squtr doctor {folder}`)" if len(wrong) > 1 else ""
         raise IntegrityError(

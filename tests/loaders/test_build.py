@@ -6,6 +6,9 @@ import errno
 import hashlib
 import itertools
 import json
+import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 
-from squtr.errors import DataError, RecipeMismatchError, StorageError
+from squtr.errors import DataError, IntegrityError, RecipeMismatchError, SqutrWarning, StorageError
 from squtr.loaders import build as build_module
 from squtr.loaders import engines as engines_module
 from squtr.loaders.audio import pcm_sha256
@@ -21,6 +24,8 @@ from squtr.loaders.build import build, count_clips
 from squtr.loaders.data import BuiltData, LiveData
 from squtr.loaders.manifest import MANIFEST_NAME, file_sha256, read_manifest
 from squtr.loaders.recipe import OpenedRecipe, open_recipe
+from squtr.loaders.records import Document
+from squtr.loaders.sources import load_source
 
 from .collections_for_tests import make_collection
 
@@ -142,15 +147,135 @@ def test_finished_shards_are_kept(opened: OpenedRecipe, built: Path, monkeypatch
     build(opened, built)
 
 
-def test_a_damaged_shard_is_made_again(opened: OpenedRecipe, built: Path, tmp_path: Path) -> None:
-    out = tmp_path / "data"
-    build(opened, out)
-    victim = out / "queries/en/tiny-en/clean/test-00000-of-00001.parquet"
-    victim.write_bytes(victim.read_bytes()[:-50])
+def flip(path: Path) -> None:
+    """One bit in the middle: the row count stays."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+VICTIMS = [
+    f"{place}/test-00000-of-00001.parquet"
+    for place in ("queries/en/tiny-en/clean", "queries/zh/tiny-zh/medium_noise", "corpus/tiny-en", "qrels/tiny-zh")
+]
+
+
+def test_damaged_shards_are_made_again(opened: OpenedRecipe, built: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(built, tmp_path / "data"))
+    for victim in VICTIMS[1:]:
+        flip(out / victim)
+    (out / VICTIMS[0]).write_bytes((out / VICTIMS[0]).read_bytes()[:-50])
     with pytest.raises(DataError, match="cannot be read"):
         list(BuiltData(out).spoken("tiny-en", "clean"))
-    build(opened, out)
+    with pytest.warns(SqutrWarning, match="4 shards were damaged and made again") as warned:
+        build(opened, out)
+    for victim in VICTIMS:
+        assert victim in str(warned[0].message)
     assert digests(out) == digests(built)
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_damage_in_an_unfinished_folder(
+    opened: OpenedRecipe, built: Path, tmp_path: Path, victim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> None:
+        raise Stop
+
+    with monkeypatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(build_module, "dataset_card", stop)
+        build(opened, tmp_path / "data")
+    assert not read_manifest(tmp_path / "data").complete
+    flip(tmp_path / "data" / victim)
+    with pytest.warns(SqutrWarning, match="1 shard was damaged and made again") as warned:
+        build(opened, tmp_path / "data")
+    assert victim in str(warned[0].message)
+    assert digests(tmp_path / "data") == digests(built)
+
+
+def rewritten(out: Path, **change: Any) -> None:
+    manifest = json.loads((out / MANIFEST_NAME).read_bytes())
+    (out / MANIFEST_NAME).write_text(json.dumps(manifest | change), encoding="utf-8")
+
+
+def test_a_manifest_takes_no_other_hash(opened: OpenedRecipe, built: Path, tmp_path: Path) -> None:
+    """Somebody has made the manifest agree with a damaged file, and then removed the file."""
+    out = Path(shutil.copytree(built, tmp_path / "data"))
+    shards = [shard.model_dump() for shard in read_manifest(out).shards]
+    next(shard for shard in shards if shard["path"] == VICTIMS[0])["sha256"] = "0" * 64
+    rewritten(out, shards=shards)
+    (out / VICTIMS[0]).unlink()
+    before = (out / MANIFEST_NAME).read_bytes()
+    with pytest.raises(IntegrityError, match=r"other bytes than the manifest .* lists .*sha256"):
+        build(opened, out)
+    assert (out / MANIFEST_NAME).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("libraries", "words"), [({}, "does not say which libraries"), ({"pyarrow": "1.0"}, r"pyarrow was 1\.0, is ")]
+)
+def test_other_libraries_may_give_other_bytes(
+    opened: OpenedRecipe, built: Path, tmp_path: Path, libraries: dict[str, str], words: str
+) -> None:
+    out = Path(shutil.copytree(built, tmp_path / "data"))
+    shards = [shard.model_dump() for shard in read_manifest(out).shards]
+    next(shard for shard in shards if shard["path"] == VICTIMS[0])["sha256"] = "0" * 64
+    rewritten(out, shards=shards, libraries=libraries)
+    with pytest.warns(SqutrWarning) as warned:
+        build(opened, out)
+    assert any(re.search(words, str(one.message)) for one in warned)
+    manifest = read_manifest(out)
+    assert manifest.shards == read_manifest(built).shards
+    now = read_manifest(built).libraries["pyarrow"]
+    assert manifest.libraries["pyarrow"] == ", ".join(sorted({*libraries.values(), now}))
+
+
+class Counted:
+    """A source of texts that counts how often its corpus is read."""
+
+    def __init__(self, source: Any) -> None:
+        self._source, self.read = source, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def documents(self, subset: str) -> Iterator[Document]:
+        self.read += 1
+        yield from self._source.documents(subset)
+
+
+def test_a_corpus_is_read_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_module, "DOCUMENTS_PER_SHARD", 5)
+    monkeypatch.setattr(build_module, "DOCUMENTS_PER_TABLE", 2)
+    source = Counted(load_source(str(root)))
+    opened, out = open_recipe(source, conditions=["clean"], languages=["en"]), tmp_path / "data"
+    build(opened, out)
+    assert source.read == 1
+    shards = sorted((out / "corpus/tiny-en").iterdir())
+    assert [shard.name for shard in shards] == [f"test-{i:05d}-of-00003.parquet" for i in range(3)]
+    assert [pq.read_metadata(shard).num_rows for shard in shards] == [5, 5, 2]
+    assert [d.id for d in BuiltData(out).documents("tiny-en")] == [f"d{i}" for i in range(12)]
+    assert pq.read_metadata(shards[0]).num_row_groups == 3
+    whole, times = digests(out), {shard: shard.stat().st_mtime_ns for shard in shards}
+    build(opened, out)
+    assert source.read == 1
+    flip(shards[1])
+    with pytest.warns(SqutrWarning, match="corpus/tiny-en/test-00001-of-00003"):
+        build(opened, out)
+    assert (source.read, digests(out)) == (2, whole)
+    assert [shard for shard in shards if shard.stat().st_mtime_ns != times[shard]] == [shards[1]]
+
+
+def test_a_corpus_that_became_another_is_refused(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_module, "DOCUMENTS_PER_SHARD", 5)
+    source = Counted(load_source(str(root)))
+    opened, out = open_recipe(source, conditions=["clean"], languages=["en"]), tmp_path / "data"
+    build(opened, out)
+    before = (out / MANIFEST_NAME).read_bytes()
+    (out / "corpus/tiny-en/test-00000-of-00003.parquet").unlink()
+    monkeypatch.setattr(Counted, "documents", lambda *_: iter([Document("d0", "", "the only one")]))
+    with pytest.raises(DataError, match="gives another corpus of tiny-en"):
+        build(opened, out)
+    assert (out / MANIFEST_NAME).read_bytes() == before
 
 
 def test_another_recipe_is_refused(built: Path, root: Path) -> None:

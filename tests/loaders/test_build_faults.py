@@ -15,11 +15,15 @@ import soundfile
 from squtr.errors import AudioError, DataError, RecipeMismatchError, SqutrWarning, StorageError
 from squtr.loaders import build as build_module
 from squtr.loaders.build import build, count_clips
+from squtr.loaders.doctor import examine
 from squtr.loaders.faults import SHOWN, Fault, Faults
 from squtr.loaders.manifest import MANIFEST_NAME, file_sha256, read_manifest
 from squtr.loaders.questions.build import QuestionRecipe, build_set
+from squtr.loaders.questions.checks import examine_set
+from squtr.loaders.questions.question import Question
 from squtr.loaders.recipe import OpenedRecipe, open_recipe
 
+from .collections_for_tests import make_collection
 from .rirs_for_tests import make_rooms, make_speech
 
 RATE = 16_000
@@ -183,6 +187,32 @@ def test_a_finished_shard_claims_the_folder(speech: Path, tmp_path: Path, monkey
     assert digests(tmp_path / "data") == before
 
 
+@pytest.mark.filterwarnings("ignore::squtr.errors.SqutrWarning")
+@pytest.mark.parametrize("fault", ["gone", "stereo", "wrong noise"])
+def test_texts_alone_claim_nothing(tmp_path: Path, fault: str) -> None:
+    """Corpus and judgments were finished when the first clip failed; the corrected command differs in everything."""
+    root, other = make_collection(tmp_path / "tiny", queries=2), make_collection(tmp_path / "other", queries=3)
+    out, noise = tmp_path / "data", make_rooms(tmp_path / "noise", 2)
+    if fault == "wrong noise":
+        for path in noise.glob("*.wav"):
+            BREAK["silent"][0](path)
+    else:
+        BREAK[fault][0](root / "speech/en/q1.flac")
+    with pytest.raises(AudioError):
+        build(open_recipe(str(root), conditions=["snr_5"], languages=["en"], noise=str(noise)), out)
+    assert list(out.rglob("*.parquet"))
+    corrected = open_recipe(str(other), conditions=["clean"], seed=3, languages=["zh"])
+    assert built(corrected, out) == built(corrected, tmp_path / "whole")
+
+
+def test_a_failed_set_of_questions_claims_nothing(speech: Path, tmp_path: Path) -> None:
+    out, question = tmp_path / "data", Question("q", "mcqa", ("clip",), "Sí?", ("Sí", "No"), "No")
+    gone = QuestionRecipe("set", "CC0-1.0", "es", (question,), {"clip": speech / "gone.flac"}, {}, {})
+    with pytest.raises((OSError, DataError)):
+        build_set(gone, out)
+    assert built(opened(speech, conditions=["clean"]), out)
+
+
 def test_another_kind_of_set_that_failed_claims_nothing(speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "data"
     with pytest.raises(KeyboardInterrupt):
@@ -211,6 +241,38 @@ def test_what_killed_builds_left_is_removed(speech: Path, tmp_path: Path) -> Non
     (out / ".README.md.0123abcd").write_bytes(b"half")
     (out / ".mine").write_bytes(b"a file of the user")
     assert built(source, out) == never_failed | {".mine": file_sha256(out / ".mine")}
+
+
+def test_what_killed_builds_left_in_a_complete_folder(speech: Path, tmp_path: Path) -> None:
+    source, out = opened(speech, conditions=["clean"]), tmp_path / "data"
+    whole = built(source, out)
+    left = "queries/en/speech/clean/.test-00000-of-00001.parquet.ab_1cd2e"
+    (out / left).write_bytes(b"half")
+    (out / ".README.md.0123abcd").write_bytes(b"half")
+    (finding,) = examine(out, sample=0).findings
+    assert finding.kind == "leftover"
+    assert "2 temporary files of a build that was killed" in finding.message
+    assert "the same build removes them" in finding.message
+    with pytest.raises(RecipeMismatchError, match="seed 0 there, 3 here"):
+        build(opened(speech, conditions=["clean"], seed=3), out)
+    assert built(source, out) == whole
+    assert examine(out, sample=0).healthy
+
+
+def test_what_killed_builds_left_in_a_set_of_questions(speech: Path, tmp_path: Path) -> None:
+    out, question = tmp_path / "data", Question("q", "mcqa", ("clip",), "Sí?", ("Sí", "No"), "No")
+    recipe = QuestionRecipe("set", "CC0-1.0", "es", (question,), {"clip": speech / "u01.flac"}, {}, {})
+    build_set(recipe, out)
+    whole = digests(out)
+    shard = next(out.rglob("*.parquet"))
+    (shard.parent / f".{shard.name}.ab_1cd2e").write_bytes(b"half")
+    assert {finding.kind for finding in examine_set(out).findings} == {"leftover"}
+    build_set(recipe, out)
+    assert digests(out) == whole
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.warns(SqutrWarning, match="1 shard was damaged and made again"):
+        build_set(recipe, out)
+    assert digests(out) == whole
 
 
 def test_a_build_that_was_killed_before_its_manifest_claims_nothing(speech: Path, tmp_path: Path) -> None:
