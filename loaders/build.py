@@ -424,7 +424,7 @@ class _SpokenGroup:
 
 
 def _rows(takes: Sequence[Take], condition: Condition) -> int:
-    return sum(len(take.rows(reverb=condition.needs("rirs"))) for take in takes)
+    return sum(len(take.rows(reverb=condition.needs("rirs"), noise=condition.needs("noise"))) for take in takes)
 
 
 def _digest(digests: Iterable[str]) -> str:

@@ -41,7 +41,7 @@ OPTIONS = {
     SPEECH: (
         "add", "languages", "subsets", "limit", "utterances", "splits", "conditions", "noise", "rirs", "channel",
         "level",
-        "sample_rate", "rirs_per_utterance", "stratify", "rt60_bins", "drr_bins", "known_rirs_only", "seed",
+        "sample_rate", "draws", "rirs_per_utterance", "stratify", "rt60_bins", "drr_bins", "known_rirs_only", "seed",
         *ENGINE_OPTIONS,
     ),
     QUESTIONS: (
@@ -101,6 +101,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="splits validation and test, which share no room (of the benchmark; with --no-splits all is test)",
     )
     speech.add_argument("--sample-rate", type=int, metavar="HZ", help="of the clips (24000)")
+    speech.add_argument(
+        "--draws", type=int, metavar="N", help="draws of noise that each utterance gets, a row each (1)"
+    )
     speech.add_argument("--rirs-per-utterance", type=int, metavar="N", help="RIRs that each utterance gets (1)")
     speech.add_argument("--stratify", metavar="HOW", help="rt60, or rt60+drr: draw RIRs evenly from bins of these (no)")
     speech.add_argument("--rt60-bins", type=int, metavar="N", help="bins of RT60, by quantiles (5)")
