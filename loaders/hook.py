@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from .. import __version__
-from ..errors import SqutrError
+from ..errors import SqutrError, UsageError
 
 NAME = "squtr"
 _TARGET = "datasets.load"
@@ -24,6 +24,14 @@ _FACTORY = "dataset_module_factory"
 _PARAMETERS = ("path", "revision", "download_config", "download_mode", "data_dir", "data_files", "cache_dir")
 _FIELDS = ("module_path", "hash", "builder_kwargs")
 _MARK = "_squtr_wrapped"
+_INSTEAD = {
+    "revision": "Name it with the source: release:ORG/NAME@<commit>, mteb:ORG/NAME@<commit>, …",
+    "data_dir": "Name the folder with source=…",
+    "data_files": "Name a folder with source=…, or load files with datasets.load_dataset('parquet', data_files=…).",
+    "token": "Log in with `hf auth login`, or set HF_TOKEN.",
+    "storage_options": "Give a folder on this machine with source=…",
+}
+"""What to do in the place of an argument of `datasets.load_dataset` that has no meaning here."""
 
 
 def install() -> None:
@@ -56,6 +64,7 @@ def _wrap(module: ModuleType) -> None:
                 f'datasets {datasets.__version__} does not let squtr answer load_dataset("squtr").',
                 hint="Use squtr.load_dataset(…), or install datasets 5.2.",
             )
+        _refuse(dict(zip(_PARAMETERS[1:], args, strict=False)) | kwargs)
         from .keyed import RECIPE_VERSION
 
         return module.DatasetModule(
@@ -66,6 +75,23 @@ def _wrap(module: ModuleType) -> None:
 
     setattr(dataset_module_factory, _MARK, True)
     setattr(module, _FACTORY, dataset_module_factory)
+
+
+def _refuse(given: dict[str, Any]) -> None:
+    """Raise `UsageError` for an argument of `datasets.load_dataset` that would be passed over."""
+    download = given.get("download_config")
+    options = {name: given.get(name) for name in ("revision", "data_dir", "data_files")}
+    options |= {
+        "token": getattr(download, "token", None),
+        "storage_options": getattr(download, "storage_options", None),
+    }
+    for name, value in options.items():
+        if value:
+            raise UsageError(f"squtr takes no {name} (it is {_shown(name, value)}).", hint=_INSTEAD[name])
+
+
+def _shown(name: str, value: object) -> str:
+    return "given" if name in {"token", "storage_options"} else repr(value)
 
 
 def _fits(factory: Callable[..., Any], module: ModuleType) -> bool:

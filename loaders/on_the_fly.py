@@ -5,30 +5,32 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import datasets
 import pyarrow as pa
-import pyarrow.parquet as pq
 from datasets.builder import Key
 
 from ..errors import DataError, UsageError, unknown_name
+from .asked import BANKS, Block, BuiltFolder, BuiltReading, check_bank, check_bins, differing, noise_of, planned
 from .blocks import render_rows
 from .card import config_folders
-from .conditions import RIRS, STANDARD_CONDITIONS, QueryConfig, TableConfig, config_names, parse_config
+from .conditions import CLEAN, RIRS, STANDARD_CONDITIONS, QueryConfig, TableConfig, config_names, parse_config
 from .data import TEST, SpeechData
 from .home import data_folder
-from .manifest import SPEECH, Manifest, kind_of, read_manifest
+from .manifest import SPEECH, kind_of, read_manifest
 from .questions.bare_name import QUESTION_CONFIGS, QuestionLoading
 from .questions.data import find_set
 from .questions.manifest import QUESTIONS
-from .recipe import DRR_BINS, RT60_BINS, OpenedRecipe, open_recipe
-from .records import SAMPLE_RATE, Source
+from .recipe import OpenedRecipe, choose_subsets, open_recipe
+from .records import Source
 from .rirs.table import rir_features, rir_table
 from .rows import (
     ROWS_PER_TABLE,
@@ -41,6 +43,7 @@ from .rows import (
     query_table,
 )
 from .sources import SOURCES, Published, load_source
+from .sources.built import BuiltSource
 
 ROWS_PER_BLOCK = ROWS_PER_TABLE
 """What one process takes at a time, and one table."""
@@ -48,47 +51,48 @@ FIRST_BLOCKS = (2, 6, 24)
 """The first blocks of a subset are smaller: a stream gives its first rows when its first block is done, and for each of
 them a noise and a RIR may have to be made or read."""
 
-_SOURCE, _RECIPE, _LOADING = "_opened_source", "_opened_recipe", "_loading"
-MIXTURE_OPTIONS = (
-    "noise", "rirs", "channel", "level", "sample_rate", "rirs_per_utterance", "stratify", "rt60_bins", "drr_bins",
-    "known_rirs_only", "utterances", "splits", "languages",
+_SOURCE, _RECIPE, _LOADING, _READING = "_opened_source", "_opened_recipe", "_loading", "_reading"
+_OPENED = frozenset((_SOURCE, _RECIPE, _LOADING, _READING))
+OPTIONS = (
+    "limit", "seed", "noise", "rirs", "channel", "level", "sample_rate", "rirs_per_utterance", "stratify", "rt60_bins",
+    "drr_bins", "known_rirs_only", "utterances", "splits", "languages",
 )  # fmt: skip
-"""Options that ask for another mixture than the published one."""
-OPTIONS = ("limit", "seed", *MIXTURE_OPTIONS)
+"""All options but the source."""
 PUBLISHED = "release"
 
-Block = tuple[str, str, int, int]
-"""What one process takes at a time: a file and "", or a subset and a split; and a range of positions."""
+Value = TypeVar("Value")
 
 
 @dataclass
 class SqutrConfig(datasets.BuilderConfig):
-    """Options of `load_dataset("squtr", config, …)`; every one enters the cache key.
+    """Options of `load_dataset("squtr", config, …)`; every one enters the cache key. None is one that was not given.
 
     `source`: a source's name or folder, or a folder that `squtr build` wrote; None reads what `squtr build` put into
     `$SQUTR_HOME`, else the published release on the Hub, with its own noisy recordings. `limit`: queries per subset, 0
     for all. `languages` are those over which a plan deals RIRs (None: all of the source). Everything else as in
-    `recipe.open_recipe`. Where an option of the mixture is given, or a condition was not published, the clean speech of
-    a published set is mixed.
+    `recipe.open_recipe`.
+
+    What was built or published is read where it is what the options ask for; where they ask for another mixture, its
+    clean speech is mixed (see `asked`). What can be done neither way is refused.
 
     The configs of `questions` take `source` alone.
     """
 
     source: str | None = None
-    noise: str = "synthetic"
-    rirs: str = "simulated"
+    noise: str | Mapping[str, str] | None = None
+    rirs: str | None = None
     channel: int | None = None
-    seed: int = 0
-    level: str = "whole"
-    limit: int = 0
-    sample_rate: int = SAMPLE_RATE
-    rirs_per_utterance: int = 1
-    stratify: str = ""
-    rt60_bins: int = RT60_BINS
-    drr_bins: int = DRR_BINS
-    known_rirs_only: bool = False
-    utterances: int = 0
-    splits: bool = False
+    seed: int | None = None
+    level: str | None = None
+    limit: int | None = None
+    sample_rate: int | None = None
+    rirs_per_utterance: int | None = None
+    stratify: str | None = None
+    rt60_bins: int | None = None
+    drr_bins: int | None = None
+    known_rirs_only: bool | None = None
+    utterances: int | None = None
+    splits: bool | None = None
     languages: tuple[str, ...] | None = None
 
     def create_config_id(self, config_kwargs: dict[str, Any], custom_features: datasets.Features | None = None) -> str:
@@ -97,6 +101,11 @@ class SqutrConfig(datasets.BuilderConfig):
             raise UsageError("squtr fixes the features.", hint="Load first, then use cast_column.")
         return f"{self.name}-{self.fingerprint()}"
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that were given."""
+        return {option: value for option in OPTIONS if (value := getattr(self, option)) is not None}
+
     def questions(self) -> QuestionLoading | None:
         """How this config of questions is loaded; None for a config of speech. Raises `UsageError` for an option of
         speech."""
@@ -104,70 +113,91 @@ class SqutrConfig(datasets.BuilderConfig):
             if self.name.startswith(f"{QUESTIONS}_"):
                 raise unknown_name("config", self.name, QUESTION_CONFIGS)
             return None
-        for option in self.given(OPTIONS):
+        for option in self.options:
             raise UsageError(f"{self.name!r} takes no option {option}.", hint="Its audio is as it was recorded.")
-        kept: QuestionLoading | None = self.__dict__.get(_LOADING)
-        if kept is None:
-            kept = self.__dict__[_LOADING] = QuestionLoading(self.name, self.source)
-        return kept
-
-    def given(self, options: Iterable[str]) -> list[str]:
-        """Those of these options that have another value than their default."""
-        return [option for option in options if getattr(self, option) != getattr(type(self), option)]
-
-    @property
-    def planned(self) -> bool:
-        """Whether a plan deals RIRs."""
-        return bool(self.given(("rirs_per_utterance", "stratify", "known_rirs_only", "utterances", "splits")))
+        return self._kept(_LOADING, lambda: QuestionLoading(self.name, self.source))
 
     def fingerprint(self) -> str:
-        """The fingerprint of the recipe, or of the manifest that is read."""
+        """The fingerprint of the recipe, or of what is read."""
         questions = self.questions()
         if questions is not None:
             return questions.fingerprint()
-        built = self.built()
-        if built is not None:
-            return read_complete(built).recipe_fingerprint
+        reading = self.reading()
+        if reading is not None:
+            return reading.fingerprint
         config = self.parsed()
-        if isinstance(config, TableConfig) and config != RIRS:
-            return f"{self.opened_source().version}-{self.limit}-{self.seed}"
         published = self.published(config)
-        return self.opened(config).recipe.fingerprint if published is None else f"{PUBLISHED}-{published.revision}"
+        if published is not None:
+            return f"{PUBLISHED}-{published.revision}"
+        recipe = self.opened(config).recipe
+        if isinstance(config, TableConfig) and config.kind == "corpus":
+            # It is the same whatever is mixed.
+            source = self.opened_source()
+            return hashlib.sha256(json.dumps([source.name, source.version, config.subset]).encode()).hexdigest()[:16]
+        return recipe.fingerprint
 
-    def built(self) -> Path | None:
+    def built(self) -> BuiltFolder | None:
         """The built folder that is read: the one that `source` names, or without a source the default one."""
-        if self.source is not None:
-            folder = Path(self.source).expanduser()
-            return folder if kind_of(folder) == SPEECH else None
-        return data_folder() if kind_of(data_folder()) == SPEECH else None
+        folder = data_folder() if self.source is None else Path(self.source).expanduser()
+        return BuiltFolder(folder, self.options) if kind_of(folder) == SPEECH else None
+
+    def reading(self) -> BuiltReading | None:
+        """How what was built is read; None where nothing was, or another mixture is asked for."""
+
+        def read() -> BuiltReading | None:
+            built = self.built()
+            return None if built is None else built.reading(self.name)
+
+        return self._kept(_READING, read)
 
     def published(self, config: QueryConfig | TableConfig, split: str = TEST) -> SpeechData | None:
         """The published recordings, if the source has some of this condition and nothing asks for another mixture."""
-        source = self.opened_source()
-        if not (isinstance(config, QueryConfig) and isinstance(source, Published)) or self.given(MIXTURE_OPTIONS):
+        source, options = self.opened_source(), self.options
+        if not (isinstance(config, QueryConfig) and isinstance(source, Published)):
             return None
         if self.source is not None and not source.published_when_named:
             return None
-        data = source.published(split, subsets=config.subsets, limit=self.limit, seed=self.seed)
-        return data if config.condition.name in data.conditions else None
+        limit, seed = options.pop("limit", 0), options.get("seed", 0)
+        data = source.published(split, subsets=config.subsets, limit=limit, seed=seed)
+        recipe = dict(data.recipe)
+        if not limit:
+            # Nothing is drawn by it: what was published has no seed.
+            recipe.pop("seed", None)
+        if config.condition.name not in data.conditions or differing(recipe, options, list(data.subsets.values())):
+            return None
+        return data
 
     def opened_source(self) -> Source:
         """The source, opened once: a large one takes seconds."""
-        kept: Source | None = self.__dict__.get(_SOURCE)
-        if kept is None:
-            kept = self.__dict__[_SOURCE] = load_source(self.source or PUBLISHED)
-        return kept
+
+        def opened() -> Source:
+            built = self.built()
+            return load_source(self.source or PUBLISHED) if built is None else BuiltSource(built.folder)
+
+        return self._kept(_SOURCE, opened)
+
+    def _kept(self, name: str, make: Callable[[], Value]) -> Value:
+        if name not in self.__dict__:
+            self.__dict__[name] = make()
+        value: Value = self.__dict__[name]
+        return value
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the opened source and banks: every process opens its own."""
-        return {key: value for key, value in self.__dict__.items() if key not in {_SOURCE, _RECIPE, _LOADING}}
+        return {key: value for key, value in self.__dict__.items() if key not in _OPENED}
+
+    def mixing(self) -> dict[str, Any]:
+        """The options of `open_recipe` but for the banks that were not given: those that were given, and of a built
+        folder those of its recipe."""
+        built = self.built()
+        return self.options if built is None else built.mixing()
 
     def parsed(self) -> QueryConfig | TableConfig:
         """The parsed config name. Raises `UnknownNameError` that suggests the nearest."""
         try:
             subsets = dict(self.opened_source().subsets)
         except DataError as error:
-            if self.source is not None:
+            if self.source is not None or self.built() is not None:
                 raise
             raise DataError(
                 f"no data set was built into {data_folder()}, and of the published release {error.message}",
@@ -175,7 +205,7 @@ class SqutrConfig(datasets.BuilderConfig):
                 f'"{self.name}", source="mini") for the embedded collection. Known sources: {", ".join(SOURCES)}.',
             ) from error
         config = parse_config(self.name, subsets)
-        if config == RIRS and not self.planned:
+        if config == RIRS and not planned(self.mixing()):
             raise UsageError(
                 "RIRs are listed where a plan deals them.", hint='Give stratify="rt60", or rirs_per_utterance.'
             )
@@ -183,45 +213,34 @@ class SqutrConfig(datasets.BuilderConfig):
 
     def opened(self, config: QueryConfig | TableConfig) -> OpenedRecipe:
         """The opened recipe of this config; kept: a stream asks for every block, and banks keep what they made."""
-        kept: OpenedRecipe | None = self.__dict__.get(_RECIPE)
-        if kept is not None:
-            return kept
-        conditions = [config.condition.name] if isinstance(config, QueryConfig) else ["clean"]
-        if self.planned:
+        return self._kept(_RECIPE, lambda: self._open(config))
+
+    def _open(self, config: QueryConfig | TableConfig) -> OpenedRecipe:
+        source, options = self.opened_source(), self.mixing()
+        check_bins(options)
+        conditions = [config.condition.name] if isinstance(config, QueryConfig) else [CLEAN]
+        needed = {bank for bank in BANKS if isinstance(config, QueryConfig) and config.condition.needs(bank)}
+        subsets = list(config.subsets) if isinstance(config, QueryConfig) else [config.subset]
+        if planned(options):
             # All configs share the plan, those without reverberation too; it is made over all languages.
-            conditions = list(dict.fromkeys([*conditions, "reverb"]))
-            subsets = None
-        else:
-            subsets = list(config.subsets) if isinstance(config, QueryConfig) else [config.subset]
-        opened = self.__dict__[_RECIPE] = open_recipe(
-            self.opened_source(),
-            conditions=conditions,
-            languages=self.languages,
-            subsets=subsets,
-            noise=self.noise,
-            rirs=self.rirs,
-            channel=self.channel if isinstance(config, QueryConfig) or self.planned else None,
-            seed=self.seed,
-            level=self.level,
-            limit=self.limit,
-            sample_rate=self.sample_rate,
-            rirs_per_utterance=self.rirs_per_utterance,
-            stratify=self.stratify,
-            rt60_bins=self.rt60_bins,
-            drr_bins=self.drr_bins,
-            known_rirs_only=self.known_rirs_only,
-            utterances=self.utterances,
-            splits=self.splits,
-        )
+            conditions, needed = list(dict.fromkeys([*conditions, "reverb"])), needed | {"rirs"}
+            subsets = list(source.subsets)
+        chosen = choose_subsets(source, options.get("languages"), subsets)
+        built = self.built()
+        for bank in BANKS:
+            if bank not in options and bank in needed and built is not None:
+                names = built.bank_names(bank, list(chosen))
+                if names:
+                    options[bank] = names if bank == "noise" else next(iter(names.values()))
+            elif bank in options and bank not in needed:
+                # Nothing is made of it, but a wrong name is not passed over.
+                check_bank(bank, options[bank], source.subsets, options.get("channel"))
+        if "noise" in options:
+            options["noise"] = noise_of(options["noise"], chosen, source.subsets)
+        opened = open_recipe(source, conditions=conditions, subsets=subsets, **options)
+        # A plan that cannot be made is an error of all configs, tables too.
+        _ = opened.plan
         return opened
-
-
-def read_complete(folder: Path) -> Manifest:
-    """The manifest of a built folder. Raises `DataError` if its build is not finished."""
-    manifest = read_manifest(folder)
-    if not manifest.complete:
-        raise DataError(f"the build in {folder} is not finished.", hint="Run the same `squtr build` again.")
-    return manifest
 
 
 def _block_bounds(size: int) -> Iterator[tuple[int, int]]:
@@ -283,9 +302,9 @@ class Squtr(datasets.ArrowBasedBuilder):
         )
 
     def _features(self) -> datasets.Features:
-        built = self.config.built()
-        if built is not None:
-            recipe, name = read_complete(built).recipe, self.config.name
+        reading = self.config.reading()
+        if reading is not None:
+            recipe, name = reading.built.recipe, self.config.name
             if name == RIRS.name or name.endswith(("-corpus", "-qrels")):
                 return _table_features("rirs" if name == RIRS.name else name.rpartition("-")[2])
             return query_features(recipe["sample_rate"], recipe["columns"])
@@ -293,7 +312,9 @@ class Squtr(datasets.ArrowBasedBuilder):
         if isinstance(config, TableConfig):
             return _table_features(config.kind)
         published = self.config.published(config)
-        return query_features(self.config.sample_rate if published is None else published.recipe["sample_rate"])
+        if published is not None:
+            return query_features(published.recipe["sample_rate"])
+        return self.config.opened(config).features()
 
     def _split_generators(self, _: Any) -> list[datasets.SplitGenerator]:
         questions = self.config.questions()
@@ -302,9 +323,9 @@ class Squtr(datasets.ArrowBasedBuilder):
         return [datasets.SplitGenerator(name=name, gen_kwargs={"blocks": splits[name]}) for name in splits]
 
     def _blocks(self) -> dict[str, list[Block]]:
-        built = self.config.built()
-        if built is not None:
-            return self._built_files(built)
+        reading = self.config.reading()
+        if reading is not None:
+            return reading.blocks()
         config = self.config.parsed()
         if isinstance(config, TableConfig):
             splits = self.config.opened(config).recipe.splits if config == RIRS else (TEST,)
@@ -333,21 +354,6 @@ class Squtr(datasets.ArrowBasedBuilder):
         data = self.config.published(config, split)
         return [(0, len(data.rows(subset, config.condition.name)))] if data else []
 
-    def _built_files(self, folder: Path) -> dict[str, list[Block]]:
-        manifest = read_complete(folder)
-        configs = config_folders(manifest)
-        if self.config.name not in configs:
-            raise unknown_name(f"config of the data set in {folder}:", self.config.name, configs)
-        found = {
-            split: [
-                (shard.path, "", 0, shard.rows)
-                for place in configs[self.config.name]
-                for shard in manifest.below(place, split)
-            ]
-            for split in manifest.splits
-        }
-        return {split: blocks for split, blocks in found.items() if blocks}
-
     def _generate_tables(self, blocks: list[Any]) -> Iterator[tuple[Key, pa.Table]]:
         for index, table in self._tables(blocks):
             yield Key(*index), table
@@ -358,12 +364,9 @@ class Squtr(datasets.ArrowBasedBuilder):
             yield from questions.tables(blocks)
             return
         schema = self.info.features.arrow_schema
-        built = self.config.built()
-        if built is not None:
-            for number, (path, *_) in enumerate(blocks):
-                with pq.ParquetFile(built / path) as file:
-                    for index, batch in enumerate(file.iter_batches(ROWS_PER_TABLE)):
-                        yield (number, index), pa.Table.from_batches([batch]).cast(schema)
+        reading = self.config.reading()
+        if reading is not None:
+            yield from reading.tables(blocks, schema)
             return
         config = self.config.parsed()
         if isinstance(config, TableConfig):

@@ -50,6 +50,7 @@ SOURCES = {
     spec.name: spec
     for spec in (
         SourceSpec("mini", ".collection:open_mini", "the embedded collection: en, zh and es, with its own speech", ""),
+        SourceSpec("built", ".built:open_built", "a folder that squtr built, to mix its clean speech anew", "PATH"),
         SourceSpec("collection", ".collection:open_collection", "a folder laid out as mini is", "PATH"),
         SourceSpec(
             "beir",
