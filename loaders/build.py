@@ -306,7 +306,7 @@ class _QrelsGroup:
         if shard := finished.kept(path, made):
             return [shard]
         opened, subset = self._opened, self._subset
-        kept = {query.id for split in opened.recipe.splits for query in opened.queries(subset, split)}
+        kept = {query.cluster for split in opened.recipe.splits for query in opened.queries(subset, split)}
         qrels = [qrel for qrel in opened.source.qrels(subset) if qrel.query_id in kept]
         if not qrels:
             return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from .corpus import Corpus
 from .corpus_parquet import ParquetRows
 from .manifest import MANIFEST_NAME, Manifest, Shard, read_manifest
 from .recipe import OpenedRecipe
-from .records import Document, Query, SpokenQuery
+from .records import Document, Qrel, Query, SpokenQuery
 from .rows import ROWS_PER_TABLE, spoken_row
 
 TEST = "test"
@@ -81,7 +81,7 @@ class SpeechData(Protocol):
         ...
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        """Grades by query id and document id."""
+        """Grades by the id of an utterance (see `queries`) and a document."""
         ...
 
 
@@ -126,11 +126,7 @@ class LiveData:
         return corpus
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
-        for qrel in self._opened.source.qrels(subset):
-            if qrel.query_id in grades:
-                grades[qrel.query_id][qrel.document_id] = qrel.score
-        return grades
+        return grades_of(self.queries(subset), self._opened.source.qrels(subset))
 
 
 class BuiltData:
@@ -193,9 +189,16 @@ class BuiltData:
         return utterances(self.rows(subset, self.conditions[0]))
 
     def rows(self, subset: str, condition: str) -> Sequence[Query]:
-        columns = ["id", "language", "text", "utterance_id"]
+        columns = ["id", "language", "text", "utterance_id", "query_id"]
         return [
-            Query(row["id"], subset, row["language"], row["text"], utterance_id=row["utterance_id"])
+            Query(
+                row["id"],
+                subset,
+                row["language"],
+                row["text"],
+                utterance_id=row["utterance_id"],
+                query_id=row["query_id"],
+            )
             for batch in self._batches(self._spoken_shards(subset, condition), columns)
             for row in batch.to_pylist()
         ]
@@ -221,24 +224,37 @@ class BuiltData:
         return corpus
 
     def qrels(self, subset: str) -> dict[str, dict[str, int]]:
-        grades: dict[str, dict[str, int]] = {query.id: {} for query in self.queries(subset)}
-        for batch in self._batches(self.manifest.below(f"qrels/{subset}")):
-            for row in batch.to_pylist():
-                if row["query-id"] in grades:
-                    grades[row["query-id"]][row["corpus-id"]] = row["score"]
-        return grades
+        batches = self._batches(self.manifest.below(f"qrels/{subset}"))
+        rows = (row for batch in batches for row in batch.to_pylist())
+        return grades_of(self.queries(subset), (Qrel(row["query-id"], row["corpus-id"], row["score"]) for row in rows))
+
+
+def grades_of(queries: Sequence[Query], qrels: Iterable[Qrel]) -> dict[str, dict[str, int]]:
+    """Grades by utterance and document; utterances of one query share them.
+
+    >>> queries = [Query("q~amy", "s", "en", "text", query_id="q"), Query("p", "s", "en", "text")]
+    >>> grades_of(queries, [Qrel("q", "d1", 1), Qrel("other", "d1", 1)])
+    {'q~amy': {'d1': 1}, 'p': {}}
+    """
+    by_query: dict[str, dict[str, int]] = {query.cluster: {} for query in queries}
+    for qrel in qrels:
+        if qrel.query_id in by_query:
+            by_query[qrel.query_id][qrel.document_id] = qrel.score
+    return {query.id: by_query[query.cluster] for query in queries}
 
 
 def utterances(rows: Sequence[Query]) -> list[Query]:
     """The utterances of a condition's rows, each once, in order.
 
     >>> utterances([Query("a@r1", "s", "en", "text", utterance_id="a"), Query("a@r2", "s", "en", "text", "", "a")])
-    [Query(id='a', subset='s', language='en', text='text', group='', utterance_id='')]
+    [Query(id='a', subset='s', language='en', text='text', group='', utterance_id='', query_id='a')]
     """
     found: dict[str, Query] = {}
     for row in rows:
         if row.utterance not in found:
-            found[row.utterance] = Query(row.utterance, row.subset, row.language, row.text, row.group)
+            found[row.utterance] = Query(
+                row.utterance, row.subset, row.language, row.text, row.group, query_id=row.cluster
+            )
     return list(found.values())
 
 

@@ -170,8 +170,8 @@ class _Tables:
         first_condition = self.manifest.conditions[0]
         there = f"queries/{language}/{subset}/{first_condition}"
         splits = [split for split in self.manifest.splits if self.manifest.below(there, split)]
-        queries = [self.read(there, self.query_schema, ["utterance_id"], split)[0] for split in splits]
-        known = [table.column("utterance_id") for table in queries if table is not None]
+        queries = [self.read(there, self.query_schema, ["query_id"], split)[0] for split in splits]
+        known = [table.column("query_id") for table in queries if table is not None]
         if known and len(known) == len(splits):
             ids = pa.chunked_array([chunk for column in known for chunk in column.chunks])
             findings += _unknown(qrels.column("query-id"), ids, place, "query")

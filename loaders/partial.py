@@ -43,15 +43,16 @@ def held_out(data: SpeechData, fraction: float, seed: int) -> tuple[SelectedData
         raise UsageError(f"a share of {fraction} cannot be held out.", hint="Give one between 0 and 1, such as 0.2.")
 
     def part(queries: Sequence[Query], *, inside: bool) -> list[Query]:
-        number = math.ceil(len(queries) * fraction)
-        if queries and number >= len(queries):
+        clusters = {query.cluster: query.subset for query in queries}
+        number = math.ceil(len(clusters) * fraction)
+        if queries and number >= len(clusters):
             raise UsageError(
-                f"{queries[0].subset} has {len(queries)} queries: with a share of {fraction} held out none is left.",
+                f"{queries[0].subset} has {len(clusters)} queries: with a share of {fraction} held out none is left.",
                 hint="Hold out less, or take more queries.",
             )
-        drawn = sorted(queries, key=lambda query: keyed_seed(seed, "dev", query.subset, query.id))
-        taken = {query.id for query in drawn[:number]}
-        return [query for query in queries if (query.id in taken) == inside]
+        drawn = sorted(clusters, key=lambda cluster: keyed_seed(seed, "dev", clusters[cluster], cluster))
+        taken = set(drawn[:number])
+        return [query for query in queries if (query.cluster in taken) == inside]
 
     return (
         SelectedData(data, lambda queries: part(queries, inside=False)),

@@ -116,8 +116,19 @@ class OpenedRecipe:
 
     @cached_property
     def _chosen(self) -> dict[str, list[Query]]:
-        limit, seed = self.recipe.limit, self.recipe.seed
-        return {subset: choose_queries(self.source.queries(subset), limit, seed) for subset, _ in self.recipe.subsets}
+        recipe = self.recipe
+        chosen = {
+            subset: choose_queries(self.source.queries(subset), recipe.limit, recipe.seed)
+            for subset, _ in recipe.subsets
+        }
+        several = next((query for of in chosen.values() for query in of if query.query_id), None)
+        if several and (recipe.stratify or recipe.draws > 1):
+            # Rows are paired by their ids, and these would have two reasons to differ from their clean partner's.
+            raise UsageError(
+                f"the query {several.cluster!r} has several speakers, and several RIRs or draws of noise are wanted.",
+                hint="Ask for one of the two.",
+            )
+        return chosen
 
     @cached_property
     def _takes(self) -> dict[tuple[str, str], list[Take]]:

@@ -23,7 +23,8 @@ class Query:
     """A typed query, or the transcript of an utterance. `id` is unique within its subset.
 
     It is the same in every condition, but where an utterance has several RIRs or draws of noise: then a row's `id` is
-    `<utterance>@<rir>` or, from the second draw on, `<utterance>#<draw>`, and `utterance_id` names the utterance.
+    `<utterance>@<rir>` or, from the second draw on, `<utterance>#<draw>`, and `utterance_id` names the utterance. Where
+    several people speak one text, each is an utterance `<query>~<speaker>`, and `query_id` names what is judged.
     """
 
     id: str
@@ -33,10 +34,16 @@ class Query:
     group: str = ""
     """What to stratify by when only some queries are taken (for `mini`: its domain); "" if nothing."""
     utterance_id: str = ""
+    query_id: str = ""
 
     @property
     def utterance(self) -> str:
         return self.utterance_id or self.id
+
+    @property
+    def cluster(self) -> str:
+        """What is judged, and what is drawn together in statistics: the query that this is one utterance of."""
+        return self.query_id or self.utterance
 
     def of_utterance(self) -> Query:
         return replace(self, id=self.utterance_id, utterance_id="") if self.utterance_id else self
@@ -127,8 +134,9 @@ class SpokenQuery:
     `audio` is a complete mono FLAC file (16 bit) at the recipe's rate. What does not apply is NaN for numbers and ""
     for strings. Times in s, levels in dB.
 
-    - `utterance_id`: pairs the rows of one utterance across conditions and RIRs; the same as `id` but where an
-      utterance has several RIRs.
+    - `utterance_id`: pairs the rows of one utterance across conditions, RIRs and draws of noise; the same as `id` but
+      where an utterance has several of them.
+    - `query_id`: the query of the judgments; the same as `utterance_id` but where several speakers speak one query.
     - `snr_db`: the SNR asked for; `snr_active_db`: the one measured over the active part of the speech.
     - `rt60_s` (with `rt60_method` "T30" or "T20"), `edt_s`, `drr_db`, `c50_db`, `c80_db`: measured on the whole RIR
       (see `rir_measures`); `source_rt60_s`, `source_drr_db`, `source_c50_db`: what its publisher says.
@@ -145,6 +153,7 @@ class SpokenQuery:
     duration_s: float
     condition: str
     utterance_id: str = ""
+    query_id: str = ""
     snr_db: float = NAN
     snr_active_db: float = NAN
     noise_id: str = ""
@@ -174,6 +183,8 @@ class SpokenQuery:
     def __post_init__(self) -> None:
         if not self.utterance_id:
             object.__setattr__(self, "utterance_id", self.id)
+        if not self.query_id:
+            object.__setattr__(self, "query_id", self.utterance_id)
 
 
 class Source(Protocol):

@@ -73,6 +73,7 @@ class _Rendering:
         return SpokenQuery(
             id=query.id,
             utterance_id=query.utterance,
+            query_id=query.cluster,
             subset=query.subset,
             language=query.language,
             text=query.text,

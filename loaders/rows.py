@@ -22,8 +22,8 @@ ROWS_PER_TABLE = 32
 QUERY_COLUMNS = tuple(field.name for field in fields(SpokenQuery) if field.name != "extra")
 _INTEGERS = {"onset_samples", "seed"}
 _TEXTS = {
-    "id", "subset", "language", "text", "condition", "utterance_id", "noise_id", "noise_family", "rir_id", "room_id",
-    "rt60_method", "stratum", "speaker", "voice",
+    "id", "subset", "language", "text", "condition", "utterance_id", "query_id", "noise_id", "noise_family", "rir_id",
+    "room_id", "rt60_method", "stratum", "speaker", "voice",
 }  # fmt: skip
 _UNSAFE = re.compile(r"[^\w.@-]+")
 

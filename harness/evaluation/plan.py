@@ -136,7 +136,7 @@ class SpeechPlan:
             subsets=[subset for subset, _ in cells],
             n=len(rows),
             n_total=sum(map(self.total, cells)),
-            clusters=len({(row.subset, row.utterance) for row in rows}),
+            clusters=len({(row.subset, row.cluster) for row in rows}),
             partial=self.options.partial,
             edges={column: list(edges) for column, edges in data.edges.items()},
             manifest_sha256=data.manifest_sha256,

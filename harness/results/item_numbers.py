@@ -83,14 +83,13 @@ def item_numbers(table: pa.Table) -> ItemNumbers:
 
 
 def with_changes(numbers: ItemNumbers, baseline: ItemNumbers) -> ItemNumbers:
-    """With `delta_<unit>_errors` added: the errors beyond those of the same utterance (cluster) in `baseline`.
-
-    NaN for an utterance that the baseline lacks.
+    """With `delta_<unit>_errors` added: the errors beyond those of the same item in `baseline`, or of its utterance
+    (cluster) where the baseline has one item for all RIRs and draws of noise. NaN where the baseline has neither.
     """
     same = {cluster: key for key, cluster in baseline.clusters.items()}
 
     def changed(key: str, row: Mapping[str, float]) -> dict[str, float]:
-        other = baseline.items.get(same.get(numbers.clusters[key], ""), {})
+        other = baseline.items.get(key) or baseline.items.get(same.get(numbers.clusters[key], ""), {})
         changes = {
             f"delta_{unit}_errors": row[f"{unit}_errors"] - other.get(f"{unit}_errors", math.nan)
             for unit in ("word", "char")

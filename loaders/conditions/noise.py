@@ -95,7 +95,10 @@ def _draw(utterance: Utterance, context: StepContext) -> _Drawn:
 
 
 def draw_noise(key: Sequence[str], bank: NoiseBank, seed: int) -> NoiseInfo:
-    """The noise of an utterance with this key (subset, id, and the number of a further draw): first a family, then one of its noises, both uniformly and keyed."""
+    """The noise of an utterance with this key (subset, id, and the number of a further draw).
+
+    First a family is drawn, then one of its noises, both uniformly.
+    """
     families: dict[str, list[NoiseInfo]] = {}
     for info in bank.noises():
         families.setdefault(info.family, []).append(info)

@@ -22,7 +22,7 @@ def item_rows(scored: Scored) -> list[dict[str, Any]]:
         row: dict[str, Any] = {
             **{name: getattr(one.row, name) for name, _ in ACOUSTIC_COLUMNS},
             **{name: getattr(one.row, name) for name in ("id", "subset", "language", "condition", "text")},
-            "cluster": one.row.utterance_id,
+            "cluster": one.row.query_id,
             "audio_sha256": one.audio_sha256,
             "error": one.transcript.error,
             "flags": [flag for flag in FLAGS if getattr(flags, flag, False)],

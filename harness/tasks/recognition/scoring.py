@@ -84,8 +84,8 @@ class Scored:
         return replace(self, inferred=(), flags=())
 
     def clusters(self, rows: NDArray[np.intp]) -> tuple[Cluster, ...]:
-        """What is drawn together: the utterance of every row."""
-        return tuple((self.rows[i].subset, self.rows[i].utterance_id) for i in rows.tolist())
+        """What is drawn together: the query or text of every row."""
+        return tuple((self.rows[i].subset, self.rows[i].query_id) for i in rows.tolist())
 
     def places(self, rows: Sequence[int] | None = None) -> NDArray[np.intp]:
         """The rows with a transcript, of these (None: of all)."""
@@ -256,7 +256,7 @@ class Statistics:
                         low=members.low,
                         high=members.high,
                         n=len(own),
-                        clusters=len({(row.subset, row.utterance_id) for row in own}),
+                        clusters=len({(row.subset, row.query_id) for row in own}),
                         counts={name: count for name, count in counts.items() if count},
                         scores=self.scores(scored, members.rows, corpus=True),
                         losses={

@@ -104,7 +104,7 @@ def score_subset(
         if rewritten:
             row[REWRITTEN] = one.rewritten or ""
         rows.append(row)
-    clusters = {one.query.id: one.query.utterance for one in retrieved}
+    clusters = {one.query.id: one.query.cluster for one in retrieved}
     return SubsetScores(
         Values(scored.per_query, {unit: counts.get(unit, {}) for unit in RATES.values()}, clusters, failed),
         rows,
@@ -237,7 +237,7 @@ def _row(
     query, spoken = one.query, one.spoken
     row: dict[str, Any] = {
         "id": query.id,
-        "cluster": query.utterance,
+        "cluster": query.cluster,
         "subset": query.subset,
         "language": query.language,
         "audio_sha256": one.audio_sha256,

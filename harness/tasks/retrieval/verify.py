@@ -282,12 +282,12 @@ def _found_problems(columns: Columns, metrics: Sequence[Metric], documents: NDAr
 
 
 def judged_problems(result: Result, columns: Columns, qrels: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Problems:
-    """Ranking metrics that are not those of the documents; `qrels` are grades by subset, utterance and document.
+    """Ranking metrics that are not those of the documents; `qrels` are grades by subset, query and document.
 
     A subset without judgments is left out.
     """
     metrics = _metrics(result)
-    subsets, ids, utterances = columns.texts("subset"), columns.texts("id"), columns.texts("cluster")
+    subsets, ids, queries = columns.texts("subset"), columns.texts("id"), columns.texts("cluster")
     documents, scores = columns.table["documents"].to_pylist(), columns.table["scores"].to_pylist()
     given = {metric.name: columns.floats(metric.name) for metric in metrics}
     for subset in result.data.subsets:
@@ -295,7 +295,7 @@ def judged_problems(result: Result, columns: Columns, qrels: Mapping[str, Mappin
         if judged is None:
             continue
         rows = {ids[i]: i for i, own in enumerate(subsets) if own == subset}
-        grades = {id_: judged.get(utterances[i], {}) for id_, i in rows.items()}
+        grades = {id_: judged.get(queries[i], judged.get(id_, {})) for id_, i in rows.items()}
         hits = {id_: list(zip(documents[i], scores[i], strict=True)) for id_, i in rows.items() if documents[i]}
         again = score_ranking(grades, hits, metrics)
         for name, values in again.per_query.items():
@@ -307,7 +307,7 @@ def judged_problems(result: Result, columns: Columns, qrels: Mapping[str, Mappin
                     f"query {first[:60]!r} of {subset} has {given[name][rows[first]]:.6g}, its documents and the "
                     f"judgments give {values.get(first, math.nan):.6g} ({len(wrong)} such)",
                 )
-        known = {utterances[i] for i in rows.values()}
+        known = {queries[i] for i in rows.values()} | rows.keys()
         lacking = [id_ for id_, own in judged.items() if id_ not in known and any(grade > 0 for grade in own.values())]
         if lacking and not result.data.partial:
             yield (
