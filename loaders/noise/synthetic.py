@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from ...errors import unknown_name
+from ..banks.decoded import kept_by_code, memory_cost
 from ..banks.protocols import NoiseInfo
 from ..keyed import keyed_rng
 from ..lru import LruCache
@@ -32,14 +34,16 @@ MAKERS: dict[str, Maker] = {
 """Family to what makes its noises, sorted by name."""
 
 
-def _size(samples: Samples) -> int:
-    return int(samples.nbytes)
+_HERE = Path(__file__)
+_CODE = (_HERE, _HERE.with_name("babble.py"), _HERE.with_name("textures.py"), _HERE.parent.with_name("keyed.py"))
+_PACKAGES = ("numpy", "scipy")
 
 
 class SyntheticNoises:
     """Five families with four variants of 30 s each, mono at 24 kHz, RMS 0.1, circular (no seam where they loop).
 
-    Each noise is made when it is first read and kept in the instance (58 MB for all 20).
+    Each noise is made when it is first read on a machine, and kept in `$SQUTR_HOME/decoded` (58 MB for all 20) by what
+    decides its samples; where that cannot be written, it is kept in the instance alone.
 
     >>> SyntheticNoises().noises()[0]
     NoiseInfo(id='synthetic_babble_v01', family='babble')
@@ -55,22 +59,26 @@ class SyntheticNoises:
             for family in MAKERS
             for variant in range(VARIANTS)
         )
-        self._made: LruCache[str, Samples] = LruCache(len(self._infos) * DURATION_S * SAMPLE_RATE * 4, _size)
+        self._made: LruCache[str, Samples] = LruCache(len(self._infos) * DURATION_S * SAMPLE_RATE * 4, memory_cost)
 
     def noises(self) -> Sequence[NoiseInfo]:
         return self._infos
 
     def read(self, noise_id: str) -> Samples:
-        return self._made.get(noise_id, lambda: self._make(noise_id))
-
-    def _make(self, noise_id: str) -> Samples:
         number = {info.id: index for index, info in enumerate(self._infos)}.get(noise_id)
         if number is None:
             raise unknown_name("noise", noise_id, [info.id for info in self._infos])
+
+        def make() -> Samples:
+            return self._make(noise_id, number)
+
+        return self._made.get(noise_id, lambda: kept_by_code(noise_id, _CODE, _PACKAGES, make))
+
+    def _make(self, noise_id: str, number: int) -> Samples:
         rng = keyed_rng(0, "synthetic noise", self.version, noise_id)
         signal = MAKERS[self._infos[number].family](rng, DURATION_S * SAMPLE_RATE, number % VARIANTS)
         signal -= signal.mean()
         signal *= RMS / math.sqrt(float(np.square(signal).mean()))
-        samples = signal.astype(np.float32)
+        samples: Samples = signal.astype(np.float32)
         samples.flags.writeable = False
         return samples

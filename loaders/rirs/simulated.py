@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import unknown_name
+from ..banks.decoded import kept_by_code, memory_cost
 from ..keyed import keyed_rng
 from ..lru import LruCache
 from ..records import SAMPLE_RATE, Samples
@@ -36,8 +38,9 @@ _REACH_SHARE, _REACH_S = 0.8, 0.08
 and no longer, because the number of images grows with the cube."""
 
 
-def _size(samples: Samples) -> int:
-    return int(samples.nbytes)
+_HERE = Path(__file__)
+_CODE = (_HERE, *(_HERE.parent.with_name(f"{name}.py") for name in ("keyed", "mixing", "reverb", "rir_measures")))
+_PACKAGES = ("numpy", "pyroomacoustics", "scipy")
 
 
 class SimulatedRirs:
@@ -45,8 +48,8 @@ class SimulatedRirs:
 
     Size, proportions, source, microphone and the absorption of each wall are drawn; a room with a longer target is
     larger on average. The absorption is then scaled, the same for all frequencies, until the T30 that we measure lies
-    within 2 % of the target. The direct path falls on a whole sample. Each room is made when it is first read and kept
-    in the instance.
+    within 2 % of the target. The direct path falls on a whole sample. Each room is made when it is first read on a
+    machine, and kept in `$SQUTR_HOME/decoded` (where that cannot be written, in the instance alone).
 
     >>> SimulatedRirs().rirs()[0]
     'simulated_room_01'
@@ -58,7 +61,7 @@ class SimulatedRirs:
 
     def __init__(self) -> None:
         self._ids = tuple(f"simulated_room_{number:02d}" for number in range(1, ROOMS + 1))
-        self._made: LruCache[str, Samples] = LruCache(64 * 2**20, _size)
+        self._made: LruCache[str, Samples] = LruCache(64 * 2**20, memory_cost)
         self._simulating = threading.Lock()
 
     def rirs(self) -> Sequence[str]:
@@ -72,7 +75,12 @@ class SimulatedRirs:
         return float(SHORTEST_RT60_S * (LONGEST_RT60_S / SHORTEST_RT60_S) ** share)
 
     def read(self, rir_id: str) -> Samples:
-        return self._made.get(rir_id, lambda: self._make(rir_id))
+        def make() -> Samples:
+            return self._make(rir_id)
+
+        if rir_id not in self._ids:
+            raise unknown_name("room", rir_id, self._ids)
+        return self._made.get(rir_id, lambda: kept_by_code(rir_id, _CODE, _PACKAGES, make))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), ())
