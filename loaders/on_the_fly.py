@@ -44,6 +44,7 @@ from .rows import (
 )
 from .sources import SOURCES, Published, load_source
 from .sources.built import BuiltSource
+from .undecoded import undecoded
 
 ROWS_PER_BLOCK = ROWS_PER_TABLE
 """What one process takes at a time, and one table."""
@@ -59,6 +60,8 @@ OPTIONS = (
 )  # fmt: skip
 """All options but the source."""
 PUBLISHED = "release"
+
+SPLITS_HINT = "Give splits=True (squtr build --splits) to divide utterances and rooms into splits."
 
 Value = TypeVar("Value")
 
@@ -243,6 +246,17 @@ class SqutrConfig(datasets.BuilderConfig):
         return opened
 
 
+def split_names(split: Any) -> list[str]:
+    """The splits that an argument of `load_dataset` names; none of what is not text, or is divided in another way.
+
+    >>> split_names("train[:10%]+test"), split_names(["test", "dev"]), split_names(None)
+    (['train', 'test'], ['test', 'dev'], [])
+    """
+    if isinstance(split, str):
+        return [part.partition("[")[0].strip() for part in split.split("+")]
+    return [name for part in split for name in split_names(part)] if isinstance(split, list) else []
+
+
 def _block_bounds(size: int) -> Iterator[tuple[int, int]]:
     start = 0
     sizes = chain(FIRST_BLOCKS, repeat(ROWS_PER_BLOCK))
@@ -292,6 +306,28 @@ class Squtr(datasets.ArrowBasedBuilder):
         for option in kwargs.keys() - known - {"custom_features", "config_id", "version"}:
             raise unknown_name("option", option, known)
         return super()._create_builder_config(config_name=config_name, **kwargs)  # type: ignore[no-any-return]
+
+    def as_dataset(self, split: Any = None, in_memory: bool = False) -> Any:
+        self._check_split(split, list(self.info.splits or {}))
+        # Of a config that was prepared before, `datasets` has read the features back.
+        self.info.features = undecoded(self.info.features)
+        return super().as_dataset(split, in_memory)
+
+    def as_streaming_dataset(self, split: Any = None, base_path: str | None = None) -> Any:
+        if split is not None:
+            self._check_split(split, [generator.name for generator in self._split_generators(None)])
+        self.info.features = undecoded(self.info.features)
+        return super().as_streaming_dataset(split, base_path)
+
+    def _check_split(self, split: Any, known: list[str]) -> None:
+        """Raise `UnknownNameError`, which says how to get splits, for a split that is not there."""
+        for name in split_names(split):
+            if name in {*known, "all"}:
+                continue
+            error = unknown_name("split", name, known)
+            if len(known) == 1 and self.config.questions() is None:
+                error.hint += f" {SPLITS_HINT}"
+            raise error
 
     def _info(self) -> datasets.DatasetInfo:
         questions = self.config.questions()

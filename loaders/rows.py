@@ -32,10 +32,12 @@ def query_features(rate: int = SAMPLE_RATE, extra: Mapping[str, ColumnType] | No
     """The features of spoken rows at `rate` Hz, with the columns that steps add; audio is not decoded."""
     import datasets
 
+    from .undecoded import UndecodedAudio
+
     columns: dict[str, Any] = {}
     for name in QUERY_COLUMNS:
         if name == "audio":
-            columns[name] = datasets.Audio(sampling_rate=rate, decode=False)
+            columns[name] = UndecodedAudio(rate)
         elif name in _TEXTS:
             columns[name] = datasets.Value("string")
         else:

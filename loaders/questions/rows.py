@@ -48,10 +48,12 @@ def question_features() -> datasets.Features:
     """The features of questions. Audio is not decoded; `verifiers` is a JSON list, because their arguments differ."""
     import datasets
 
+    from ..undecoded import UndecodedAudio
+
     columns: dict[str, Any] = {}
     for name in COLUMNS:
         if name in AUDIO:
-            columns[name] = datasets.Audio(decode=False)
+            columns[name] = UndecodedAudio()
         elif name in _TEXTS:
             columns[name] = datasets.Value("string")
         elif name in _LISTS:

@@ -1,5 +1,6 @@
 """`load_dataset("squtr", …)` with a plan of RIRs: on the fly, from what was built, streaming or not."""
 
+import functools
 import math
 
 import datasets
@@ -83,6 +84,25 @@ def test_wrong_calls(places, config, options, message):
         squtr.load_dataset(config, **places, **options)
 
 
-def test_an_unknown_split_is_said_plainly(places):
-    with pytest.raises((ValueError, UnknownNameError), match="train"):
-        squtr.load_dataset("en_reverb", split="train", stratify="rt60", **places)
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("split", ["dev", "training", "test+dev", "dev[:10%]", ["test", "dev"]])
+def test_an_unknown_split_says_how_to_get_splits(places, home, split, streaming):
+    if streaming and not isinstance(split, str):
+        return
+    for load in (squtr.load_dataset, functools.partial(datasets.load_dataset, "squtr")):
+        with pytest.raises(UnknownNameError, match=r"unknown split '(dev|training)'.*Give splits=True \(squtr build"):
+            load("en_clean", split=split, streaming=streaming, **places)
+    build(open_recipe(conditions=["clean"], source=places["source"]), home / "squtr")
+    with pytest.raises(UnknownNameError, match=r"Known: test\. Give splits=True"):
+        squtr.load_dataset("en_clean", split=split, streaming=streaming)
+    # Where there are splits, they are listed.
+    with pytest.raises(UnknownNameError, match=r"Known: .*test, .*validation\.$|Known: .*validation.*\.$"):
+        squtr.load_dataset("en_clean", split=split, streaming=streaming, **places, **OPTIONS)
+
+
+def test_parts_of_splits_are_taken(places):
+    rows = squtr.load_dataset("en_clean", split="test[:2]+validation", **places, **OPTIONS)
+    assert rows.num_rows == 4
+    assert squtr.load_dataset("en_clean", split="all", **places, **OPTIONS).num_rows == 10
+    both = squtr.load_dataset("en_clean", split="validation+test", streaming=True, **places, **OPTIONS)
+    assert len(list(both)) == 10
