@@ -281,13 +281,15 @@ class BuiltReading:
         if not self.limit or top not in {"queries", "qrels"}:
             return table
         subset = folders[1] if top == "queries" else folders[0]
-        column = "utterance_id" if top == "queries" else "query-id"
-        return table.filter(pc.is_in(table[column], pa.array(sorted(self._chosen(subset)), pa.string())))
+        column, index = ("utterance_id", 0) if top == "queries" else ("query-id", 1)
+        return table.filter(pc.is_in(table[column], pa.array(sorted(self._chosen(subset)[index]), pa.string())))
 
-    def _chosen(self, subset: str) -> frozenset[str]:
-        chosen: dict[str, frozenset[str]] = self.__dict__.setdefault("_chosen_of", {})
+    def _chosen(self, subset: str) -> tuple[frozenset[str], frozenset[str]]:
+        """The ids of the chosen utterances, and of the queries that are judged."""
+        chosen: dict[str, tuple[frozenset[str], frozenset[str]]] = self.__dict__.setdefault("_chosen_of", {})
         if subset not in chosen:
             data = BuiltData(self.built.folder, TEST)
             queries = utterances(data.rows(subset, data.conditions[0]))
-            chosen[subset] = frozenset(q.id for q in choose_queries(queries, self.limit, data.recipe["seed"]))
+            kept = choose_queries(queries, self.limit, data.recipe["seed"])
+            chosen[subset] = (frozenset(query.id for query in kept), frozenset(query.cluster for query in kept))
         return chosen[subset]

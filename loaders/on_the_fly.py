@@ -55,8 +55,8 @@ them a noise and a RIR may have to be made or read."""
 _SOURCE, _RECIPE, _LOADING, _READING = "_opened_source", "_opened_recipe", "_loading", "_reading"
 _OPENED = frozenset((_SOURCE, _RECIPE, _LOADING, _READING))
 OPTIONS = (
-    "limit", "seed", "noise", "rirs", "channel", "level", "sample_rate", "rirs_per_utterance", "stratify", "rt60_bins",
-    "drr_bins", "known_rirs_only", "utterances", "splits", "languages",
+    "limit", "seed", "noise", "rirs", "channel", "level", "sample_rate", "draws", "rirs_per_utterance", "stratify",
+    "rt60_bins", "drr_bins", "known_rirs_only", "utterances", "splits", "languages",
 )  # fmt: skip
 """All options but the source."""
 PUBLISHED = "release"
@@ -95,6 +95,7 @@ class SqutrConfig(datasets.BuilderConfig):
     drr_bins: int | None = None
     known_rirs_only: bool | None = None
     utterances: int | None = None
+    draws: int | None = None
     splits: bool | None = None
     languages: tuple[str, ...] | None = None
 
@@ -238,6 +239,9 @@ class SqutrConfig(datasets.BuilderConfig):
             elif bank in options and bank not in needed:
                 # Nothing is made of it, but a wrong name is not passed over.
                 check_bank(bank, options[bank], source.subsets, options.get("channel"))
+        if "noise" not in needed and options.get("draws", 1) > 1:
+            # Without noise there is one row for all draws.
+            del options["draws"]
         if "noise" in options:
             options["noise"] = noise_of(options["noise"], chosen, source.subsets)
         opened = open_recipe(source, conditions=conditions, subsets=subsets, **options)
@@ -440,7 +444,8 @@ class Squtr(datasets.ArrowBasedBuilder):
             if index < 0:
                 raise DataError(f"{config.subset!r} has no documents.", hint="Recordings alone serve recognition only.")
             return
-        kept = {query.id for query in opened.queries(config.subset)}
+        # Of all splits, as in a built folder.
+        kept = {query.cluster for of in opened.recipe.splits for query in opened.queries(config.subset, of)}
         qrels = [qrel for qrel in opened.source.qrels(config.subset) if qrel.query_id in kept]
         if not qrels:
             raise DataError(f"{config.subset!r} has no judgments.", hint="Recordings alone serve recognition only.")

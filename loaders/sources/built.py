@@ -93,7 +93,8 @@ class BuiltSource:
             places: dict[str, Place] = {}
             for split, data in self._splits.items():
                 for position, query in enumerate(data.rows(subset, CLEAN)):
-                    found.append(Query(query.utterance, subset, query.language, query.text))
+                    several = query.cluster if query.cluster != query.utterance else ""
+                    found.append(Query(query.utterance, subset, query.language, query.text, query_id=several))
                     places[query.utterance] = (split, position)
             self._places[subset] = places
             self._queries[subset] = found
@@ -103,12 +104,13 @@ class BuiltSource:
         return self._first.documents(subset)
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
-        return [
-            Qrel(query_id, document_id, score)
-            for data in self._splits.values()
-            for query_id, grades in data.qrels(subset).items()
-            for document_id, score in grades.items()
-        ]
+        judged = {query.id: query.cluster for query in self.queries(subset)}
+        found: dict[Qrel, None] = {}
+        for data in self._splits.values():
+            for id_, grades in data.qrels(subset).items():
+                # Utterances of one query share its judgments.
+                found |= dict.fromkeys(Qrel(judged[id_], document, score) for document, score in grades.items())
+        return list(found)
 
     def speech(self, query: Query) -> CleanSpeech:
         return self.speech_at(query, SAMPLE_RATE)

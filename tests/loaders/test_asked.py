@@ -36,6 +36,7 @@ HONORED: dict[str, dict[str, Any]] = {
     "limit": {"limit": 2},
     "limit and seed": {"limit": 2, "seed": 5},
     "sample_rate": {"sample_rate": 8_000},
+    "draws": {"draws": 2},
     "stratify": {"stratify": "rt60"},
     "rt60_bins": {"stratify": "rt60", "rt60_bins": 2},
     "drr_bins": {"stratify": "rt60+drr", "rt60_bins": 2, "drr_bins": 1},
@@ -50,7 +51,14 @@ SAME: dict[str, dict[str, Any]] = {
     "noise": {"noise": NOISE},
     "channel": {"channel": 0},
     "limit": {"limit": 4},
-    "no plan": {"splits": False, "stratify": "", "rirs_per_utterance": 1, "known_rirs_only": False, "utterances": 0},
+    "no plan": {
+        "splits": False,
+        "stratify": "",
+        "rirs_per_utterance": 1,
+        "known_rirs_only": False,
+        "utterances": 0,
+        "draws": 1,
+    },
     "languages": {"languages": ["en"]},
     "rirs": {"rirs": "simulated"},
 }
@@ -68,6 +76,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "stratify": ({"stratify": "rt6"}, "Did you mean 'rt60'"),
     "rt60_bins": ({"rt60_bins": 5}, "no plan"),
     "drr_bins": ({"drr_bins": 5, "stratify": "rt60"}, "stratify='rt60'"),
+    "draws": ({"draws": 0}, "drawn 0 times"),
     "rirs_per_utterance": ({"rirs_per_utterance": 0}, "0 RIRs"),
     "utterances": ({"utterances": 5, "rt60_bins": 2}, "there are 4"),
     "splits": ({"splits": True, "utterances": 9}, "there are 4"),
@@ -183,6 +192,16 @@ def test_tables_have_the_queries_that_were_asked_for(folder: Path) -> None:
     corpus = squtr.load_dataset("tiny-en-corpus")
     assert squtr.load_dataset("tiny-en-corpus", limit=2).to_list() == corpus.to_list()
     assert squtr.load_dataset("tiny-en-corpus", seed=9).to_list() == corpus.to_list()
+
+
+def test_judgments_are_those_of_all_splits(root: Path, folder: Path, rooms: str) -> None:
+    plan = {"source": str(root / "tiny"), "rirs": rooms, "rt60_bins": 2}
+    one = squtr.load_dataset("tiny-en-qrels", **plan, stratify="rt60")
+    several = squtr.load_dataset("tiny-en-qrels", **plan, splits=True)
+    assert several.to_list() == one.to_list()
+    # The plan decides what is judged, and so what is kept in the cache.
+    fewer = squtr.load_dataset("tiny-en-qrels", **plan, utterances=2, languages=["en"])
+    assert len(set(fewer["query-id"])) == 2
 
 
 def test_several_processes_honor_options_too(folder: Path) -> None:
