@@ -15,6 +15,7 @@ from .conditions.noise import draw_offset
 from .mixing import Level, level_noise, level_speech, limit_peak, mean_square, mix, noise_segment, remove_dc
 from .records import SAMPLE_RATE, Samples
 from .reverb import prepare_rir, reverberate
+from .rir_checks import check_is_rir
 from .rir_measures import RirMeasures, measure_rir
 
 FORMATS = (".wav", ".flac")
@@ -132,7 +133,8 @@ def reverberate_recording(speech: Recording, rir: Recording, *, keep_tail: bool 
     """Convolve `speech` with `rir` at the same rate, with its tail or as long as dry speech. Raises `AudioError`."""
     if speech.rate != rir.rate:
         raise UsageError(f"the speech has {speech.rate} Hz, the RIR {rir.rate} Hz.", hint="Read both at one rate.")
-    prepared = prepare_rir(rir.samples, str(rir.path))
+    name = f"the impulse response {rir.path}"
+    prepared = prepare_rir(check_is_rir(rir.samples, name, rir.rate), str(rir.path))
     wet = reverberate(remove_dc(speech.samples), prepared, keep_tail=keep_tail)
     name = f"the speech {speech.path} with the RIR {rir.path}"
     samples, gain_db = limit_peak(check_samples(wet, name))

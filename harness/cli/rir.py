@@ -25,10 +25,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from ...loaders.one_file import read_recording
+    from ...loaders.rir_checks import check_is_rir
     from ...loaders.rir_measures import measure_rir
 
     rir = read_recording(arguments.rir, "impulse response", rate=parse_rate(arguments.rate), channel=arguments.channel)
-    measures = measure_rir(rir.samples, str(rir.path), rir.rate)
+    samples = check_is_rir(rir.samples, f"the impulse response {rir.path}", rir.rate)
+    measures = measure_rir(samples, str(rir.path), rir.rate)
     if arguments.json:
         say_json({"rir": about_file(rir), "measured_at_rate": rir.rate, **about_rir(measures)})
         return 0

@@ -7,14 +7,17 @@ its clean partner, and the tail is kept. The measures in a row are always those 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...errors import SqutrWarning
 from ..audio import check_samples
 from ..keyed import keyed_index
 from ..records import Samples
 from ..reverb import PreparedRir, find_onset, prepare_rir, reverberate
+from ..rir_checks import cut_reason
 from ..rirs.measured import MEASURES, MeasuredRir, measured_rir
 from .step import ROOM, ColumnType, Signal, StepContext, StepKind, Utterance
 
@@ -45,8 +48,19 @@ class RirStep:
         rir = context.read_rir(rir_id)
         known = context.measured.get(rir_id)
         measured = known[0] if known else measured_rir(context.rir_bank(), rir_id, rir, context.sample_rate)
+        if reason := cut_reason(rir, context.sample_rate):
+            context.cache.told.get(reason, lambda: _warn_of_cut(rir_id, reason))
         part = early_part(rir, self.early_s, context.sample_rate) if self.early_s else rir
         return prepare_rir(part, rir_id), measured
+
+
+def _warn_of_cut(rir_id: str, reason: str) -> bool:
+    warnings.warn(
+        f"the impulse response {rir_id!r} {reason} (told once, others may be alike): see `squtr rir`.",
+        SqutrWarning,
+        stacklevel=2,
+    )
+    return True
 
 
 def draw_rir(utterance: Utterance, context: StepContext) -> str:

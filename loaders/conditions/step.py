@@ -130,6 +130,8 @@ class RenderCache:
             rir_bytes, lambda kept: kept[0].nbytes
         )
         self.noises: LruCache[tuple[str, str], Samples] = LruCache(NOISE_BYTES, lambda samples: int(samples.nbytes))
+        self.told: LruCache[str, bool] = LruCache(100, lambda _: 1)
+        """What was warned of, so that it is told once."""
         self.noise_power: LruCache[tuple[str, str], float] = LruCache(100_000, lambda _: 1)
 
     def __reduce__(self) -> tuple[object, ...]:

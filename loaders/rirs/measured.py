@@ -18,6 +18,7 @@ from ..faults import Fault, Faults
 from ..home import squtr_home
 from ..in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from ..records import NAN, Samples
+from ..rir_checks import check_is_rir
 from ..rir_measures import decay_curve, measure_rir
 from ..shards import replace_file
 
@@ -27,7 +28,7 @@ MEASURES = (
 """What a row says of its RIR: measures and the publisher's values."""
 
 DECAY_STEP_S, DECAY_DECIMALS = 0.01, 2
-MEASURES_VERSION = "1"
+MEASURES_VERSION = "2"
 """Raised whenever the same RIR would give other measures: what was kept is then measured again."""
 
 Progress = Callable[[int, int], None]
@@ -56,7 +57,7 @@ class MeasuredRir:
 
 def measured_rir(bank: RirBank, rir_id: str, rir: Samples, rate: int, *, decay: bool = False) -> MeasuredRir:
     """Measure (L,) `rir`, a RIR of `bank` at `rate` Hz, with its decay curve if asked. Raises `AudioError`."""
-    measures = measure_rir(rir, rir_id, rate)
+    measures = measure_rir(check_is_rir(rir, f"the impulse response {rir_id!r} of {bank.name}", rate), rir_id, rate)
     published = own_values(bank, rir_id)
     curve = decay_curve(rir, rir_id, rate, DECAY_STEP_S) if decay else ()
     return MeasuredRir(
