@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,8 +61,13 @@ OPTIONS = (
     "rt60_bins", "drr_bins", "known_rirs_only", "utterances", "splits", "languages",
 )  # fmt: skip
 """All options but the source."""
+_WHOLE = frozenset(
+    ("limit", "seed", "channel", "sample_rate", "draws", "rirs_per_utterance", "rt60_bins", "drr_bins", "utterances")
+)
+_SWITCHES = frozenset(("known_rirs_only", "splits"))
 PUBLISHED = "release"
 
+_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(@[\w./-]+)?", re.ASCII)
 SPLITS_HINT = "Give splits=True (squtr build --splits) to divide utterances and rooms into splits."
 
 Value = TypeVar("Value")
@@ -201,6 +208,13 @@ class SqutrConfig(datasets.BuilderConfig):
         try:
             subsets = dict(self.opened_source().subsets)
         except DataError as error:
+            if self.source is not None and _HUB_NAME.fullmatch(self.source) and not Path(self.source).exists():
+                name = self.source.partition("@")[0]
+                raise DataError(
+                    f"there is no folder {self.source}.",
+                    hint=f'A set on the Hub is read with datasets.load_dataset("{name}", "{self.name}"). To mix it '
+                    f"anew, hf download {name} --repo-type dataset --local-dir data, then source='data'.",
+                ) from error
             if self.source is not None or self.built() is not None:
                 raise
             raise DataError(
@@ -248,6 +262,32 @@ class SqutrConfig(datasets.BuilderConfig):
         # A plan that cannot be made is an error of all configs, tables too.
         _ = opened.plan
         return opened
+
+
+def checked_option(option: str, value: Any) -> Any:
+    """The value of an option, if it has a type that the option can have. Raises `UsageError`.
+
+    >>> checked_option("languages", ["en", "zh"])
+    ('en', 'zh')
+    """
+    if isinstance(value, Path):
+        value = str(value)
+    if value is None or option not in OPTIONS:
+        return value
+    right, wanted = True, ""
+    if option in _WHOLE:
+        right, wanted = isinstance(value, Integral) and not isinstance(value, bool), "a whole number"
+        value = int(value) if right else value
+    elif option in _SWITCHES:
+        right, wanted = isinstance(value, bool), "True or False"
+    elif option == "languages":
+        right, wanted = not isinstance(value, str) and all(isinstance(one, str) for one in value), "a list of languages"
+        value = tuple(value)
+    else:
+        right, wanted = isinstance(value, (str, Mapping) if option == "noise" else str), "text"
+    if not right:
+        raise UsageError(f"{option} is {value!r}.", hint=f"Give {wanted}.")
+    return value
 
 
 def split_names(split: Any) -> list[str]:
@@ -305,10 +345,11 @@ class Squtr(datasets.ArrowBasedBuilder):
                 hint='For example: load_dataset("squtr", "zh_medium_noise", source="mini").',
             )
         known = {"source", *OPTIONS}
-        if kwargs.get("languages") is not None:
-            kwargs["languages"] = tuple(kwargs["languages"])
-        for option in kwargs.keys() - known - {"custom_features", "config_id", "version"}:
+        for option in kwargs.keys() - known - {"custom_features", "config_id"}:
             raise unknown_name("option", option, known)
+        if kwargs.get("config_id") is not None:
+            raise UsageError("squtr takes no config_id.", hint="The cache is keyed by all options.")
+        kwargs = {option: checked_option(option, value) for option, value in kwargs.items()}
         return super()._create_builder_config(config_name=config_name, **kwargs)  # type: ignore[no-any-return]
 
     def as_dataset(self, split: Any = None, in_memory: bool = False) -> Any:

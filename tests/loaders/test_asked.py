@@ -11,6 +11,7 @@ import soundfile
 
 import squtr
 from squtr.errors import DataError, SqutrError, UnknownNameError, UsageError
+from squtr.harness.data import open_data
 from squtr.loaders import on_the_fly
 from squtr.loaders.asked import differing
 from squtr.loaders.audio import decode_audio
@@ -86,6 +87,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "features": ({"features": datasets.Features({"id": datasets.Value("string")})}, "squtr fixes the features"),
     "token": ({"token": "secret"}, "token"),
     "storage_options": ({"storage_options": {"key": "x"}}, "storage_options"),
+    "version": ({"version": "1.2.3"}, "unknown option 'version'"),
+    "config_id": ({"config_id": "x"}, "no config_id"),
+    "seed as text": ({"seed": "4"}, "seed is '4'. Give a whole number"),
+    "limit as fraction": ({"limit": 2.0}, "limit is 2.0. Give a whole number"),
+    "splits as text": ({"splits": "yes"}, "splits is 'yes'. Give True or False"),
+    "languages as text": ({"languages": "en"}, "Give a list of languages"),
+    "level as number": ({"level": 10}, "level is 10. Give text"),
     "unknown": ({"sead": 4}, "Did you mean 'seed'"),
 }
 
@@ -175,6 +183,24 @@ def test_what_cannot_be_answered_is_refused(case: str, config: str, folder: Path
         squtr.load_dataset(config, **options)
     with pytest.raises((SqutrError, ValueError), match=said):
         datasets.load_dataset("squtr", config, source=str(folder), streaming=True, **options)
+
+
+def test_a_set_on_the_hub_is_read_by_datasets(folder: Path) -> None:
+    with pytest.raises(DataError, match=r'datasets\.load_dataset\("org/name", "en_clean"\)'):
+        squtr.load_dataset("en_clean", source="org/name@main", seed=4)
+    # The same bytes are on the Hub; datasets itself refuses what it does not know.
+    for options in ({"seed": 4}, {"noise": NOISE}, {"limit": 2}):
+        with pytest.raises(ValueError, match=f"doesn't have a '{next(iter(options))}' key"):
+            datasets.load_dataset(str(folder), "en_clean", **options)
+
+
+def test_data_that_are_evaluated_take_no_option(folder: Path) -> None:
+    with pytest.raises(DataError, match=r"squtr\?seed=4 does not exist"):
+        open_data(f"{folder}?seed=4")
+    mixed = open_data(f"built:{folder}", configs=["en_snr_5"])
+    assert "snr_5" in mixed.conditions
+    with pytest.raises(UnknownNameError, match="unknown option of the source built: 'seed'"):
+        open_data(f"built:{folder}?seed=4")
 
 
 def test_configs_of_questions_take_no_option() -> None:
