@@ -57,18 +57,63 @@ def _value(text: str) -> object:
 def rate_of(reference: str, hypothesis: str, language: str) -> float:
     """WER (CER for languages written without spaces) under the `default` normalizer; NaN for an empty reference."""
     from ..metrics.error_counts import count_errors, default_unit, tokens
-    from ..text.normalizers import load_normalizer
 
-    normalize, unit = load_normalizer("default", language), default_unit(language)
+    unit = default_unit(language)
     return count_errors(
-        tokens(normalize(reference), unit, language), tokens(normalize(hypothesis), unit, language)
+        tokens(normalized(reference, language), unit, language),
+        tokens(normalized(hypothesis, language), unit, language),
     ).rate
 
 
-def rating_from(name: str, threads: int, languages: Sequence[str]) -> Rating | None:
-    """How takes are rated by the transcriber `name` (None for "none"). Raises `UsageError` for its languages."""
-    if name == NONE:
-        return None
+def normalized(text: str, language: str) -> str:
+    from ..text.normalizers import load_normalizer
+
+    return load_normalizer("default", language)(text)
+
+
+def ratings_from(names: Sequence[str], threads: int, languages: Sequence[str]) -> tuple[Rating, ...]:
+    """How takes are rated by the transcribers `names` (() for "none").
+
+    Raises `UsageError` for their languages, for "none" beside others, and for two of one family: what one of them
+    hears wrong, the other does too.
+    """
+    if list(names) == [NONE] or not names:
+        return ()
+    if NONE in names:
+        raise UsageError("--transcriber names none and others.", hint="Leave one out.")
+    ratings = [_rating_from(name, threads, languages) for name in names]
+    families: dict[str, str] = {}
+    for name, rating in zip(names, ratings, strict=True):
+        family = family_of(rating.name)
+        if family in families:
+            raise UsageError(
+                f"the transcribers {families[family]!r} and {name!r} are of one family ({family}).",
+                hint="Choose a second one that was trained otherwise, or name only one.",
+            )
+        families[family] = name
+    return tuple(ratings)
+
+
+def family_of(name: str) -> str:
+    """What a transcriber was derived from, as far as its stored name `backend:model@…` says.
+
+    >>> family_of("faster-whisper:distil-whisper/distil-large-v3@1"), family_of("hf:openai/whisper-base@2")
+    ('whisper', 'whisper')
+    >>> family_of("funasr:iic/SenseVoiceSmall@3")
+    'sensevoice'
+    """
+    folded = name.lower()
+    known = next((family for family in _FAMILIES if family in folded), "")
+    return known or folded.partition("@")[0]
+
+
+_FAMILIES = (
+    "whisper", "sensevoice", "paraformer", "wav2vec", "hubert", "wavlm", "mms", "parakeet", "canary", "moonshine",
+    "qwen", "seamless", "voxtral", "granite", "conformer", "zipformer", "dolphin", "firered", "omnilingual",
+)  # fmt: skip
+
+
+def _rating_from(name: str, threads: int, languages: Sequence[str]) -> Rating:
     from ..components import load_transcriber
 
     options = {"threads": threads} if threads else {}
@@ -80,4 +125,4 @@ def rating_from(name: str, threads: int, languages: Sequence[str]) -> Rating | N
                 hint="Choose another, or --transcriber none.",
             )
     spec = transcriber.spec
-    return Rating(transcriber, f"{spec.backend}:{spec.name}@{spec.fingerprint}", rate_of)
+    return Rating(transcriber, f"{spec.backend}:{spec.name}@{spec.fingerprint}", rate_of, normalized)

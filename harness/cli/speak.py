@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .common import say, say_json
-from .rating import NONE, add_engine_options, engine_from, rating_from
+from .common import Extend, say, say_json
+from .rating import NONE, add_engine_options, engine_from, ratings_from
 
 EXAMPLE = """example:
   squtr speak "How much is 5 km in miles?" --language en --engine espeak --out query.wav
@@ -21,7 +21,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--voice", metavar="NAME", help="a voice of the engine (one drawn from the text)")
     parser.add_argument("--candidates", type=int, default=1, metavar="N", help="takes to compare (1)")
     parser.add_argument(
-        "--transcriber", default=NONE, metavar="NAME", help="rates the takes, for example whisper-base (none)"
+        "--transcriber",
+        action=Extend,
+        nargs="+",
+        metavar="NAME",
+        help="rates the takes, for example whisper-base; the worse of two counts (none)",
     )
     parser.add_argument("--list-voices", action="store_true", help="say which voices the engine has, and stop")
     parser.add_argument("--json", action="store_true", help="print one JSON object about the clip")
@@ -50,18 +54,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("the text or --out is missing.", hint='Write squtr speak "TEXT" --language LANG --out FILE.')
     if out.suffix.lower() not in {".wav", ".flac"}:
         raise UsageError(f"the file {out} is neither .wav nor .flac.", hint="Choose one of these.")
-    if arguments.candidates > 1 and arguments.transcriber == NONE:
+    transcribers = arguments.transcriber or [NONE]
+    if arguments.candidates > 1 and transcribers == [NONE]:
         raise UsageError("several takes cannot be compared without a transcriber.", hint="Add --transcriber NAME.")
-    rating = rating_from(arguments.transcriber, arguments.threads, [language])
+    ratings = ratings_from(transcribers, arguments.threads, [language])
     # The text is its own id, so the same text has the same voice.
     query = Query(arguments.text, "speak", language, arguments.text)
     spoken = arguments.text if arguments.no_spoken_form else spoken_text(arguments.text, language)
     vary = SYNTHESIZERS[arguments.engine].vary
     plan = plan_takes(query, voices, arguments.candidates, vary=vary, seed=arguments.seed)
     takes = speak_takes(engine, query, spoken, plan)
-    rated = (
-        rate_takes([takes], [(query.text, spoken)], language, rating)[0] if rating else [RatedTake(t) for t in takes]
-    )
+    rated = rate_takes([takes], [query.text], language, ratings)[0] if ratings else [RatedTake(t) for t in takes]
     best = rated[best_take(rated)]
     samples = best.take.samples
     write_bytes(out, wav_bytes(samples) if out.suffix.lower() == ".wav" else encode_flac(samples, str(out)))
@@ -85,7 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
                 "candidates": len(rated),
                 "tts_error_rate": number_or_none(best.error_rate),
                 "transcript": best.transcript,
-                "transcriber": rating.name if rating else "",
+                "transcriber": " & ".join(rating.name for rating in ratings),
+                "numbers_missed": list(best.missed),
                 "measures": measures.as_dict(),
                 "gate": list(broken),
             }
@@ -94,8 +98,10 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"{out}: {samples.size / SAMPLE_RATE:.2f} s, {engine.spec.engine}/{best.take.voice}")
     if spoken != query.text:
         say(f"Spoken form: {spoken}")
-    if rating:
+    if ratings:
         say(f"Transcript: {best.transcript} (error rate {best.error_rate:.2f})")
+    if best.missed:
+        say(f"Warning: the transcript lacks {', '.join(best.missed)}.")
     for reason in broken:
         say(f"Warning: {REASONS[reason]}.")
     return 0

@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 from .common import Bars, Extend, note, say, say_json
-from .rating import NONE, add_engine_options, engine_from, rating_from
+from .rating import NONE, add_engine_options, engine_from, ratings_from
 
 EXAMPLE = """example:
   squtr synthesize --source 'beir:data/fiqa?language=en' --engine espeak --out clips
@@ -34,7 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--candidates", type=int, metavar="N", help="takes per query to compare (3 for neural engines, else 1)"
     )
     parser.add_argument(
-        "--transcriber", default="whisper-base", metavar="NAME", help="rates the takes; none: no rating (whisper-base)"
+        "--transcriber",
+        action=Extend,
+        nargs="+",
+        metavar="NAME",
+        help="rates the takes; of two, of different families, the worse rate counts; none: no rating (whisper-base)",
     )
     parser.add_argument(
         "--max-error-rate", type=float, default=0.30, metavar="R", help="higher error rates are rejected (0.30)"
@@ -82,7 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
     candidates = backend.candidates if arguments.candidates is None else arguments.candidates
     if candidates < 1:
         raise UsageError(f"the number of candidates is {candidates}.", hint="Give 1 or more.")
-    if arguments.candidates is not None and candidates > 1 and arguments.transcriber == NONE:
+    transcribers = arguments.transcriber or ["whisper-base"]
+    if arguments.candidates is not None and candidates > 1 and transcribers == [NONE]:
         raise UsageError("several takes cannot be compared without a transcriber.", hint="Choose one.")
     place = load_speech_engine(
         arguments.on,
@@ -101,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     languages = list(dict.fromkeys(subsets.values()))
     speaking = Speaking(
         engine,
-        rating_from(arguments.transcriber, arguments.threads, languages),
+        ratings_from(transcribers, arguments.threads, languages),
         choose_voices(engine, arguments.voices, languages),
         candidates,
         backend.vary,

@@ -120,6 +120,9 @@ def _decide(
             return Decision(row, "rejected", "error_rate", ("not_transcribed",), measures)
         if not passes_error_rate(row.tts_error_rate, limits.error_rate):
             return Decision(row, "rejected", "error_rate", ("error_rate",), measures)
+        # From a limit of 1 on, nothing is asked of the transcript.
+        if row.numbers_missed and limits.error_rate < 1:
+            return Decision(row, "rejected", "error_rate", ("numbers",), measures)
     if judges:
         clip = Clip(samples, row.sha256, row.text, row.spoken_text, row.language)
         opinions: Mapping[str, Opinion] = {judge.name: judge.judge(clip) for judge in judges}

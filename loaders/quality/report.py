@@ -31,6 +31,7 @@ REASONS: Mapping[str, str] = {
     "narrow_band": "high frequencies missing",
     "not_transcribed": "the transcriber failed",
     "error_rate": "not understood by the transcriber",
+    "numbers": "the transcript lacks a number of the text",
     "judge_fatal": "a judge found a fatal error",
     "judge_score": "a judge's score is too low",
     "judge_inconsistent": "a judge contradicts itself: truncated, but scored above 2",

@@ -29,7 +29,11 @@ INDEX, REJECTED, JOURNAL, SETTINGS = "speech.jsonl", "rejected.jsonl", "journal.
 
 
 class SpeechRow(BaseModel):
-    """One query. `tts_error_rate` is None if not measured, `failure` why there is no clip, `sha256` of the samples."""
+    """One query. `tts_error_rate` is None if not measured, `failure` why there is no clip, `sha256` of the samples.
+
+    `rates` are those of all takes, `rates_by_transcriber` those of the chosen take, of which the highest is
+    `tts_error_rate`; `numbers_missed` are numbers of the text that a transcript lacks.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -49,6 +53,8 @@ class SpeechRow(BaseModel):
     transcriber: str = ""
     candidates: int = 0
     rates: list[float | None] = []
+    rates_by_transcriber: list[float | None] = []
+    numbers_missed: list[str] = []
     seed: int = 0
     sha256: str = ""
     failure: str = ""

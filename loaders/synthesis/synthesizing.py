@@ -21,13 +21,13 @@ _TOGETHER = 4
 
 @dataclass(frozen=True, slots=True)
 class Speaking:
-    """`voices` are per language ({}: all); `candidates` takes are compared if there is a `rating`.
+    """`voices` are per language ({}: all); `candidates` takes are compared if there are `ratings`.
 
     `in_words` gives the engine the text in words (`spoken_text`), else as it is written.
     """
 
     synthesizer: Synthesizer
-    rating: Rating | None = None
+    ratings: Sequence[Rating] = ()
     voices: Mapping[str, Sequence[str]] = field(default_factory=dict)
     candidates: int = 1
     vary: Vary = "voice"
@@ -42,8 +42,14 @@ class Speaking:
             "vary": self.vary,
             "in_words": self.in_words,
             "seed": self.seed,
-            "transcriber": self.rating.name if self.rating else "",
+            "transcriber": self.transcriber,
+            "reference": "written",
         }
+
+    @property
+    def transcriber(self) -> str:
+        """The names of all transcribers that rate, "" for none."""
+        return " & ".join(rating.name for rating in self.ratings)
 
     def voices_of(self, language: str) -> list[str]:
         return sorted(set(self.voices.get(language) or self.synthesizer.voices(language)))
@@ -132,11 +138,10 @@ def speak_batch(speaking: Speaking, batch: Batch) -> list[Spoken]:
         made, failure = _takes(query, speaking, text)
         takes.append(made)
         failures.append(failure)
-    if speaking.rating is None:
+    if not speaking.ratings:
         rated = [[RatedTake(take) for take in of_query] for of_query in takes]
     else:
-        references = [(query.text, text) for query, text in batch]
-        rated = rate_takes(takes, references, batch[0][0].language, speaking.rating)
+        rated = rate_takes(takes, [query.text for query, _ in batch], batch[0][0].language, speaking.ratings)
     spoken = []
     for (query, text), of_query, failure in zip(batch, rated, failures, strict=True):
         blank = SpeechRow(
@@ -154,7 +159,7 @@ def speak_batch(speaking: Speaking, batch: Batch) -> list[Spoken]:
 def _takes(query: Query, speaking: Speaking, text: str) -> tuple[list[Take], str]:
     if not has_speech(text):
         return [], f"there is nothing to say in {query.text!r}."
-    n = speaking.candidates if speaking.rating else 1
+    n = speaking.candidates if speaking.ratings else 1
     plan = plan_takes(query, speaking.voices_of(query.language), n, vary=speaking.vary, seed=speaking.seed)
     try:
         return speak_takes(speaking.synthesizer, query, text, plan), ""
@@ -176,7 +181,9 @@ def _spoken(blank: SpeechRow, rated: Sequence[RatedTake], speaking: Speaking) ->
             "tts_error_rate": number_or_none(best.error_rate),
             "transcript": best.transcript,
             "transcript_error": best.error,
-            "transcriber": speaking.rating.name if speaking.rating else "",
+            "transcriber": speaking.transcriber,
+            "rates_by_transcriber": [number_or_none(rate) for rate in best.rates],
+            "numbers_missed": list(best.missed),
             "candidates": len(rated),
             "rates": [number_or_none(take.error_rate) for take in rated],
             "seed": best.take.seed,

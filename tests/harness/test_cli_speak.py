@@ -13,7 +13,7 @@ import soundfile
 
 from squtr.errors import UsageError
 from squtr.harness.cli import main, rating, speak, synthesize
-from squtr.harness.cli.rating import rate_of
+from squtr.harness.cli.rating import normalized, rate_of
 from squtr.harness.protocols import ComponentSpec, Transcript
 from squtr.loaders.records import Samples
 from squtr.loaders.sources import load_source
@@ -59,7 +59,7 @@ def beir(tmp_path: Path) -> Path:
 def listen(monkeypatch: pytest.MonkeyPatch, answers: Sequence[str | Transcript]) -> ListTranscriber:
     transcriber = ListTranscriber(answers)
     for command in (speak, synthesize):
-        monkeypatch.setattr(command, "rating_from", lambda *_: Rating(transcriber, "listed", rate_of))
+        monkeypatch.setattr(command, "ratings_from", lambda *_: (Rating(transcriber, "listed", rate_of, normalized),))
     return transcriber
 
 
@@ -245,13 +245,16 @@ class Echo:
 
 def test_a_transcriber_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("squtr.harness.components.load_transcriber", lambda name, **_: Echo())
-    assert rating.rating_from("none", 0, ["zh"]) is None
-    made = rating.rating_from("echo", 2, ["en"])
-    assert made is not None
+    assert rating.ratings_from(["none"], 0, ["zh"]) == ()
+    (made,) = rating.ratings_from(["echo"], 2, ["en"])
     assert made.error_rate("It’s five.", "it's 5", "en") == 0.0
     assert made.error_rate("你好吗", "你好", "zh") == pytest.approx(1 / 3)
     with pytest.raises(UsageError, match="not made for 'zh'"):
-        rating.rating_from("echo", 0, ["zh"])
+        rating.ratings_from(["echo"], 0, ["zh"])
+    with pytest.raises(UsageError, match="of one family"):
+        rating.ratings_from(["echo", "echo"], 0, ["en"])
+    with pytest.raises(UsageError, match="none and others"):
+        rating.ratings_from(["echo", "none"], 0, ["en"])
 
 
 @needs_espeak

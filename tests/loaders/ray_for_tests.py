@@ -17,7 +17,7 @@ from squtr.loaders.synthesis.ray_speaking import RaySpeaking
 from squtr.loaders.synthesis.speech_folder import SpeechFolder
 from squtr.loaders.synthesis.synthesizing import Speaking, synthesize
 
-from .speech_for_tests import HummingSynthesizer, queries, word_rate
+from .speech_for_tests import HummingSynthesizer, as_it_is, queries, word_rate
 
 TEXTS = [*queries(10), Query("mute", "tiny", "en", "this is unspeakable"), *queries(5, "es", "otra")]
 
@@ -54,7 +54,7 @@ class Muffled:
 
 
 def speaking(engine: HummingSynthesizer) -> Speaking:
-    return Speaking(engine, Rating(Muffled(), "muffled", word_rate), {}, 3, "seed", in_words=False)
+    return Speaking(engine, [Rating(Muffled(), "muffled", word_rate, as_it_is)], {}, 3, "seed", in_words=False)
 
 
 def main(whole: Path, begun: Path, notes: Path) -> None:

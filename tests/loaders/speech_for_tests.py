@@ -80,12 +80,16 @@ def word_rate(reference: str, hypothesis: str, language: str) -> float:
     return sum(i >= len(other) or other[i] != w for i, w in enumerate(words)) / len(words)
 
 
+def as_it_is(text: str, language: str) -> str:
+    return text
+
+
 def rating(*answers: str | Transcript) -> Rating:
-    return Rating(ListTranscriber(answers), "list", word_rate)
+    return Rating(ListTranscriber(answers), "list", word_rate, as_it_is)
 
 
 def queries(n: int, language: str = "en", subset: str = "tiny") -> list[Query]:
     return [Query(f"q{i}", subset, language, f"what is the answer to number {'abcdefghij'[i]}") for i in range(n)]
 
 
-__all__ = ["HummingSynthesizer", "ListTranscriber", "hum", "queries", "rating", "resample", "word_rate"]
+__all__ = ["HummingSynthesizer", "ListTranscriber", "as_it_is", "hum", "queries", "rating", "resample", "word_rate"]

@@ -21,15 +21,17 @@ from squtr.errors import (
     UnknownNameError,
     UsageError,
 )
+from squtr.harness.cli.rating import normalized, rate_of
 from squtr.harness.protocols import Transcript
 from squtr.loaders.audio import decode_audio, pcm_sha256
+from squtr.loaders.quality.decisions import passes_error_rate
 from squtr.loaders.records import SAMPLE_RATE, Query
 from squtr.loaders.synthesis.candidates import RatedTake, Rating, Take, best_take, plan_takes, rate_takes, speak_takes
 from squtr.loaders.synthesis.speaking import choose_voice
 from squtr.loaders.synthesis.speech_folder import SpeechFolder, SpeechRow, _file_name
 from squtr.loaders.synthesis.synthesizing import Speaking, choose_voices, synthesize
 
-from .speech_for_tests import HummingSynthesizer, ListTranscriber, queries, rating, word_rate
+from .speech_for_tests import HummingSynthesizer, ListTranscriber, as_it_is, queries, rating, word_rate
 
 QUERY = Query("q1", "tiny", "en", "what is the answer")
 
@@ -90,16 +92,76 @@ def test_rates_of_several_queries_in_one_call() -> None:
     transcriber = ListTranscriber(["one two", "one three", Transcript("", "out of memory"), "5 pounds"])
     rated = rate_takes(
         [[take(0.1), take(0.2)], [], [take(0.3), take(0.4)]],
-        [("one two",), ("nothing",), ("£5", "5 pounds")],
+        ["one two", "nothing", "£5"],
         "en",
-        Rating(transcriber, "listed", word_rate),
+        [Rating(transcriber, "listed", word_rate, as_it_is)],
     )
     assert transcriber.calls == [4]
     assert [[r.error_rate for r in row] for row in rated[:2]] == [[0.0, 0.5], []]
     assert math.isnan(rated[2][0].error_rate)
     assert rated[2][0].error == "out of memory"
-    # What is written or what is said: the lower rate counts.
-    assert rated[2][1].error_rate == 0.0
+    # What is written counts, not the words that the engine got.
+    assert rated[2][1].error_rate == 1.0
+
+
+READ_WRONG = [
+    ("en", "10^6 bacteria", "106 bacteria"),
+    ("en", "how many hours does it take for one cell to grow to 10^6 bacteria in a warm and rich broth", "how many "
+     "hours does it take for one cell to grow to 106 bacteria in a warm and rich broth"),
+    ("en", "a $5M deal", "a 5 dollars M deal"),
+    ("en", "is 1,250 enough for a family of four in a small town", "is 1.250 enough for a family of four in a town"),
+    ("zh", "1㎡", "一"),
+    ("zh", "血压120/80正常吗", "血压正常吗"),
+    ("zh", "请问在家里量出来的血压是120/80的话算不算正常", "请问在家里量出来的血压是128的话算不算正常"),
+    ("es", "¿cuánto son 2,5 kilos de arroz integral en el mercado?", "¿cuánto son 25 kilos de arroz integral en el "
+     "mercado?"),
+]  # fmt: skip
+READ_RIGHT = [
+    ("en", "a $5M deal", "a $5 million deal"),
+    ("en", "a 5 kg parcel", "a five kilogram parcel"),
+    ("en", "call 1-800-555-0199 today", "Call 1-800-555-0199 today."),
+    ("en", "is 50% of 1,234 enough", "is fifty percent of 1234 enough?"),
+    ("en", "at 7:05 on the 1st of May", "at 7.05 on the first of May"),
+    ("zh", "血压120/80正常吗", "血压120比80正常吗"),
+    ("zh", "我想买一个1㎡左右的书桌放在家里的窗边", "我想买一个一平方米左右的书桌放在家里的窗边"),
+    ("zh", "在1993-1996期间", "在一九九三到一九九六期间"),
+    ("zh", "37.5℃发烧吗", "三十七点五摄氏度发烧吗"),
+    ("zh", "2个人", "两个人"),
+    ("es", "¿son 1.234 € al año?", "¿son mil doscientos treinta y cuatro euros al año?"),
+]
+
+
+@pytest.mark.parametrize(("language", "written", "transcript"), READ_WRONG)
+def test_what_was_read_wrong_is_not_passed(language: str, written: str, transcript: str) -> None:
+    assert not passes(language, written, transcript)
+
+
+@pytest.mark.parametrize(("language", "written", "transcript"), READ_RIGHT)
+def test_what_was_read_right_is_passed(language: str, written: str, transcript: str) -> None:
+    assert passes(language, written, transcript)
+
+
+def passes(language: str, written: str, transcript: str) -> bool:
+    by = Rating(ListTranscriber([transcript]), "listed", rate_of, normalized)
+    ((rated,),) = rate_takes([[take()]], [written], language, [by])
+    return passes_error_rate(rated.error_rate) and not rated.missed
+
+
+def test_of_two_transcribers_the_worse_rate_counts() -> None:
+    first = Rating(ListTranscriber(["one two", "one two", "one two"]), "first", word_rate, as_it_is)
+    second = Rating(ListTranscriber(["one three", "one two", Transcript("", "broken")]), "second", word_rate, as_it_is)
+    (rated,) = rate_takes([[take(0.1), take(0.2), take(0.3)]], ["one two"], "en", [first, second])
+    assert [r.rates for r in rated[:2]] == [(0.0, 0.5), (0.0, 0.0)]
+    assert [r.error_rate for r in rated[:2]] == [0.5, 0.0]
+    assert (rated[0].transcript, rated[2].error) == ("one three", "broken")
+    assert math.isnan(rated[2].error_rate)
+    assert best_take(rated) == 1
+
+
+def test_a_take_that_misses_a_number_comes_after_one_that_does_not() -> None:
+    assert best_take([RatedTake(take(), 0.1, missed=("6",)), RatedTake(take(), 0.2)]) == 1
+    with pytest.raises(UsageError, match="without a transcriber"):
+        rate_takes([[take()]], ["one"], "en", [])
 
 
 def test_a_transcriber_that_loses_clips_is_an_error() -> None:
@@ -108,11 +170,11 @@ def test_a_transcriber_that_loses_clips_is_an_error() -> None:
             return []
 
     with pytest.raises(ModelError, match="returned 0 transcripts for 1 clips"):
-        rate_takes([[take()]], [("a",)], "en", Rating(Lossy([]), "lossy", word_rate))
+        rate_takes([[take()]], ["a"], "en", [Rating(Lossy([]), "lossy", word_rate, as_it_is)])
 
 
 def speaking(*answers: str | Transcript, n: int = 3, engine: HummingSynthesizer | None = None) -> Speaking:
-    return Speaking(engine or HummingSynthesizer(), rating(*answers) if answers else None, {}, n, "seed")
+    return Speaking(engine or HummingSynthesizer(), [rating(*answers)] if answers else (), {}, n, "seed")
 
 
 def test_the_lowest_rate_is_kept_and_stored(tmp_path: Path) -> None:
@@ -217,7 +279,7 @@ def test_other_settings_need_another_folder(tmp_path: Path) -> None:
             queries(1), SpeechFolder(tmp_path), Speaking(HummingSynthesizer(), candidates=3, vary="seed", seed=1)
         )
     with pytest.raises(RecipeMismatchError, match="en = "):
-        synthesize(queries(1), SpeechFolder(tmp_path), Speaking(HummingSynthesizer(), None, {"en": ["a"]}, 3, "seed"))
+        synthesize(queries(1), SpeechFolder(tmp_path), Speaking(HummingSynthesizer(), (), {"en": ["a"]}, 3, "seed"))
     # Another language is no other setting.
     synthesize(queries(1, "es", "otra"), SpeechFolder(tmp_path), speaking())
     assert len(SpeechFolder(tmp_path).rows()) == 2

@@ -184,7 +184,7 @@ def folder(tmp_path: Path) -> SpeechFolder:
     """Six queries: q0 to q3 are understood well, q4 badly, q5 cannot be spoken."""
     wanted = [*queries(5), Query("q5", "tiny", "en", "unspeakable")]
     answers = [query.text for query in wanted[:4]] + ["something else"]
-    synthesize(wanted, SpeechFolder(tmp_path / "speech"), Speaking(HummingSynthesizer(), rating(*answers)))
+    synthesize(wanted, SpeechFolder(tmp_path / "speech"), Speaking(HummingSynthesizer(), [rating(*answers)]))
     return SpeechFolder(tmp_path / "speech")
 
 
@@ -364,7 +364,7 @@ def test_marks_for_other_clips_are_stale(folder: SpeechFolder) -> None:
     add_marks(folder.root, [mark_for(folder, "q0", "reject")], folder.rows())
     changed = [Query("q0", "tiny", "en", "a different question"), *queries(5)[1:]]
     fresh = SpeechFolder(folder.root)
-    synthesize(changed, fresh, Speaking(HummingSynthesizer(), rating("a different question")))
+    synthesize(changed, fresh, Speaking(HummingSynthesizer(), [rating("a different question")]))
     assert status_of(decide(fresh))["q0"] == ("accepted", "")
 
 
