@@ -25,8 +25,7 @@ from .finished import FinishedShards, Made
 from .growth import Differences, grows, uncovered, united
 from .hub.evaluation_file import EVALUATION_NAME, evaluation_file
 from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
-from .left_out import LeftOut, merged
-from .manifest import MANIFEST_NAME, Manifest, NotTaken, Shard, all_libraries, recipe_fingerprint
+from .manifest import MANIFEST_NAME, Manifest, NotTaken, Shard, all_libraries, joint_left_out, recipe_fingerprint
 from .origins import KINDS, joined, origins, without_versions
 from .output_folder import check_rebuilt, damage, writing_folder
 from .recipe import OpenedRecipe
@@ -34,6 +33,7 @@ from .records import Take
 from .rirs.table import rir_features, rir_table
 from .rows import ROWS_PER_TABLE, batches, corpus_features, corpus_table, qrels_features, qrels_table
 from .shards import ShardPlan, replace_file, shard_name, write_series, write_shards
+from .statistics import statistics_of
 
 ROWS_PER_SHARD = 2000
 """About 300 MB of clips, within the Hub's preferred 200 to 500 MB."""
@@ -93,9 +93,10 @@ def build(
         )
         shards += _kept(out, finished, {shard.path for shard in shards})
         manifest = _complete(opened, begun, held, finished, shards)
+        manifest = manifest.model_copy(update={"statistics": statistics_of(manifest, out)})
         check_rebuilt(out, held, manifest)
         finished.remove_stale(shard.path for shard in shards)
-        replace_file(out / "README.md", dataset_card(manifest, out).encode("utf-8"))
+        replace_file(out / "README.md", dataset_card(manifest).encode("utf-8"))
         if EVALUATION_NAME in manifest.side_files:
             replace_file(out / EVALUATION_NAME, evaluation_file(manifest).encode("utf-8"))
         replace_file(out / MANIFEST_NAME, manifest.to_json())
@@ -107,7 +108,7 @@ def _check_fit(out: Path, held: Manifest, begun: Manifest, *, add: bool) -> None
     """Raise `RecipeMismatchError` unless what the folder holds can stay where `begun` is built."""
     one, two = held.recipe, begun.recipe
     differences = grows(one, two)
-    if not held.complete:
+    if not held.complete and "sources" in one:
         # Sources and banks may have been mended: what each shard was made from says whether it stays.
         differences = grows(without_versions(one), without_versions(two))
         if add and differences:
@@ -167,10 +168,11 @@ def _complete(
     opened: OpenedRecipe, begun: Manifest, held: Manifest, finished: FinishedShards, shards: Sequence[Shard]
 ) -> Manifest:
     """The manifest of the complete folder; with what it held already, unless that is part of this recipe."""
-    recipe, left_out = begun.recipe, opened.left_out
+    recipe = begun.recipe
+    left_out = [NotTaken(reason=row.reason, count=row.count, examples=list(row.examples)) for row in opened.left_out]
     if held.complete and grows(held.recipe, begun.recipe):
         recipe = united(held.recipe, begun.recipe)
-        left_out = merged([*(LeftOut(row.reason, row.count, tuple(row.examples)) for row in held.left_out), *left_out])
+        left_out = joint_left_out(held.left_out, left_out)
     return begun.model_copy(
         update={
             "complete": True,
@@ -179,7 +181,7 @@ def _complete(
             "benchmark": recipe["benchmark"],
             "shards": sorted(shards, key=lambda shard: shard.path),
             "libraries": all_libraries(finished.libraries(shard.path) for shard in shards),
-            "left_out": [NotTaken(reason=row.reason, count=row.count, examples=list(row.examples)) for row in left_out],
+            "left_out": left_out,
         }
     )
 

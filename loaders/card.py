@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
 from string import Template
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from .conditions import RIRS, TEXT
 from .left_out import LeftOut
 from .licenses import license_lines
-from .manifest import Manifest, Stratum
+from .manifest import Manifest, Statistics, Stratum
 from .origins import Kind, joined, licenses, origins
 
 REPOSITORY_PLACEHOLDER = "PATH OR ORG/NAME"
@@ -26,29 +20,13 @@ REPOSITORY_PLACEHOLDER = "PATH OR ORG/NAME"
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
-STATISTICS_COLUMNS = [
-    "duration_s", "snr_db", "snr_active_db", "rt60_s", "drr_db", "noise_family", "voice", "tts_error_rate",
-]  # fmt: skip
 PARTS: Mapping[Kind, str] = {"sources": "source", "noise": "noise", "rirs": "RIRs"}
 _UNITS = {"rt60_s": "s", "drr_db": "dB"}
 
-Tables = Mapping[tuple[str, str, str], pa.Table]
-"""Statistics by subset, condition and split."""
 
-
-def dataset_card(manifest: Manifest, folder: Path) -> str:
-    """The card of the data set whose shards lie in `folder`; every figure in it is read back from the shards."""
+def dataset_card(manifest: Manifest) -> str:
+    """The card of a data set; every figure in it was read back from the shards."""
     recipe, subsets = manifest.recipe, manifest.subsets
-    tables: dict[tuple[str, str, str], pa.Table] = {}
-    for subset, language in subsets.items():
-        for condition in manifest.conditions:
-            for split in manifest.splits:
-                shards = manifest.below(f"queries/{language}/{subset}/{condition}", split)
-                if shards:
-                    paths = [folder / shard.path for shard in shards]
-                    tables[subset, condition, split] = pq.read_table(
-                        paths, columns=STATISTICS_COLUMNS, partitioning=None
-                    )
     retrieval = [subset for subset in subsets if manifest.below(f"corpus/{subset}")]
     sources = joined(f"`{source.name}`" for source in origins(recipe))
     title = f"{'Spoken queries' if retrieval else 'Speech'} from {sources}"
@@ -58,7 +36,7 @@ def dataset_card(manifest: Manifest, folder: Path) -> str:
         languages="\n".join(f"- {language}" for language in dict.fromkeys(subsets.values())),
         license="\n".join(_license(recipe)),
         pretty_name=json.dumps(title.replace("`", ""), ensure_ascii=False),
-        size=size_category(sum(table.num_rows for table in tables.values())),
+        size=size_category(sum(row.clips for row in manifest.statistics)),
         tasks="\n".join(["- automatic-speech-recognition", *["- text-retrieval"][: len(retrieval)]]),
         tags="\n".join([*["- spoken-query-retrieval"][: len(retrieval)], "- noise-robustness", "- reverberation"]),
         title=title,
@@ -67,9 +45,9 @@ def dataset_card(manifest: Manifest, folder: Path) -> str:
         examples="\n".join(_examples(manifest, retrieval)),
         system="whisper-base + bm25" if retrieval else "whisper-base",
         counts="\n".join(_counts(manifest)),
-        statistics="\n".join(_statistics(tables)),
-        noises="\n".join(_noises(tables)),
-        voices="\n".join(_voices(tables, manifest)),
+        statistics="\n".join(_statistics(manifest)),
+        noises="\n".join(_noises(manifest)),
+        voices="\n".join(_voices(manifest)),
         left_out=_left_out(manifest),
         plan=_plan(manifest),
         level="whole clip" if recipe["level"] == "whole" else "active part of the speech",
@@ -203,34 +181,38 @@ def _left_out(manifest: Manifest) -> str:
     return "\n".join([*lines, "", ""])
 
 
-def _mean(table: pa.Table, column: str) -> str:
-    values = [v for v in table.column(column).to_pylist() if not math.isnan(v)]  # NaN is "does not apply"
-    return f"{sum(values) / len(values):.2f}" if values else "–"
+def _mean(rows: Sequence[Statistics], column: str) -> str:
+    averages = [row.means[column] for row in rows]
+    count = sum(average.count for average in averages)
+    return f"{sum(average.sum for average in averages) / count:.2f}" if count else "–"
 
 
-def _statistics(tables: Tables) -> list[str]:
+def _statistics(manifest: Manifest) -> list[str]:
+    columns = ("snr_db", "snr_active_db", "rt60_s", "drr_db")
     return [
-        f"| {subset} | {condition} | {split} | {table.num_rows:,} "
-        f"| {pc.sum(table.column('duration_s')).as_py() / 60:.1f} "
-        f"| {_mean(table, 'snr_db')} | {_mean(table, 'snr_active_db')} | {_mean(table, 'rt60_s')} "
-        f"| {_mean(table, 'drr_db')} |"
-        for (subset, condition, split), table in tables.items()
+        f"| {row.subset} | {row.condition} | {row.split} | {row.clips:,} | {row.seconds / 60:.1f} | "
+        + " | ".join(_mean([row], column) for column in columns)
+        + " |"
+        for row in manifest.statistics
     ]
 
 
-def _noises(tables: Tables) -> list[str]:
-    counts = Counter(family for table in tables.values() for family in table.column("noise_family").to_pylist())
-    return [f"| {family} | {count:,} |" for family, count in sorted(counts.items()) if family] or ["| none | 0 |"]
+def _noises(manifest: Manifest) -> list[str]:
+    counts: Counter[str] = Counter()
+    for row in manifest.statistics:
+        counts.update(row.noise_families)
+    return [f"| {family} | {count:,} |" for family, count in sorted(counts.items())] or ["| none | 0 |"]
 
 
-def _voices(tables: Tables, manifest: Manifest) -> list[str]:
+def _voices(manifest: Manifest) -> list[str]:
     lines = []
     for subset, language in manifest.subsets.items():
-        parts = [tables[place] for place in tables if place[:2] == (subset, manifest.conditions[0])]
-        table = pa.concat_tables(parts)
-        counts = Counter(voice for voice in table.column("voice").to_pylist() if voice)
+        rows = [r for r in manifest.statistics if (r.subset, r.condition) == (subset, manifest.conditions[0])]
+        counts: Counter[str] = Counter()
+        for row in rows:
+            counts.update(row.voices)
         voices = ", ".join(f"{voice} ({count})" for voice, count in sorted(counts.items())) or "–"
-        lines.append(f"| {subset} | {language} | {voices} | {_mean(table, 'tts_error_rate')} |")
+        lines.append(f"| {subset} | {language} | {voices} | {_mean(rows, 'tts_error_rate')} |")
     return lines
 
 

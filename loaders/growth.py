@@ -6,7 +6,7 @@ what is there stays as it is. With a plan of RIRs only conditions may grow: the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -46,6 +46,8 @@ class Differences:
 
 def grows(held: Recipe, new: Recipe) -> Differences:
     """Why `new` is not `held` and more: falsy where it is, and where they are the same."""
+    if "sources" not in held:
+        return Differences(disagreeing=("it was written by an earlier version of squtr",))
     return Differences(
         tuple(name for name in held["conditions"] if name not in new["conditions"]),
         tuple(name for name in held["subsets"] if name not in new["subsets"]),
@@ -108,7 +110,9 @@ def united(held: Recipe, new: Recipe) -> dict[str, Any]:
     marks = {recipe.get("benchmark", "") for recipe in (held, new)}
     result["benchmark"] = marks.pop() if len(marks) == 1 else ""
     for kind in KINDS:
-        result[kind] = [_row(origin) for origin in _joined_origins(kind, list(subsets), held, new)]
+        result[kind] = [_row(origin) for origin in _joined_origins(kind, held, new)]
+    # A recipe that was read from a file has lost the order of its subsets; its sources have not.
+    result["subsets"] = {name: subsets[name] for source in origins(result) for name in source.subsets}
     return result
 
 
@@ -120,19 +124,16 @@ def union_of(first: Collection[str], second: Collection[str]) -> list[str]:
     return list(dict.fromkeys([*first, *second]))
 
 
-def _joined_origins(kind: Kind, subsets: Sequence[str], *recipes: Recipe) -> list[Origin]:
-    served: dict[Origin, set[str]] = {}
+def _joined_origins(kind: Kind, *recipes: Recipe) -> list[Origin]:
+    served: dict[Origin, list[str]] = {}
     taken: set[str] = set()
     for recipe in recipes:
         for origin in origins(recipe, kind):
-            own = set(origin.subsets) - taken
-            taken |= own
+            own = [subset for subset in origin.subsets if subset not in taken]
+            taken.update(own)
             if own:
-                served.setdefault(Origin(**{**asdict(origin), "subsets": ()}), set()).update(own)
-    return [
-        Origin(**{**asdict(origin), "subsets": tuple(name for name in subsets if name in own)})
-        for origin, own in served.items()
-    ]
+                served.setdefault(Origin(**{**asdict(origin), "subsets": ()}), []).extend(own)
+    return [Origin(**{**asdict(origin), "subsets": tuple(own)}) for origin, own in served.items()]
 
 
 def _row(origin: Origin) -> dict[str, Any]:

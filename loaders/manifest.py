@@ -32,6 +32,29 @@ class Shard(_Model):
     rows: int
 
 
+class Average(_Model):
+    """The mean of a column where it applies: its sum over `count` rows."""
+
+    sum: float
+    count: int
+
+
+class Statistics(_Model):
+    """What the card says of the clips of a subset under a condition in a split, read back from the shards.
+
+    `means` are by column; `noise_families` and `voices` count clips.
+    """
+
+    subset: str
+    condition: str
+    split: str
+    clips: int
+    seconds: float
+    means: dict[str, Average]
+    noise_families: dict[str, int]
+    voices: dict[str, int]
+
+
 class NotTaken(_Model):
     """What of the sources and banks is not in the data set (see `LeftOut`)."""
 
@@ -64,7 +87,8 @@ class Manifest(_Model):
     `benchmark` is the name of the benchmark that the data was built
     for, "" for none. `edges` are those of the bins that results are reported by: column to values, bin i being above
     edge i−1 and at most edge i; they are quantiles over the RIRs that could be drawn, the same for every split.
-    `left_out` says what of sources and banks was not taken, and why.
+    `left_out` says what of sources and banks was not taken, and why. `statistics` are those of the card, so that sets
+    can be joined without their clips.
     """
 
     data_folders: ClassVar[tuple[str, ...]] = ("corpus", "qrels", "queries", "rirs")
@@ -80,6 +104,7 @@ class Manifest(_Model):
     strata: list[Stratum] = []
     libraries: dict[str, str] = {}
     left_out: list[NotTaken] = []
+    statistics: list[Statistics] = []
 
     @property
     def subsets(self) -> dict[str, str]:
@@ -176,6 +201,12 @@ def libraries() -> dict[str, str]:
         "pyarrow": pyarrow.__version__,
         "scipy": scipy.__version__,
     }
+
+
+def joint_left_out(first: Iterable[NotTaken], second: Iterable[NotTaken]) -> list[NotTaken]:
+    """What was left out of both; what both say alike is the same thing."""
+    held = list(first)
+    return [*held, *(row for row in second if row not in held)]
 
 
 def all_libraries(versions: Iterable[Mapping[str, str]]) -> dict[str, str]:

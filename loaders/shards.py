@@ -125,7 +125,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def _options(plan: ShardPlan) -> dict[str, Any]:
-    options: dict[str, Any] = {"compression": "zstd", "write_page_index": True}
+    options: dict[str, Any] = {"compression": "zstd", "write_page_index": True, "write_page_checksum": True}
     if plan.condition:
         # FLAC does not compress further.
         leaves = [name for name in plan.schema.names if name not in plan.audio]

@@ -1,4 +1,7 @@
-"""Publish a built data set on the Hugging Face Hub. What is there already is not sent again."""
+"""Publish a built data set on the Hugging Face Hub.
+
+What is there is not sent again, and stays if it is of the same recipe: a part that is pushed is added to it.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--create-pr", action="store_true", help="open a pull request instead of committing")
     parser.add_argument("--tag", metavar="TAG", help="name the commit, for example v1.0")
     parser.add_argument("--revision", metavar="BRANCH", help="the branch to push to; created if missing (main)")
+    parser.add_argument(
+        "--replace", action="store_true", help="remove subsets and conditions that the folder does not hold"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object about what was pushed")
 
 
@@ -39,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
             create_pr=arguments.create_pr,
             tag=arguments.tag,
             revision=arguments.revision,
+            replace=arguments.replace,
             progress=show,
             waiting=note,
         )

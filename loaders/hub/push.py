@@ -1,9 +1,13 @@
-"""Publishing a built folder on the Hub: checked first, one commit where possible, and nothing that is there already."""
+"""Publishing a built folder on the Hub: checked first, one commit where possible, and nothing that is there already.
+
+What the Hub holds of the same recipe stays: a part that is pushed is added to it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,11 +16,13 @@ from typing import TYPE_CHECKING
 from ... import __version__
 from ...errors import HubError, IntegrityError, UsageError
 from ..card import REPOSITORY_PLACEHOLDER
-from ..manifest import MANIFEST_NAME, Manifest, read_any_manifest
+from ..content_checks import check_content
+from ..manifest import MANIFEST_NAME, Manifest, Shard, read_any_manifest
 from ..retries import Backoff
 from ..shard_checks import CARD_NAME, Progress, check_shards, is_shard_path
 from .calls import Result, Trouble, with_retries
 from .repository import MAIN, holds, is_repository
+from .union import published_manifest, side_contents, union
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
@@ -63,11 +69,13 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a revision lacks (in the order of upload), which shards it has too much, and its newest commit."""
+    """What a revision lacks (in the order of upload), which shards it has too much, its newest commit, and how many
+    files are the data set then."""
 
     add: tuple[_File, ...]
     delete: tuple[str, ...]
     head: str
+    files: int
 
     @property
     def empty(self) -> bool:
@@ -82,6 +90,7 @@ def push(
     create_pr: bool = False,
     tag: str | None = None,
     revision: str | None = None,
+    replace: bool = False,
     token: str | None = None,
     endpoint: str | None = None,
     backoff: Backoff | None = None,
@@ -91,12 +100,15 @@ def push(
     """Publish `folder` as the data set `repo_id` ("org/name") on the Hub.
 
     The repository (`private`: for its members only) and the branch `revision` are created if needed; `create_pr` opens
-    a pull request instead; `tag` names the commit. What the Hub has is not sent again, so a stopped push continues;
-    shards that the manifest no longer lists are removed. `token` and `endpoint` default to those of the Hub's client;
-    the token is neither printed nor written, and cut out of what the server says.
+    a pull request instead; `tag` names the commit. What the Hub has is not sent again, so a stopped push continues.
+    Subsets and conditions of the same recipe that the Hub holds already stay, and card and manifest are those of both;
+    with `replace`, it holds what `folder` holds and nothing else. Audio that is sent is decoded before. `token` and
+    `endpoint` default to those of the Hub's client; the token is neither printed nor written, and cut out of what the
+    server says.
 
     Raises `UsageError` for a wrong name or contradicting options, `DataError` if the folder was not built by squtr,
-    `IntegrityError` if it is incomplete or changed, `HubError` if the Hub refuses or cannot be reached.
+    `RecipeMismatchError` if the Hub holds another recipe, `IntegrityError` if the folder is incomplete, changed or
+    damaged, `HubError` if the Hub refuses or cannot be reached.
     """
     from huggingface_hub import HfApi, get_token
 
@@ -105,14 +117,16 @@ def push(
     secret = token or get_token()
     if not secret:
         raise HubError("you are not logged in to the Hub.", hint="Run `hf auth login`, or set HF_TOKEN.")
-    files = _files(folder, manifest, repo_id, progress)
+    _check_whole(folder, manifest, progress)
     api = HfApi(endpoint=endpoint, token=secret, library_name="squtr", library_version=__version__)
     return _Push(
         api=api,
         token=secret,
         repo_id=repo_id,
-        files={file.path: file for file in files},
-        data_folders=manifest.data_folders,
+        folder=folder,
+        manifest=manifest,
+        replace=replace,
+        progress=progress,
         title=f"Upload the squtr data set {manifest.recipe_fingerprint}",
         backoff=backoff or Backoff(),
         waiting=waiting,
@@ -136,10 +150,8 @@ def _check_names(repo_id: str, tag: str | None, revision: str | None, *, create_
         raise UsageError(f"a pull request goes to {MAIN}, not to {revision!r}.", hint="Leave --revision out.")
 
 
-def _files(folder: Path, manifest: Manifest, repo_id: str, progress: Progress | None) -> list[_File]:
-    """All files to publish, shards first and the manifest last, after comparing them with the manifest."""
-    import hashlib
-
+def _check_whole(folder: Path, manifest: Manifest, progress: Progress | None) -> None:
+    """Compare the files with the manifest."""
     findings, _ = check_shards(folder, manifest, progress)
     # What is not in the manifest stays at home.
     wrong = [finding for finding in findings if finding.kind not in {"extra", "leftover"}]
@@ -148,13 +160,12 @@ def _files(folder: Path, manifest: Manifest, repo_id: str, progress: Progress | 
         raise IntegrityError(
             f"{folder} is not complete: {wrong[0].message}{more}.", hint="Run the same `squtr build` again."
         )
-    files = [_File(shard.path, folder / shard.path, shard.bytes, shard.sha256) for shard in manifest.shards]
-    for name in (*manifest.side_files, MANIFEST_NAME):
-        content = (folder / name).read_bytes()
-        if name == CARD_NAME:
-            content = content.replace(REPOSITORY_PLACEHOLDER.encode(), repo_id.encode())
-        files.append(_File(name, content, len(content), hashlib.sha256(content).hexdigest()))
-    return files
+
+
+def _side_file(name: str, content: bytes, repo_id: str) -> _File:
+    if name == CARD_NAME:
+        content = content.replace(REPOSITORY_PLACEHOLDER.encode(), repo_id.encode())
+    return _File(name, content, len(content), hashlib.sha256(content).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,18 +182,22 @@ class _Push:
     api: HfApi
     token: str = field(repr=False)
     repo_id: str
-    files: Mapping[str, _File]
-    data_folders: tuple[str, ...]
+    folder: Path
+    manifest: Manifest
+    replace: bool
+    progress: Progress | None
     title: str
     backoff: Backoff
     waiting: Callable[[str], None] | None
+    decoded: set[str] = field(default_factory=set)
+    """Paths of the shards that were found to be sound."""
 
     def run(self, revision: str, *, private: bool, create_pr: bool, tag: str | None) -> PushReport:
         self._prepare(revision, private=private, create_branch=not create_pr)
         target = _Target(revision, to_open=create_pr)
         uploaded: dict[str, int] = {}
         deleted: dict[str, None] = {}
-        commits, most = 0, len(self.files) // FILES_PER_COMMIT + 3
+        commits, most = 0, len(self.manifest.shards) // FILES_PER_COMMIT + 4
         while True:
             # The last round finds nothing to do: everything has arrived.
             target, plan, committed = self._patiently(partial(self._step, target), f"pushing to {self.repo_id}")
@@ -207,7 +222,7 @@ class _Push:
             tag=tag or "",
             uploaded=tuple(uploaded),
             deleted=tuple(deleted),
-            unchanged=len(self.files) - len(uploaded),
+            unchanged=plan.files - len(uploaded),
             bytes=sum(uploaded.values()),
             commits=commits,
         )
@@ -275,7 +290,8 @@ class _Push:
             return target, plan, False
         if len(plan.add) > FILES_PER_COMMIT:
             # Card and manifest come last, so that no half pushed data set looks complete.
-            plan = _Plan(plan.add[:FILES_PER_COMMIT], (), plan.head)
+            plan = _Plan(plan.add[:FILES_PER_COMMIT], (), plan.head, plan.files)
+        self._decode(plan)
         info = self.api.create_commit(
             self.repo_id,
             [*_additions(plan.add), *_deletions(plan.delete)],
@@ -289,19 +305,63 @@ class _Push:
             target = _Target(info.pr_revision, pull_request=info.pr_url)
         return target, plan, True
 
+    def _decode(self, plan: _Plan) -> None:
+        """Read what is sent to its end: a hash may be that of a damaged file. Raises `IntegrityError`."""
+        going = {file.path for file in plan.add} - self.decoded
+        shards = [shard for shard in self.manifest.shards if shard.path in going]
+        findings = check_content(self.folder, shards, self.progress)
+        if findings:
+            more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+            raise IntegrityError(
+                f"{self.folder} is damaged: {findings[0].message}{more}.",
+                hint="Remove that file and run the same `squtr build` again.",
+            )
+        self.decoded.update(shard.path for shard in shards)
+
     def _compare(self, revision: str) -> _Plan:
         from huggingface_hub.hf_api import RepoFile
 
         head = self.api.repo_info(self.repo_id, repo_type="dataset", revision=revision).sha or ""
         tree = self.api.list_repo_tree(self.repo_id, repo_type="dataset", revision=head or revision, recursive=True)
         remote = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
-        stale = tuple(path for path in remote if is_shard_path(path, self.data_folders) and path not in self.files)
-        if stale and MANIFEST_NAME not in remote:
-            raise HubError(
-                f"{self.repo_id} holds files that squtr did not write ({stale[0]}).",
-                hint="Choose another repository, or remove them: they would be loaded as part of the data set.",
+        there = None
+        if MANIFEST_NAME in remote and not self.replace:
+            there = published_manifest(
+                self.api, self.repo_id, head or revision, type(self.manifest), self.manifest.kind
             )
-        return _Plan(tuple(f for path, f in self.files.items() if not f.is_at(remote.get(path))), stale, head)
+        manifest = union(self.repo_id, there, self.manifest) if there else self.manifest
+        files = self._files(manifest)
+        listed = {shard.path for shard in manifest.shards}
+        stale = tuple(p for p in remote if is_shard_path(p, manifest.data_folders) and p not in listed)
+        foreign = sorted(set(stale) - {shard.path for shard in there.shards}) if there else stale
+        if foreign and not self.replace:
+            raise HubError(
+                f"{self.repo_id} holds files that squtr did not write ({foreign[0]}).",
+                hint="Choose another repository, or remove them (--replace does): they would be loaded as part of the"
+                " data set.",
+            )
+        kept = {shard.path: shard for shard in manifest.shards if shard.path not in files}
+        for path, shard in kept.items():
+            there_now = remote.get(path)
+            sha256 = there_now.lfs.sha256 if there_now and there_now.lfs else shard.sha256
+            if there_now is None or (there_now.size, sha256) != (shard.bytes, shard.sha256):
+                raise HubError(
+                    f"{path} of {self.repo_id} is not what its manifest lists.",
+                    hint="Push the folder that holds it, or use --replace.",
+                )
+        add = tuple(file for path, file in files.items() if not file.is_at(remote.get(path)))
+        return _Plan(add, stale, head, len(files) + len(kept))
+
+    def _files(self, manifest: Manifest) -> dict[str, _File]:
+        """All files to publish, shards first and the manifest last; `manifest` may list others that are there."""
+        own: dict[str, Shard] = {shard.path: shard for shard in self.manifest.shards}
+        files = [_File(path, self.folder / path, shard.bytes, shard.sha256) for path, shard in own.items()]
+        if manifest is self.manifest:
+            sides = {name: (self.folder / name).read_bytes() for name in (*manifest.side_files, MANIFEST_NAME)}
+        else:
+            sides = side_contents(manifest)
+        files += [_side_file(name, content, self.repo_id) for name, content in sides.items()]
+        return {file.path: file for file in files}
 
     def _find_pull_request(self) -> tuple[_Target, _Plan] | None:
         """An open pull request with this content, which an earlier push or a lost answer left."""

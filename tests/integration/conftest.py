@@ -38,6 +38,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
 @pytest.fixture
 def as_default(hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> LocalHub:
     """The Hub where nobody names another, as with `HF_ENDPOINT`. Good for what goes through `HfApi`."""
+    template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, hub.endpoint)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
     monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
     return hub
 

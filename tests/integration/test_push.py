@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from huggingface_hub import HfApi, constants
 
-from squtr.errors import DataError, HubError, IntegrityError, UsageError
+from squtr.errors import DataError, HubError, IntegrityError, RecipeMismatchError, UsageError
 from squtr.harness.cli import main
 from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData
@@ -75,7 +76,7 @@ def test_one_commit_and_nothing_twice(hub: LocalHub, built: Path, send: Callable
     assert (again.commits, again.uploaded, again.bytes) == (0, (), 0)
     assert again.commit == report.commit
     assert again.unchanged == len(report.uploaded)
-    assert not [line for line in hub.log if not line.startswith("GET")]
+    assert not [line for line in hub.log if not line.startswith(("GET", "HEAD"))]
 
 
 def test_private_pull_request_tag_and_branch(hub: LocalHub, send: Callable[..., PushReport]) -> None:
@@ -110,18 +111,152 @@ def test_a_pull_request_of_someone_else(hub: LocalHub, built: Path, send: Callab
     assert len(hub.storage.repos[REPO].requests) == 1
 
 
-def test_another_recipe_replaces_the_shards(
-    hub: LocalHub, collection: Path, tmp_path: Path, send: Callable[..., PushReport]
-) -> None:
+@pytest.fixture(scope="session")
+def parts(collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders beside `built` (zh under clean and medium_noise) that were built from the same collection."""
+    root = tmp_path_factory.mktemp("parts")
+    for name, languages, conditions in (
+        ("whole", ["en", "zh"], ["clean", "medium_noise"]),
+        ("en", ["en"], ["clean", "medium_noise"]),
+        ("en clean", ["en"], ["clean"]),
+        ("zh low", ["zh"], ["low_noise"]),
+        ("zh other", ["zh"], ["clean", "low_noise"]),
+    ):
+        build(open_recipe(str(collection), conditions=conditions, languages=languages), root / name)
+    build(open_recipe(str(collection), conditions=["clean", "medium_noise"], languages=["en"], seed=4), root / "seed")
+    return root
+
+
+def test_a_part_is_added(hub: LocalHub, built: Path, parts: Path, send: Callable[..., PushReport]) -> None:
     send()
     hub.storage.write(REPO, "images/logo.png", b"a picture by hand")
-    other = tmp_path / "other"
-    build(open_recipe(str(collection), conditions=["clean", "low_noise"], languages=["zh"]), other)
-    report = send(other)
+    before = {path: hub.storage.read(REPO, path) for path in published(hub) if path.endswith(".parquet")}
+    report = send(parts / "en")
+    assert (report.commits, report.deleted) == (1, ())
+    assert set(report.uploaded) == {s.path for s in read_manifest(parts / "en").shards} | {
+        "README.md", "eval.yaml", MANIFEST_NAME,
+    }  # fmt: skip
+    assert published(hub) == everything(parts / "whole") | {"images/logo.png"}
+    assert before.items() <= {path: hub.storage.read(REPO, path) for path in published(hub)}.items()
+    manifest = json.loads(hub.storage.read(REPO, MANIFEST_NAME))
+    whole = json.loads((parts / "whole" / MANIFEST_NAME).read_bytes())
+    assert manifest["shards"] == whole["shards"]
+    assert sorted(manifest["statistics"], key=str) == sorted(whole["statistics"], key=str)
+    assert manifest["recipe"]["subsets"] == whole["recipe"]["subsets"]
+    card = hub.storage.read(REPO, "README.md").decode()
+    whole_card = (parts / "whole/README.md").read_text(encoding="utf-8")
+    lines = [line for line in whole_card.splitlines() if line.startswith(("| tiny-", "- config_name:", "    - "))]
+    assert len(lines) > 40
+    assert set(lines) <= set(card.splitlines())
+    assert b"tiny-en_clean" in hub.storage.read(REPO, "eval.yaml")
+    assert b"tiny-zh_clean" in hub.storage.read(REPO, "eval.yaml")
+    # Either part again changes nothing.
+    for folder in (parts / "en", built):
+        again = send(folder)
+        assert (again.commits, again.uploaded) == (0, ())
+        assert again.unchanged == len(published(hub)) - 1
+    assert send(parts / "en clean").commits == 0
+
+
+def test_a_condition_is_added(parts: Path, send: Callable[..., PushReport], api: HfApi, tmp_path: Path) -> None:
+    send()
+    report = send(parts / "zh low")
+    assert report.deleted == ()
+    local = Path(api.snapshot_download(REPO, repo_type="dataset", local_dir=tmp_path / "copy"))
+    assert read_manifest(local).conditions == ["clean", "medium_noise", "low_noise"]
+    assert main(["doctor", str(local)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        ("seed", "org/squtr holds another recipe (seed 0 there, 4 here)"),
+        ("en clean", "the subset tiny-en would lack the condition medium_noise"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    hub: LocalHub, parts: Path, send: Callable[..., PushReport], folder: str, message: str
+) -> None:
+    send()
+    before = published(hub)
+    with pytest.raises(RecipeMismatchError, match=re.escape(message)) as refused:
+        send(parts / folder)
+    assert "--replace" in refused.value.hint
+    assert published(hub) == before
+
+
+def test_another_version_of_the_manifest_is_refused(
+    hub: LocalHub, parts: Path, send: Callable[..., PushReport]
+) -> None:
+    send()
+    manifest = json.loads(hub.storage.read(REPO, MANIFEST_NAME))
+    del manifest["recipe"]["sources"]
+    manifest["recipe_fingerprint"] = "0" * 16
+    hub.storage.write(REPO, MANIFEST_NAME, json.dumps(manifest).encode())
+    with pytest.raises(RecipeMismatchError, match="earlier version"):
+        send(parts / "en")
+    hub.storage.write(REPO, MANIFEST_NAME, b"{}")
+    with pytest.raises(RecipeMismatchError, match="cannot be read"):
+        send(parts / "en")
+    assert send(parts / "en", replace=True).deleted
+
+
+def test_somebody_adds_another_part_meanwhile(
+    hub: LocalHub, built: Path, parts: Path, send: Callable[..., PushReport]
+) -> None:
+    """Planned again on top of it: neither part goes."""
+
+    def theirs() -> None:
+        for path in everything(parts / "en"):
+            hub.storage.write(REPO, path, (parts / "en" / path).read_bytes())
+
+    hub.inject(Fault(COMMIT, before=theirs, times=1))
+    send()
+    assert published(hub) == everything(parts / "whole")
+    assert set(json.loads(hub.storage.read(REPO, MANIFEST_NAME))["recipe"]["subsets"]) == {"tiny-en", "tiny-zh"}
+
+
+def test_replace(hub: LocalHub, parts: Path, send: Callable[..., PushReport]) -> None:
+    send()
+    hub.storage.write(REPO, "images/logo.png", b"a picture by hand")
+    other = parts / "zh other"
+    report = send(other, replace=True)
     assert report.commits == 1
     assert report.deleted == ("queries/zh/tiny-zh/medium_noise/test-00000-of-00001.parquet",)
     assert published(hub) == everything(other) | {"images/logo.png"}
     assert "queries/zh/tiny-zh/clean/test-00000-of-00001.parquet" not in report.uploaded
+
+
+def test_a_damaged_shard_is_not_sent(
+    hub: LocalHub, built: Path, tmp_path: Path, send: Callable[..., PushReport]
+) -> None:
+    """Its hash was taken over by hand."""
+    for place, form in (
+        ("queries/zh/tiny-zh/clean", "new"),
+        ("queries/zh/tiny-zh/clean", "old"),
+        ("corpus/tiny-zh", "new"),
+    ):
+        folder = Path(shutil.copytree(built, tmp_path / f"{place} {form}"))
+        shard = folder / place / "test-00000-of-00001.parquet"
+        if form == "old":
+            # Without checksums of pages.
+            table = pq.read_table(shard, partitioning=None)
+            pq.write_table(table, shard, compression="none", use_dictionary=False)
+        content = bytearray(shard.read_bytes())
+        audio = place.startswith("queries")
+        at = content.rindex(b"fLaC") + 3000 if audio else 40
+        content[at] ^= 1
+        shard.write_bytes(content)
+        manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
+        for row in manifest["shards"]:
+            if folder / row["path"] == shard:
+                row |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        (folder / MANIFEST_NAME).write_text(json.dumps(manifest), encoding="utf-8")
+        with pytest.raises(IntegrityError, match=re.escape(f"{place}/test-00000-of-00001.parquet")) as refused:
+            send(folder)
+        assert "is damaged" in refused.value.message
+        assert "Remove that file" in refused.value.hint
+    assert published(hub) == set()
 
 
 def test_foreign_shards_are_not_removed(hub: LocalHub, send: Callable[..., PushReport]) -> None:

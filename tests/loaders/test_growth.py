@@ -248,12 +248,14 @@ def test_recipes_as_values(opened: Open) -> None:
     assert uncovered(one, clean) == [("own", "snr_5")]
     assert united(one, clean)["conditions"] == ["clean", "snr_5"]
     joined = united(one, two)
-    assert list(joined["subsets"]) == ["tiny-en", "own", "tiny-zh"]
+    assert list(joined["subsets"]) == ["tiny-en", "tiny-zh", "own"]
     assert [(row["name"], row["subsets"]) for row in joined["sources"]] == [
         ("tiny", ["tiny-en", "tiny-zh"]), ("recorded:own", ["own"]),
     ]  # fmt: skip
     assert [row["subsets"] for row in joined["noise"]] == [["tiny-en", "own", "tiny-zh"]]
     assert not grows(joined, two) and not grows(two, joined)
+    old = {key: value for key, value in one.items() if key != "sources"}
+    assert grows(old, one).disagreeing == ("it was written by an earlier version of squtr",)
     assert grows({**one, "columns": {"rate": "float64"}}, one).disagreeing
     assert grows({**one, "steps": {**one["steps"], "clean": [{"step": "x"}]}}, one).disagreeing == (
         "other steps of the condition clean",
