@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from ...errors import SynthesisError, missing_extra
 from .espeak_library import espeak_phonemes
 from .kokoro_vocabulary import MAX_TOKENS, VOCABULARY
+from .spoken_chinese import units_in_chinese
 from .written import spoken_form
 
 EXTRA = "kokoro"
@@ -39,6 +40,7 @@ _SPANISH = (
 )  # fmt: skip
 
 _LANGUAGE_SWITCH = re.compile(r"\([a-z]{2,3}(?:-[a-z0-9]+)*\)")
+_LATIN = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
 _HAN = "\u3400-\u9fff\U00020000-\U000323af"
 
 _READINGS = {
@@ -149,15 +151,17 @@ def _chinese(text: str) -> str:
         from misaki.zh_normalization import TextNormalizer
     except ImportError as error:
         raise missing_extra(error.name or "misaki", EXTRA) from error
-    normalized = ZHG2P.map_punctuation("".join(TextNormalizer().normalize(text)).replace("〇", "零"))
+    # misaki's normalizer reads the letters of units inside words (iPhone: iP小时one), so it never gets Latin letters.
+    text = re.sub(rf"(?<=[{_LATIN}])-(?=\d)", " ", units_in_chinese(text))
     out = []
-    for run in re.findall(rf"[{_HAN}]+|[A-Za-z][A-Za-z' -]*|[^{_HAN}A-Za-z]+", normalized):
-        if re.match(rf"[{_HAN}]", run):
-            out.append(" ".join(_word(word, ZHG2P.py2ipa) for word in _words(run)))
-        elif run[0].isalpha() and run[0].isascii():
-            out.append(f" {english_phonemes(run)} ")
-        else:
-            out.append(run)
+    for piece in re.findall(rf"[{_LATIN}][{_LATIN}'’ -]*|[^{_LATIN}]+", text):
+        if re.match(rf"[{_LATIN}]", piece):
+            out.append(f" {english_phonemes(piece)} ")
+            continue
+        normalized = ZHG2P.map_punctuation("".join(TextNormalizer().normalize(piece)).replace("〇", "零"))
+        for run in re.findall(rf"[{_HAN}]+|[^{_HAN}]+", normalized):
+            is_han = re.match(rf"[{_HAN}]", run)
+            out.append(" ".join(_word(word, ZHG2P.py2ipa) for word in _words(run)) if is_han else run)
     return "".join(out).replace("\u032f", "")
 
 

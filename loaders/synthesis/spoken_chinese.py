@@ -42,8 +42,7 @@ def spoken_chinese(text: str) -> str:
     # A range; codes with letters or several groups are not ranges.
     text = re.sub(rf"(?<![\w.-])({_NUMBER}) ?[-~～] ?({_NUMBER})(?![\d-])", r"\1到\2", text)
     text = re.sub(rf"(?<![\w-])-({_NUMBER})(?=度| ?℃| ?°)", r"零下\1", text)
-    longest = "|".join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))
-    text = re.sub(rf"({_NUMBER}) ?({longest})(?![A-Za-z/])", lambda m: f"{m[1]}{_UNITS[m[2]]}", text)
+    text = units_in_chinese(text)
     text = re.sub(r"(?<![\d/])(\d{1,4})/(\d{1,4})(?![\d/])", lambda m: f"{_amount(m[2])}分之{_amount(m[1])}", text)
     text = re.sub(rf"(?<![\d.,零一二三四五六七八九十百千万亿第点])2(?= ?[{_TWO}]|年(?!级))", "两", text)
     text = re.sub(rf"(?<![\w.-])-(?={_NUMBER})", "负", text)
@@ -51,6 +50,16 @@ def spoken_chinese(text: str) -> str:
     text = re.sub(r"(?<=[A-Za-z])-(?=\d)", " ", text)
     text = re.sub(_NUMBER, lambda m: _amount(m[0]), text)
     return re.sub(r"\d", lambda m: _DIGITS[m[0]], text)
+
+
+def units_in_chinese(text: str) -> str:
+    """`text` with the units behind numbers in words; the numbers stay.
+
+    >>> units_in_chinese("5 kg, 3G, iPhone 5m")
+    '5公斤, 3G, iPhone 5米'
+    """
+    longest = "|".join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))
+    return re.sub(rf"({_NUMBER}) ?({longest})(?![A-Za-z/])", lambda m: f"{m[1]}{_UNITS[m[2]]}", text)
 
 
 def _is_wide(character: str) -> bool:

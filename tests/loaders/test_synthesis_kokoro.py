@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import pickle
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from squtr.errors import IntegrityError, ModelError, StorageError, SynthesisError, UnknownNameError, UsageError
 from squtr.loaders.synthesis import kokoro, weights
 from squtr.loaders.synthesis.kokoro import KokoroSynthesizer
-from squtr.loaders.synthesis.kokoro_phonemes import phonemes, split_phonemes, tokens
+from squtr.loaders.synthesis.kokoro_phonemes import english_phonemes, phonemes, split_phonemes, tokens
 from squtr.loaders.synthesis.kokoro_vocabulary import MAX_TOKENS, VOCABULARY, VOICES
 
 needs_chinese = pytest.mark.skipif(
@@ -270,3 +271,33 @@ def test_the_real_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert 0.1 < np.abs(first).max() <= 1.0
     assert first.tobytes() == engine.synthesize("When does the bus leave?", voice="af_heart", language="en").tobytes()
     assert [path.name for path in (tmp_path / "kokoro").iterdir()] == ["kokoro-v1.0.int8.onnx"]
+
+
+WITH_LATIN = (
+    "iPhone多少钱", "Python怎么安装", "WhatsApp打不开", "怎么卸载Photoshop",
+    "HTML和CSS有什么区别", "微信mini program是什么", "hotpot英文怎么说", "Chrome浏览器很慢怎么办",
+    "github上传文件失败", "Windows更新要多久", "GTX显卡值得买吗", "T恤怎么洗",
+    "A股什么时候开盘", "B超能看出什么", "做CT有辐射吗", "HPV疫苗打几针",
+    "AirPods连不上", "MacBook电池鼓包", "我的wifi密码忘了", "Excel怎么求和",
+    "VPN是什么意思", "kg和lb怎么换算", "mm是什么单位", "Tesla充电要多久",
+    "Mac怎么截图", "Switch游戏推荐", "cm和km差多少", "Java学习路线",
+    "ml是毫升吗", "C语言难吗", "帮我翻译thank you", "Beyoncé是谁",
+)  # fmt: skip
+
+
+@needs_chinese
+@pytest.mark.parametrize("text", WITH_LATIN)
+def test_latin_words_in_chinese_are_read_as_english(text: str) -> None:
+    pytest.importorskip("espeakng_loader")
+    parts = re.findall(r"[A-Za-zé][A-Za-zé ]*|[^A-Za-zé]+", text)
+    alone = [english_phonemes(part) if re.match("[A-Za-z]", part) else phonemes(part, "zh") for part in parts]
+    assert phonemes(text, "zh").replace(" ", "") == "".join(alone).replace(" ", "")
+
+
+@needs_chinese
+def test_units_behind_numbers_in_chinese_are_chinese() -> None:
+    pytest.importorskip("espeakng_loader")
+    assert phonemes("有5km", "zh") == phonemes("有五公里", "zh")
+    assert phonemes("COVID-19", "zh").replace(" ", "") == (english_phonemes("COVID") + phonemes("十九", "zh")).replace(
+        " ", ""
+    )
