@@ -134,7 +134,7 @@ def test_modules_load_heavy_libraries_only_in_functions() -> None:
     modules = [name for name, path in source_files() if name not in subclassing and path.name != "__main__.py"]
     assert not loaded_by("\n".join(f"import {name}" for name in modules)) & HEAVY
     # Only a module that derives from a library's class may import the library outside its functions.
-    assert len(subclassing) <= 2, subclassing
+    assert len(subclassing) <= 3, subclassing
 
 
 def imported_at_top(path: Path) -> set[str]:
