@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from ..errors import DataError, UsageError
 from .clip_checks import Checked, Place, StoredCondition, check_clips
+from .content_checks import check_content
 from .manifest import Manifest, Shard, read_manifest
 from .mixing import check_level
 from .records import row_id
@@ -52,8 +53,12 @@ class Diagnosis:
         return not self.findings
 
 
-def examine(folder: Path, *, sample: int = SAMPLE, progress: Progress | None = None) -> Diagnosis:
-    """Check `folder` against its manifest and itself; `sample` utterances per subset and split get their clips decoded.
+def examine(
+    folder: Path, *, sample: int = SAMPLE, everything: bool = False, progress: Progress | None = None
+) -> Diagnosis:
+    """Check `folder` against its manifest and itself; `sample` utterances per subset and split get their clips decoded
+    and their SNR measured. With `everything` all clips are decoded, and all pages of tables compared with their
+    checksums.
 
     Raises `DataError` if there is no manifest to check against, `UsageError` for a negative sample.
     """
@@ -63,6 +68,8 @@ def examine(folder: Path, *, sample: int = SAMPLE, progress: Progress | None = N
         raise DataError(f"{folder} does not exist.", hint="Run `squtr build` first, or check the path.")
     manifest = read_manifest(folder)
     findings, whole = check_shards(folder, manifest, progress)
+    if everything:
+        findings += check_content(folder, list(whole), progress)
     tables = _Tables(folder, manifest, list(whole))
     checked = Checked()
     for number, (subset, language) in enumerate(manifest.subsets.items()):
@@ -82,7 +89,7 @@ def examine(folder: Path, *, sample: int = SAMPLE, progress: Progress | None = N
         shards=len(manifest.shards),
         bytes=sum(shard.bytes for shard in manifest.shards),
         clips=sum(shard.rows for shard in manifest.below("queries")),
-        decoded=checked.decoded,
+        decoded=sum(s.rows for s in whole if s.path.startswith("queries/")) if everything else checked.decoded,
         measured=checked.measured,
         unmeasured=checked.unmeasured,
         largest_error_db=max(checked.errors_db, default=math.nan),

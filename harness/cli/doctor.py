@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """example:
   squtr doctor data
-  squtr doctor data --sample 100 --json
+  squtr doctor data --sample 100 --all --json
   squtr doctor release:SQuTR.zip
 """
 
@@ -37,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="queries per subset to decode and measure under every condition, or clips of questions; 0: none (8)",
     )
+    parser.add_argument("--all", action="store_true", help="decode every clip, and read every page of every table")
     parser.add_argument("--json", action="store_true", help="print one JSON object with all findings")
 
 
@@ -56,10 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
     diagnosis: Diagnosis | SetDiagnosis
     with Bars() as show:
         if is_built_set(folder):
-            diagnosis = examine_set(folder, sample=arguments.sample, progress=show)
+            diagnosis = examine_set(folder, sample=arguments.sample, everything=arguments.all, progress=show)
             summary = [f"{diagnosis.items:,} questions, {diagnosis.decoded:,} clips decoded."]
         else:
-            diagnosis = examine(folder, sample=arguments.sample, progress=show)
+            diagnosis = examine(folder, sample=arguments.sample, everything=arguments.all, progress=show)
             summary = _summary(diagnosis)
     if arguments.json:
         told = asdict(diagnosis) | {"folder": str(diagnosis.folder), "healthy": diagnosis.healthy}

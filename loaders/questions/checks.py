@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import AudioError, DataError, UsageError
+from ..content_checks import check_content
 from ..keyed import keyed_seed
 from ..shard_checks import Finding, Progress, check_shards
 from .build import part_of
@@ -39,8 +40,11 @@ class SetDiagnosis:
         return not self.findings
 
 
-def examine_set(folder: Path, *, sample: int = SAMPLE, progress: Progress | None = None) -> SetDiagnosis:
-    """Check `folder` against its manifest and itself; `sample` clips, drawn by a fixed key, are decoded (0: none).
+def examine_set(
+    folder: Path, *, sample: int = SAMPLE, everything: bool = False, progress: Progress | None = None
+) -> SetDiagnosis:
+    """Check `folder` against its manifest and itself; `sample` clips, drawn by a fixed key, are decoded (0: none), with
+    `everything` all of them.
 
     Raises `DataError` if there is no manifest to check against, `UsageError` for a negative sample.
     """
@@ -48,6 +52,8 @@ def examine_set(folder: Path, *, sample: int = SAMPLE, progress: Progress | None
         raise UsageError(f"the sample is {sample}.", hint="Give a number of clips, or 0 for none.")
     manifest = read_question_manifest(folder)
     findings, intact = check_shards(folder, manifest, progress)
+    if everything:
+        findings += check_content(folder, list(intact), progress)
     decoded = 0
     if len(intact) == len(manifest.shards) and manifest.complete:
         findings += _check_questions(folder, manifest)

@@ -198,6 +198,33 @@ def test_nulls_without_statistics(folder: Path, column: str) -> None:
     assert finding.message == f"{HIGH}: 1 cells of the column {column} are empty"
 
 
+def test_every_clip(built: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sample of none finds nothing where the hash of a damaged file was taken over."""
+    assert main(["doctor", str(built), "--sample", "0", "--all"]) == 0
+    assert "60 clips, 60 of them decoded" in capsys.readouterr().out
+
+    def flip(rows: list[dict[str, Any]]) -> None:
+        content = bytearray(rows[4]["audio"]["bytes"])
+        content[len(content) // 2] ^= 1
+        rows[4]["audio"]["bytes"] = bytes(content)
+
+    def other(rows: list[dict[str, Any]]) -> None:
+        buffer = io.BytesIO()
+        soundfile.write(buffer, np.ones((100, 1), "int16"), 24_000, format="FLAC", subtype="PCM_16")
+        # The MD5 of other samples.
+        content = buffer.getvalue()
+        rows[1]["audio"]["bytes"] = content[:26] + bytes([content[26] ^ 1]) + content[27:]
+
+    for path, change, words in (
+        (HIGH, flip, "'q4' cannot be read as audio"),
+        (CLEAN, other, "'q1' does not decode to the samples that were encoded"),
+    ):
+        rewrite(folder, path, change, row_group_size=32)
+        findings = [f for f in examine(folder, sample=0, everything=True).findings if f.path == path]
+        assert [(f.kind, f.id) for f in findings] == [("audio", words[1:3])]
+        assert words in findings[0].message
+
+
 def test_form_of_a_table(folder: Path) -> None:
     rewrite(folder, QRELS, lambda rows: None, schema=pa.schema({"query-id": pa.string(), "corpus-id": pa.string()}))
     (finding,) = examine(folder, sample=0).findings
