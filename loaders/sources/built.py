@@ -55,6 +55,7 @@ class BuiltSource:
         self.subsets: Mapping[str, str] = self._first.subsets
         self._places: dict[str, dict[str, Place]] = {}
         self._queries: dict[str, list[Query]] = {}
+        self._speakers: dict[str, dict[str, str]] = {}
         self._rows: LruCache[tuple[str, str, int], list[SpokenQuery]] = LruCache(CACHE_BYTES, _size)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -100,6 +101,20 @@ class BuiltSource:
             self._queries[subset] = found
         return self._queries[subset]
 
+    def speaker_of(self, query: Query) -> str:
+        """The speaker of an utterance, else its voice; "" where neither is known."""
+        if query.subset not in self._speakers:
+            self._speakers[query.subset] = {
+                row["id"]: row["speaker"] or row["voice"]
+                for data in self._splits.values()
+                for row in data.columns(query.subset, CLEAN, ["id", "speaker", "voice"])
+            }
+        return self._speakers[query.subset][query.id]
+
+    def built_split_of(self, query: Query) -> str:
+        """The split of the folder that an utterance is in."""
+        return self._place(query)[0]
+
     def documents(self, subset: str) -> Iterable[Document]:
         return self._first.documents(subset)
 
@@ -117,12 +132,8 @@ class BuiltSource:
 
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
         """The stored clean clip at `rate` Hz: its very samples at the folder's own."""
-        self.queries(query.subset)
-        place = self._places[query.subset].get(query.id)
         name = f"the clean clip of query {query.id!r} ({query.subset}) in {self.folder}"
-        if place is None:
-            raise AudioError(f"{name} is not there.", hint="Only what was built can be mixed.")
-        split, position = place
+        split, position = self._place(query)
         block, index = divmod(position, ROWS_PER_TABLE)
         start = block * ROWS_PER_TABLE
         rows = self._rows.get(
@@ -136,6 +147,16 @@ class BuiltSource:
         if stored != self.rate:
             raise AudioError(f"{name} has {stored} Hz, the manifest says {self.rate}.", hint="Build the folder again.")
         return CleanSpeech(resample(samples, stored, rate), row.speaker, row.voice, row.tts_error_rate)
+
+    def _place(self, query: Query) -> Place:
+        self.queries(query.subset)
+        place = self._places[query.subset].get(query.id)
+        if place is None:
+            raise AudioError(
+                f"there is no clean clip of query {query.id!r} ({query.subset}) in {self.folder}.",
+                hint="Only what was built can be mixed.",
+            )
+        return place
 
 
 def open_built(name: SourceName) -> BuiltSource:

@@ -248,6 +248,16 @@ def test_the_stored_clip_is_taken_as_it_is(folder: Path) -> None:
     assert audio(mixed) == [row.audio for row in BuiltData(folder).spoken("tiny-en", "clean")]
 
 
+def test_who_speaks_is_known_without_reading_audio(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = BuiltSource(folder)
+    queries = source.queries("tiny-en")
+    spoken = [source.speech(query) for query in queries]
+    monkeypatch.setattr(BuiltData, "spoken", None)
+    assert [source.speaker_of(query) for query in queries] == [speech.speaker or speech.voice for speech in spoken]
+    assert {source.built_split_of(query) for query in queries} == {"test"}
+    assert any(map(source.speaker_of, queries))
+
+
 def test_a_condition_that_was_not_built_is_mixed_where_its_source_is_named(folder: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"Known: en_clean.*source='built:"):
         squtr.load_dataset("en_snr_5")
