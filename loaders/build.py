@@ -231,8 +231,8 @@ def _made(recipe: Mapping[str, Any], subset: str, inputs: Mapping[str, str] | No
     source = next(iter(origins(recipe, "sources", [subset])))
     part = {key: value for key, value in recipe.items() if key not in _OF_ITS_OWN}
     part |= {"subset": subset, "source": [source.name, source.split], **own}
-    if recipe["stratify"]:
-        # The plan is made over all.
+    if recipe["stratify"] or recipe.get("divided"):
+        # Plan and division are made over all.
         part["subsets"] = recipe["subsets"]
     digest = hashlib.sha256(json.dumps(part, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     return Made(digest[:16], {"source": source.version, **(inputs or {})})

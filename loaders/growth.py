@@ -1,7 +1,8 @@
 """Whether one recipe is another and more, and what both hold together.
 
 A set may grow by conditions and subsets; everything else must agree, versions of sources and banks included, because
-what is there stays as it is. With a plan of RIRs only conditions may grow: the plan is made over all subsets.
+what is there stays as it is. With a plan of RIRs only conditions may grow: the plan is made over all subsets. Where
+splits are divided, subsets of other sources may not be added.
 """
 
 from __future__ import annotations
@@ -75,6 +76,9 @@ def _disagreeing(held: Recipe, new: Recipe) -> Iterator[str]:
     same_subsets = held["subsets"].keys() == new["subsets"].keys()
     if held.get("stratify") and not same_subsets:
         yield "subsets differ, and the plan of RIRs (stratify) is made over all of them: only conditions can be added"
+    names = [{source.name for source in origins(recipe)} for recipe in (held, new)]
+    if held.get("divided") and names[0] != names[1]:
+        yield "other sources, and the splits are divided over all of them: only their own subsets and conditions fit"
     marks = held.get("benchmark", ""), new.get("benchmark", "")
     if marks[0] != marks[1] and (same_subsets or all(marks)):
         yield f"benchmark {marks[0]!r} there, {marks[1]!r} here"

@@ -254,6 +254,10 @@ def test_recipes_as_values(opened: Open) -> None:
     ]  # fmt: skip
     assert [row["subsets"] for row in joined["noise"]] == [["tiny-en", "own", "tiny-zh"]]
     assert not grows(joined, two) and not grows(two, joined)
+    assert not grows(
+        {**one, "divided": True}, {**opened(conditions=one["conditions"]).recipe.as_dict(), "divided": True}
+    )
+    assert "divided over all" in grows({**one, "divided": True}, {**two, "divided": True}).disagreeing[0]
     old = {key: value for key, value in one.items() if key != "sources"}
     assert grows(old, one).disagreeing == ("it was written by an earlier version of squtr",)
     assert grows({**one, "columns": {"rate": "float64"}}, one).disagreeing
