@@ -13,7 +13,7 @@ from .recipe import choose_subsets, open_recipe, open_source
 from .records import Source
 
 _ITS_OWN = frozenset(("subsets", "conditions", "noise", "rirs", "steps", "benchmark", "splits"))
-"""What of a recipe is not the same, or said otherwise, in the options of `open_recipe`."""
+"""What of a recipe is not the same, or has another form, in the options of `open_recipe`."""
 
 
 def options_to_add(

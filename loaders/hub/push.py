@@ -190,7 +190,7 @@ class _Push:
     backoff: Backoff
     waiting: Callable[[str], None] | None
     decoded: set[str] = field(default_factory=set)
-    """Paths of the shards that were found to be sound."""
+    """Paths of the shards that were read to their end."""
 
     def run(self, revision: str, *, private: bool, create_pr: bool, tag: str | None) -> PushReport:
         self._prepare(revision, private=private, create_branch=not create_pr)
