@@ -8,10 +8,12 @@ as 24 kHz FLAC of 16 bit, and writes them to parquet:
 - librosa: the mixing that a short script does, noise and RIR read by `librosa.load` for every clip, `scipy.signal`;
 - FLAC alone: squtr's own five outputs, encoded again from 16-bit samples, no parquet. Nothing can be faster than that.
 
+A corpus of ten shards is built beside a loop that parses its JSON lines and writes them with pyarrow.
+
 They run in turns in one process, on clips, noises and RIRs made here; the median of the rounds counts. Peak memory is
 taken in a process of its own for each.
 
-    python scripts/speed/build.py [--clips 24] [--rounds 7]
+    python scripts/speed/build.py [--clips 24] [--rounds 7] [--documents 200000]
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +40,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import soundfile
 
+from squtr.loaders import build as build_module
 from squtr.loaders.banks import load_noise_bank, load_rir_bank
 from squtr.loaders.blocks import render_take
 from squtr.loaders.conditions import parse_condition
@@ -47,7 +50,7 @@ from squtr.loaders.keyed import keyed_rng
 from squtr.loaders.noise.babble import babble
 from squtr.loaders.recipe import OpenedRecipe, open_recipe
 from squtr.loaders.records import SAMPLE_RATE, CleanSpeech, Document, Qrel, Query, Samples
-from squtr.loaders.rows import ROWS_PER_TABLE, batches
+from squtr.loaders.rows import ROWS_PER_TABLE, batches, corpus_features
 from squtr.loaders.shards import ShardPlan, write_shards
 
 CONDITIONS = ("clean", "low_noise", "medium_noise", "high_noise", "reverb")
@@ -244,6 +247,49 @@ def librosa_outputs(context: StepContext, folder: Path) -> Callable[[Samples], l
     return outputs
 
 
+class Texts(Clips):
+    """A corpus in a file of JSON lines, beside the clips."""
+
+    def __init__(self, clips: list[Samples], path: Path) -> None:
+        super().__init__(clips)
+        self._path = path
+        self.reads = 0
+
+    def documents(self, _: str) -> Iterator[Document]:
+        """The documents, parsed line by line."""
+        self.reads += 1
+        with self._path.open(encoding="utf-8") as lines:
+            for line in lines:
+                row = json.loads(line)
+                yield Document(row["_id"], row["title"], row["text"])
+
+
+def corpus_ratio(documents: int, folder: Path) -> tuple[float, int]:
+    """Time to build a corpus of ten shards as a multiple of parsing and writing it, and how often it was read."""
+    words = " ".join(f"word{number}" for number in range(60))
+    path = folder / "corpus.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(
+            json.dumps({"_id": str(number), "title": f"title {number}", "text": f"{number} {words}"}) + "\n"
+            for number in range(documents)
+        )
+    source = Texts(make_clips(1), path)
+    start = time.perf_counter()
+    schema = corpus_features().arrow_schema
+    with pq.ParquetWriter(folder / "plain.parquet", schema, compression="zstd") as writer:
+        for batch in batches(source.documents("benchmark"), build_module.DOCUMENTS_PER_TABLE):
+            rows = [{"id": document.id, "title": document.title, "text": document.text} for document in batch]
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+    plain = time.perf_counter() - start
+    source.reads, per_shard = 0, build_module.DOCUMENTS_PER_SHARD
+    opened = open_recipe(source, conditions=["clean"])
+    start = time.perf_counter()
+    build_module.DOCUMENTS_PER_SHARD = -(-documents // 10)
+    build_module.build(opened, folder / "corpus")
+    build_module.DOCUMENTS_PER_SHARD = per_shard
+    return (time.perf_counter() - start) / plain, source.reads
+
+
 def make_run(name: str, clips: list[Samples], opened: OpenedRecipe, folder: Path) -> Run:
     """The contender called `name`."""
     if name == "squtr":
@@ -276,6 +322,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Clips built per second, beside peers and FLAC alone.")
     parser.add_argument("--clips", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--documents", type=int, default=200_000)
     parser.add_argument("--memory-of", choices=CONTENDERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
@@ -315,6 +362,12 @@ def main() -> None:
             f"{LABELS.get(name, name):<17}{one:>21.1f}{two:>11.1f}{two / one:>9.2f}"
             f"{median[name, 1] / median['flac', 1]:>13.2f}{peak['peak']:>9.0f}"
         )
+    with tempfile.TemporaryDirectory() as folder:
+        ratio, reads = corpus_ratio(arguments.documents, Path(folder))
+    print(
+        f"A corpus of {arguments.documents:,} documents in 10 shards is read {reads} x; the build takes {ratio:.2f} x"
+        " the time of parsing and writing alone."
+    )
     for name in names[2:]:
         ratios = " and ".join(f"{median[name, t] / median['squtr', t]:.2f} ({t})" for t in THREADS)
         print(f"squtr is so many times as fast as {name}, by threads: {ratios}.")
