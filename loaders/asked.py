@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from ..errors import DataError, SqutrError, UsageError, unknown_name
 from .banks import load_noise_bank, load_rir_bank
 from .card import config_folders
-from .data import TEST, BuiltData, utterances
+from .data import BuiltData, utterances
 from .manifest import Manifest, Shard, read_manifest
 from .origins import Kind, origins
 from .recipe import choose_queries, open_noises
@@ -32,13 +32,13 @@ Options = Mapping[str, Any]
 
 PLAN: Options = {"stratify": "", "rirs_per_utterance": 1, "known_rirs_only": False, "utterances": 0, "splits": False}
 """The options that ask for a plan of RIRs, with the values that ask for none."""
-NEUTRAL: Options = {**PLAN, "draws": 1}
+NEUTRAL: Options = {**PLAN, "draws": 1, "divided": False, "shared_speakers": False}
 """What an option is in a recipe that does not name it."""
 BINS: Mapping[str, str] = {"rt60_bins": "rt60", "drr_bins": "drr"}
 """Options that bear on a plan alone, and what it has to be stratified by."""
 
 BANKS: tuple[Kind, ...] = ("noise", "rirs")
-KEPT = ("seed", "level", "sample_rate", "draws")
+KEPT = ("seed", "level", "sample_rate", "draws", "divided", "shared_speakers")
 """What another mixture has as the recipe has it, where it was not given."""
 Block = tuple[str, str, int, int]
 """What one process takes at a time: a file or a subset, its split, and a range of positions."""
@@ -106,13 +106,17 @@ def _same(recipe: Mapping[str, Any], option: str, value: Any, languages: Sequenc
         rirs = load_rir_bank(value, channel)
         return _same_banks(recipe, "rirs", dict.fromkeys(subsets, (rirs.name, rirs.version)))
     if option == "splits":
-        return bool(value) == (len(recipe["splits"]) > 1)
+        return bool(value) == _splits_of_plan(recipe)
     if option == "languages":
         built = set(subsets.values())
         return set(value) == built if recipe.get("stratify") else set(languages) <= set(value) <= built
     if option == "limit" and not recipe.get("limit"):
         return bool(value == 0)
     return bool(value == recipe.get(option, NEUTRAL.get(option)))
+
+
+def _splits_of_plan(recipe: Mapping[str, Any]) -> bool:
+    return len(recipe["splits"]) > 1 and not recipe.get("divided")
 
 
 def _same_banks(recipe: Mapping[str, Any], kind: Kind, named: Mapping[str, tuple[str, str]]) -> bool:
@@ -201,8 +205,10 @@ class BuiltFolder:
         if recipe.get("stratify") and options.get("stratify") != "":
             stratify = options.get("stratify", recipe["stratify"])
             found |= {name: recipe[name] for name in ("rirs_per_utterance", "known_rirs_only")}
-            found |= {"stratify": stratify, "splits": len(recipe["splits"]) > 1}
+            found |= {"stratify": stratify, "splits": _splits_of_plan(recipe)}
             found |= {name: recipe[name] for name, by in BINS.items() if by in stratify.split("+") and recipe[name]}
+        if options.get("divided") is False:
+            found.pop("shared_speakers", None)
         return found | dict(options)
 
     def bank_names(self, kind: Kind, subsets: Sequence[str]) -> dict[str, str]:
@@ -288,8 +294,8 @@ class BuiltReading:
         """The ids of the chosen utterances, and of the queries that are judged."""
         chosen: dict[str, tuple[frozenset[str], frozenset[str]]] = self.__dict__.setdefault("_chosen_of", {})
         if subset not in chosen:
-            data = BuiltData(self.built.folder, TEST)
-            queries = utterances(data.rows(subset, data.conditions[0]))
-            kept = choose_queries(queries, self.limit, data.recipe["seed"])
+            splits = [BuiltData(self.built.folder, split) for split in self.built.manifest.splits]
+            queries = [query for data in splits for query in utterances(data.rows(subset, data.conditions[0]))]
+            kept = choose_queries(queries, self.limit, self.built.recipe["seed"])
             chosen[subset] = (frozenset(query.id for query in kept), frozenset(query.cluster for query in kept))
         return chosen[subset]
