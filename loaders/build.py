@@ -158,10 +158,20 @@ def _kept(out: Path, finished: FinishedShards, made: set[str]) -> list[Shard]:
         if finished.find(path) is None:
             raise IntegrityError(
                 f"{path} in {out} is {finished.damaged.get(path, 'missing')}, and is not part of this recipe.",
-                hint="First run the command again that built it: it makes the shard anew.",
+                hint=f"First make it again: squtr build --add, with its source and {_options_of(path)}.",
             )
         kept.append(listed)
     return kept
+
+
+def _options_of(path: str) -> str:
+    """The options that name what a shard belongs to.
+
+    >>> _options_of("queries/en/fiqa/snr_5/test-00000-of-00001.parquet"), _options_of("qrels/nq/test-0-of-1.parquet")
+    ('--subsets fiqa --conditions snr_5', '--subsets nq')
+    """
+    parts = path.split("/")
+    return f"--subsets {parts[2]} --conditions {parts[3]}" if parts[0] == "queries" else f"--subsets {parts[1]}"
 
 
 def _complete(

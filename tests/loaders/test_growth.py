@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from squtr.errors import DataError, IntegrityError, RecipeMismatchError
+from squtr.errors import DataError, IntegrityError, RecipeMismatchError, SqutrWarning
 from squtr.harness.cli import main
 from squtr.loaders.adding import options_to_add
 from squtr.loaders.build import build
@@ -219,8 +219,12 @@ def test_nothing_is_added_to_what_is_not_whole(opened: Open, places: dict[str, s
     build(opened(conditions=["clean"]), out)
     shard = next(out.glob("queries/en/**/*.parquet"))
     shard.write_bytes(shard.read_bytes()[:-1])
-    with pytest.raises(IntegrityError, match="is not part of this recipe"):
+    with pytest.raises(IntegrityError, match="is not part of this recipe") as refused:
         build(opened("own", conditions=["clean"]), out, add=True)
+    assert "--subsets tiny-en --conditions clean" in refused.value.hint
+    with pytest.warns(SqutrWarning, match="damaged and made again"):
+        build(opened(conditions=["clean"], languages=["en"]), out, add=True)
+    build(opened("own", conditions=["clean"]), out, add=True)
 
 
 def test_a_plan_grows_by_conditions_only(places: dict[str, str], tmp_path: Path) -> None:
