@@ -13,9 +13,12 @@ from typing import Any
 
 from ...errors import missing_extra
 from .spoken_chinese import spoken_chinese
+from .spoken_signs import english_signs, spanish_signs
 from .written import spoken_form
 
 EXTRA = "spoken"
+IN_WORDS = ("en", "es", "zh")
+"""Languages with rules."""
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
            "November", "December")  # fmt: skip
@@ -78,10 +81,10 @@ def spoken_text(text: str, language: str) -> str:
     text = text.replace("℃", "°C").replace("℉", "°F")
     if base == "en":
         text = re.sub(r"(?i)\bno\. ?(?=\d)", "number ", text)
-        text = re.sub(r"#(?=\d)", "number ", text)
+        text = english_signs(re.sub(r"#(?=\d)", "number ", text))
         return _in_words(spoken_form(_iso_dates(_shortened(text, _ENGLISH), "en"), "en"), _ENGLISH, _english_word)
     if base == "es":
-        text = re.sub(r"(?i)\bn\.?º ?(?=\d)", "número ", text)
+        text = spanish_signs(re.sub(r"(?i)\bn\.?º ?(?=\d)", "número ", text))
         text = _spanish_articles(spoken_form(_iso_dates(_shortened(text, _SPANISH), "es"), "es"))
         return _in_words(text, _SPANISH, _spanish_word)
     return spoken_form(text, language)
@@ -129,7 +132,7 @@ def _clock(match: re.Match[str], language: _Language) -> str:
     spoken = _cardinal(hour, language.code)
     if minute == "00":
         after = match.string[match.end() :].lstrip().lower()
-        if language.code == "en" and not re.match(r"[ap]\.?m\b", after):
+        if language.code == "en" and not re.match(r"[ap]\.? ?m\b", after):
             return f"{spoken} o'clock"
         return spoken + (" en punto" if language.code == "es" else "")
     if minute[0] == "0":
@@ -186,7 +189,9 @@ def _spanish_word(match: re.Match[str]) -> str | None:
         return re.sub(r"o\b", "a", spoken)
     # Apocope: "el primer piso", "el tercer día".
     return (
-        re.sub(r"(primer|tercer)o$", r"\1", spoken) if re.match(r" [^\W\d_]", match.string[match.end() :]) else spoken
+        re.sub(r"(primer|tercer)o$", r"\1", spoken)
+        if re.match(r" (?!(?:de|del|en|y|que|a)\b)[^\W\d_]", match.string[match.end() :])
+        else spoken
     )
 
 

@@ -13,7 +13,8 @@ from .candidates import RatedTake, Rating, Take, Vary, best_take, plan_takes, ra
 from .protocol import Synthesizer
 from .speaking import has_speech
 from .speech_folder import SpeechFolder, SpeechRow, number_or_none
-from .spoken_form import spoken_text
+from .spoken_form import IN_WORDS, spoken_text
+from .written import unread_signs
 
 _TOGETHER = 4
 """Queries whose takes are transcribed in one call; a stopped run repeats at most these."""
@@ -159,6 +160,10 @@ def speak_batch(speaking: Speaking, batch: Batch) -> list[Spoken]:
 def _takes(query: Query, speaking: Speaking, text: str) -> tuple[list[Take], str]:
     if not has_speech(text):
         return [], f"there is nothing to say in {query.text!r}."
+    # Other languages are left to their engines' own front ends.
+    signs = unread_signs(text) if speaking.in_words and query.language.partition("-")[0] in IN_WORDS else ()
+    if signs:
+        return [], f"no rule says how {' '.join(signs)} is read in {query.text!r}."
     n = speaking.candidates if speaking.ratings else 1
     plan = plan_takes(query, speaking.voices_of(query.language), n, vary=speaking.vary, seed=speaking.seed)
     try:

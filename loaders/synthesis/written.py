@@ -11,12 +11,12 @@ _CURRENCIES = {
     "en": {"$": ("dollar", "dollars"), "£": ("pound", "pounds"), "€": ("euro", "euros"), "¥": ("yuan", "yuan")},
     "es": {"$": ("dólar", "dólares"), "£": ("libra", "libras"), "€": ("euro", "euros"), "¥": ("yuan", "yuanes")},
 }
-_SCALES = {"en": "thousand|million|billion", "es": "mil|millones|millón"}
+_SCALES = {"en": "thousand|million|billion|trillion", "es": "mil|millones|millón|billones|billón"}
 
 _UNITS = {
     "en": {
-        "%": "percent", "mg": "milligrams", "g": "grams", "kg": "kilograms", "mm": "millimetres", "cm": "centimetres",
-        "km": "kilometres", "km/h": "kilometres per hour", "mph": "miles per hour", "ml": "millilitres",
+        "%": "percent", "mg": "milligrams", "g": "grams", "kg": "kilograms", "mm": "millimeters", "cm": "centimeters",
+        "km": "kilometers", "km/h": "kilometers per hour", "mph": "miles per hour", "ml": "milliliters",
         "°C": "degrees Celsius", "°F": "degrees Fahrenheit", "°": "degrees", "kWh": "kilowatt hours",
     },
     "es": {
@@ -30,6 +30,19 @@ _MONTHS = "January|February|March|April|May|June|July|August|September|October|N
 _SPANISH_TENS = (
     "veinti", "treinta y ", "cuarenta y ", "cincuenta y ", "sesenta y ", "setenta y ", "ochenta y ", "noventa y ",
 )  # fmt: skip
+
+_SILENT = {"So", "Sk", "Cc", "Cf", "Co", "Cn", "Cs"}
+_UNREAD = re.compile(r"[\^¤$¢£¥€₤₩₪₫₹₽₿±×÷√∞∑∫∂∆≈≠≡≤≥²³¹⁰⁴-⁹⁻₀-₉½¼¾⅐-⅞\u3371-\u33df\u2100-\u214f]")
+"""What says something: left in a text in words, an engine would drop or guess it."""
+
+
+def unread_signs(words: str) -> tuple[str, ...]:
+    """The signs that `words`, a text in words, still holds though they say something.
+
+    >>> unread_signs("one hundred and six"), unread_signs("ten^six ㎡ for five ¢")
+    ((), ('^', '㎡', '¢'))
+    """
+    return tuple(dict.fromkeys(_UNREAD.findall(words)))
 
 
 def spoken_form(text: str, language: str) -> str:
@@ -50,7 +63,8 @@ def spoken_form(text: str, language: str) -> str:
         text = _spanish_ones(re.sub(r"\b1 de (?=[a-z]+)", "primero de ", text))
     elif language == "zh":
         text = text.replace("〇", "零")
-    kept = (c for c in text if unicodedata.category(c) not in {"So", "Sk", "Cc", "Cf", "Co", "Cn", "Cs"} or c in "\n\t")
+    text = re.sub(r"(?<!\w)\^|\^(?!\w)", "", text)
+    kept = (c for c in text if unicodedata.category(c) not in _SILENT or c in "\n\t" or _UNREAD.fullmatch(c))
     return " ".join("".join(kept).replace("\ufe0f", "").split())
 
 
@@ -68,7 +82,7 @@ def _currencies(text: str, language: str) -> str:
                 return joined
             return f"{joined} {cents}" if language == "en" else f"{joined} con {cents}"
 
-        for pattern in (rf"{mark} ?({_NUMBER}{scale})", rf"({_NUMBER}{scale}) ?{mark}"):
+        for pattern in (rf"{mark} ?({_NUMBER}{scale})(?![^\W\d_])", rf"({_NUMBER}{scale}) ?{mark}"):
             text = re.sub(pattern, amount, text)
     return text
 
@@ -105,7 +119,13 @@ def _year(match: re.Match[str]) -> str:
 def _spanish_ones(text: str) -> str:
     def rewrite(match: re.Match[str]) -> str:
         tens, noun = _SPANISH_TENS[int(match[1]) - 2], match[2]
-        feminine = noun.endswith("as") and noun != "días"
+        feminine = (noun.endswith("as") and noun != "días") or noun in {
+            "mujeres",
+            "veces",
+            "noches",
+            "calles",
+            "partes",
+        }
         one = "una" if feminine else ("ún" if tens == "veinti" else "un")
         return f"{tens}{one} {noun}"
 

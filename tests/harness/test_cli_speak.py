@@ -262,7 +262,7 @@ def test_espeak_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str
     line = ["speak", "How much is 5 km?", "--language", "en", "--engine", "espeak", "--json"]
     assert main([*line, "--out", str(tmp_path / "a.wav"), "--voice", "en-us+f3"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert (said["spoken_text"], said["gate"]) == ("How much is five kilometres?", [])
+    assert (said["spoken_text"], said["gate"]) == ("How much is five kilometers?", [])
     assert main([*line, "--list-voices"]) == 0
     assert "en-us+f3" in json.loads(capsys.readouterr().out)
     assert main(["speak", "你好", "--language", "zh", "--engine", "espeak", "--out", str(tmp_path / "b.wav")]) == 2

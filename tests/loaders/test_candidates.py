@@ -216,10 +216,12 @@ def test_what_cannot_be_spoken_or_heard_has_a_row(tmp_path: Path) -> None:
         Query("mute", "tiny", "en", "?!"),
         Query("bad", "tiny", "en", "unspeakable words"),
         Query("deaf", "tiny", "en", "some words"),
+        Query("sign", "tiny", "en", "a coin of 5¢"),
     ]
     rows = synthesize(spoken, SpeechFolder(tmp_path), speaking(Transcript("", "broken"), n=1))
     assert "nothing to say in '?!'" in rows[0].failure
     assert "unspeakable" in rows[1].failure
+    assert rows[3].failure == "no rule says how ¢ is read in 'a coin of 5¢'."
     assert (rows[2].failure, rows[2].tts_error_rate, rows[2].transcript_error) == ("", None, "broken")
 
 

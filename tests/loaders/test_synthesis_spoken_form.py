@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from squtr.errors import MissingExtraError
 from squtr.harness.text.normalizers import load_normalizer
 from squtr.loaders.synthesis.spoken_form import spoken_text
+from squtr.loaders.synthesis.written import unread_signs
 
 pytest.importorskip("num2words")
 pytest.importorskip("cn2an")
@@ -19,8 +22,7 @@ pytest.importorskip("cn2an")
 ENGLISH = {
     "COVID-19 cases in 2024": "COVID nineteen cases in two thousand and twenty-four",
     "the 21st century, 1990s music": "the twenty-first century, nineteen nineties music",
-    "call 5551234567 at 3:05 pm or 16:00": "call five five five one two three four five six seven at three oh five pm "
-    "or sixteen o'clock",
+    "call 5551234567 at 16:00": "call five five five one two three four five six seven at sixteen o'clock",
     "AT&T vs. Verizon": "AT and T versus Verizon",
     "take 1/2 of 5 mg": "take one half of five milligrams",
     "temperatures of -5 degrees": "temperatures of minus five degrees",
@@ -58,6 +60,11 @@ CHINESE = {
     "１２３号": "一百二十三号",
 }
 ONE_WAY = [
+    ("en", "at 3:05 pm", "at three oh five p m"),
+    ("en", "a $2.5bn deal", "a two point five billion dollar deal"),
+    ("es", "200 €/mes", "doscientos euros por mes"),
+    ("zh", "119和110", "幺幺九和幺幺零"),
+    ("zh", "120和110块", "一百二十和一百一十块"),
     ("en", "pages 10-20", "pages ten to twenty"),
     ("en", "#5 and No. 7", "number five and number seven"),
     ("en", "24/7 service", "twenty-four seven service"),
@@ -91,6 +98,42 @@ def test_said_and_found_again(language: str, text: str, said: str) -> None:
 @pytest.mark.parametrize(("language", "text", "said"), ONE_WAY)
 def test_said(language: str, text: str, said: str) -> None:
     assert spoken_text(text, language) == said
+
+
+def table() -> list[tuple[str, str, list[str]]]:
+    lines = (Path(__file__).parent / "spoken_forms.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    return [(language, text, spoken.split("|")) for language, text, spoken in (line.split("\t") for line in lines)]
+
+
+def folded(text: str, language: str) -> str:
+    """Words alone: no case, no marks, no "and" behind hundreds; Chinese without blanks."""
+    letters = "".join(c if unicodedata.category(c)[0] in "LNM" else "" if c in "'’" else " " for c in text.casefold())
+    if language == "zh":
+        return "".join(letters.split())
+    if language == "en":
+        letters = re.sub(r"\b(hundred|thousand|million) and\b", r"\1", letters)
+    return " ".join(letters.split())
+
+
+@pytest.mark.parametrize(("language", "text", "spoken"), table())
+def test_the_table_of_spoken_forms(language: str, text: str, spoken: list[str]) -> None:
+    said = spoken_text(text, language)
+    assert folded(said, language) in {folded(one, language) for one in spoken}
+    assert unread_signs(said) == ()
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "sign"),
+    [
+        ("en", "what is ½ of 8", "½"),
+        ("en", "5¢ coins", "¢"),
+        ("zh", "1㏀电阻", "㏀"),
+        ("es", "$5Q", "$"),
+        ("zh", "₹500", "₹"),
+    ],
+)
+def test_signs_without_a_rule_are_told(language: str, text: str, sign: str) -> None:
+    assert unread_signs(spoken_text(text, language)) == (sign,)
 
 
 @given(st.sampled_from(["en", "es", "zh"]), st.lists(st.sampled_from(

@@ -26,7 +26,7 @@ from squtr.loaders.synthesis.written import spoken_form
         (
             "en",
             "50 mg, 15 km/h, 3 km and 20°C",
-            "50 milligrams, 15 kilometres per hour, 3 kilometres and 20 degrees Celsius",
+            "50 milligrams, 15 kilometers per hour, 3 kilometers and 20 degrees Celsius",
         ),
         ("en", "a 5 gold coin", "a 5 gold coin"),
         ("es", "Son 60 € o $5", "Son 60 euros o 5 dólares"),
