@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +40,8 @@ BINS: Mapping[str, str] = {"rt60_bins": "rt60", "drr_bins": "drr"}
 BANKS: tuple[Kind, ...] = ("noise", "rirs")
 KEPT = ("seed", "level", "sample_rate", "draws", "divided", "shared_speakers")
 """What another mixture has as the recipe has it, where it was not given."""
+JUDGED: Mapping[str, str] = {"queries": "utterance_id", "qrels": "query-id"}
+"""The folders of a built set that have rows by query, and the column that says which."""
 Block = tuple[str, str, int, int]
 """What one process takes at a time: a file or a subset, its split, and a range of positions."""
 
@@ -277,25 +279,32 @@ class BuiltReading:
     def tables(self, blocks: Sequence[Block], schema: pa.Schema) -> Iterator[tuple[tuple[int, int], pa.Table]]:
         """The tables of some blocks, each with the number of its block and its number in there."""
         for number, (path, *_) in enumerate(blocks):
-            with pq.ParquetFile(self.built.folder / path) as file:
-                for index, batch in enumerate(file.iter_batches(ROWS_PER_TABLE)):
-                    yield (number, index), self._kept(path, pa.Table.from_batches([batch])).cast(schema)
+            for index, table in enumerate(self._read(path)):
+                yield (number, index), table.cast(schema)
 
-    def _kept(self, path: str, table: pa.Table) -> pa.Table:
-        """The rows of the chosen queries."""
-        top, *folders = Path(path).parts
-        if not self.limit or top not in {"queries", "qrels"}:
-            return table
-        subset = folders[1] if top == "queries" else folders[0]
-        column, index = ("utterance_id", 0) if top == "queries" else ("query-id", 1)
-        return table.filter(pc.is_in(table[column], pa.array(sorted(self._chosen(subset)[index]), pa.string())))
+    def _read(self, path: str) -> Iterator[pa.Table]:
+        """The rows of a shard, or those of the chosen queries; row groups that have none of them are not read."""
+        top, *folders = PurePosixPath(path).parts
+        limited = bool(self.limit) and top in JUDGED
+        column = JUDGED[top] if limited else ""
+        kept = pa.array(sorted(self._chosen(folders[top == "queries"])[column]), pa.string()) if limited else None
+        with pq.ParquetFile(self.built.folder / path) as file:
+            for group in range(file.metadata.num_row_groups):
+                if kept is not None:
+                    ids = file.read_row_group(group, columns=[column])[column]
+                    if not pc.any(pc.is_in(ids, kept)).as_py():
+                        continue
+                for batch in file.iter_batches(ROWS_PER_TABLE, row_groups=[group]):
+                    table = pa.Table.from_batches([batch])
+                    yield table if kept is None else table.filter(pc.is_in(table[column], kept))
 
-    def _chosen(self, subset: str) -> tuple[frozenset[str], frozenset[str]]:
-        """The ids of the chosen utterances, and of the queries that are judged."""
-        chosen: dict[str, tuple[frozenset[str], frozenset[str]]] = self.__dict__.setdefault("_chosen_of", {})
+    def _chosen(self, subset: str) -> dict[str, frozenset[str]]:
+        """The ids of the chosen utterances and of the queries that are judged, by the column that they stand in."""
+        chosen: dict[str, dict[str, frozenset[str]]] = self.__dict__.setdefault("_chosen_of", {})
         if subset not in chosen:
             splits = [BuiltData(self.built.folder, split) for split in self.built.manifest.splits]
             queries = [query for data in splits for query in utterances(data.rows(subset, data.conditions[0]))]
             kept = choose_queries(queries, self.limit, self.built.recipe["seed"])
-            chosen[subset] = (frozenset(query.id for query in kept), frozenset(query.cluster for query in kept))
+            ids, judged = (frozenset(query.id for query in kept), frozenset(query.cluster for query in kept))
+            chosen[subset] = dict(zip(JUDGED.values(), (ids, judged), strict=True))
         return chosen[subset]

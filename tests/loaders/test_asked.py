@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow.parquet as pq
 import pytest
 import soundfile
 
 import squtr
 from squtr.errors import DataError, SqutrError, UnknownNameError, UsageError
 from squtr.harness.data import open_data
+from squtr.loaders import build as builds
 from squtr.loaders import on_the_fly
 from squtr.loaders.asked import differing
 from squtr.loaders.audio import decode_audio
@@ -235,6 +237,30 @@ def test_several_processes_honor_options_too(folder: Path) -> None:
     two = squtr.load_dataset("en_high_noise", seed=4, num_proc=2, keep_in_memory=True)
     assert audio(one) == audio(two)
     assert squtr.load_dataset("en_high_noise", limit=3, num_proc=2).num_rows == 3
+
+
+def test_fewer_rows_are_read_alone(root: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builds, "ROWS_PER_SHARD", 1)
+    made = open_recipe(str(root / "tiny"), conditions=["clean"], languages=["en"])
+    build(made, tmp_path / "shards")
+    source = {"source": str(tmp_path / "shards")}
+    every = squtr.load_dataset("en_clean", **source)
+    asked: list[list[int]] = []
+    read = pq.ParquetFile.iter_batches
+
+    def spied(file: Any, *arguments: Any, **options: Any) -> Any:
+        asked.append(options["row_groups"])
+        return read(file, *arguments, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", spied)
+    (row,) = squtr.load_dataset("en_clean", **source, limit=1, streaming=True)
+    # The ids of all six are read, the audio of one.
+    assert len(asked) == every.num_rows + 1 == 7
+    assert row["audio"]["bytes"] in audio(every)
+    two = squtr.load_dataset("en_clean", **source, limit=2, num_proc=3)
+    assert set(audio(two)) < set(audio(every))
+    assert row["id"] in two["id"][:]
+    assert squtr.load_dataset("en_clean", **source, limit=50).num_rows == 6
 
 
 def test_the_stored_clip_is_taken_as_it_is(folder: Path) -> None:
