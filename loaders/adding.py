@@ -11,6 +11,7 @@ from .growth import union_of
 from .manifest import read_manifest
 from .recipe import choose_subsets, open_recipe, open_source
 from .records import Source
+from .sources.joined import parts_of
 
 _ITS_OWN = frozenset(("subsets", "conditions", "noise", "rirs", "steps", "benchmark", "splits"))
 """What of a recipe is not the same, or has another form, in the options of `open_recipe`."""
@@ -21,12 +22,17 @@ def options_to_add(
 ) -> dict[str, Any]:
     """The options of `open_recipe`, `source` opened, for what `options` add to `folder` (see `build`).
 
-    What is not given is as the folder has it. Where there is a subset that the folder lacks, all conditions of both are
-    built, else those that are given. Raises `DataError` if the folder was not built.
+    What is not given is as the folder has it, the subsets of a source too, unless it has none of them. Where there is a
+    subset that the folder lacks, all conditions of both are built, else those that are given. Raises `DataError` if the
+    folder was not built.
     """
     recipe = read_manifest(folder).recipe
     opened = open_source(source)
-    subsets = choose_subsets(opened, options.get("languages"), options.get("subsets"))
+    languages, named = options.get("languages"), options.get("subsets")
+    if languages is None and named is None:
+        # Of a source that the folder has, what it has; of another, all.
+        named = [subset for part in parts_of(opened) for subset in _held(part, recipe) or part.subsets]
+    subsets = choose_subsets(opened, languages, named)
     given = options.get("conditions", ())
     known = set(subsets) <= set(recipe["subsets"])
     taken = {name: recipe[name] for name in signature(open_recipe).parameters if name in recipe.keys() - _ITS_OWN}
@@ -37,4 +43,8 @@ def options_to_add(
     # Several rows of an utterance are defined where there is a condition that has them.
     alone = given and known and not recipe["stratify"] and recipe.get("draws", 1) == 1
     conditions = list(given) if alone else union_of(recipe["conditions"], given)
-    return {**taken, **options, "source": opened, "conditions": conditions}
+    return {**taken, **options, "source": opened, "subsets": named, "conditions": conditions}
+
+
+def _held(source: Source, recipe: Mapping[str, Any]) -> list[str]:
+    return [subset for subset in source.subsets if subset in recipe["subsets"]]

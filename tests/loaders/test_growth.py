@@ -196,6 +196,19 @@ def test_only_what_is_new_is_named(opened: Open, places: dict[str, str], tmp_pat
     assert times(out) == before
 
 
+def test_of_a_source_that_is_there_what_is_there_is_taken(opened: Open, places: dict[str, str], tmp_path: Path) -> None:
+    out, banks = tmp_path / "data", {"noise": places["noise"], "rirs": places["rirs"]}
+    build(opened(conditions=["clean"], languages=["en"]), out)
+    both = [places["tiny"], places["own"]]
+    found = open_recipe(**options_to_add(out, both, {"conditions": ["snr_5"], **banks})).recipe
+    assert dict(found.subsets) == {"tiny-en": "en", "own": "en"}
+    assert found.conditions == ("clean", "snr_5")
+    found = open_recipe(**options_to_add(out, places["tiny"], {"conditions": ["snr_5"], **banks})).recipe
+    assert (dict(found.subsets), found.conditions) == ({"tiny-en": "en"}, ("snr_5",))
+    found = open_recipe(**options_to_add(out, places["tiny"], {"languages": ["zh"], **banks})).recipe
+    assert (dict(found.subsets), found.conditions) == ({"tiny-zh": "zh"}, ("clean",))
+
+
 def test_a_condition_for_some_subsets_only_is_refused(opened: Open, places: dict[str, str], tmp_path: Path) -> None:
     out = tmp_path / "data"
     build(opened(["tiny", "own"], conditions=["clean"]), out)
