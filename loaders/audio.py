@@ -6,9 +6,7 @@ import hashlib
 import io
 import math
 import os
-import struct
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import soundfile
@@ -16,13 +14,11 @@ import soxr
 from numpy.typing import NDArray
 
 from ..errors import AudioError, UsageError
+from .audio_files import open_audio, unreadable
 from .records import SAMPLE_RATE, Samples
 
 SILENCE_PEAK = 1e-5
 """At or below this peak (−100 dBFS, under one 16-bit step) audio counts as silent."""
-
-_UNKNOWN_SIZE = 0x7FFF0000
-"""What programs that write into a pipe say of the size, or more."""
 
 
 def check_samples(samples: Samples, name: str) -> Samples:
@@ -47,20 +43,17 @@ def check_samples(samples: Samples, name: str) -> Samples:
 
 
 def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None) -> tuple[Samples, int]:
-    """Samples (T,) float32 and the sample rate in Hz of audio in any format that libsndfile reads.
+    """Samples (T,) float32 and the sample rate in Hz of audio in any format that `open_audio` reads.
 
     `content` is a whole file or its path. Of audio with several channels, `channel` (from 0) has to name one: they are
     never averaged, because they may cancel. Raises `AudioError` naming `name`; the signal itself is not checked.
     """
-    if isinstance(content, Path) and not content.is_file():
-        raise AudioError(f"{name} does not exist.", hint=f"Looked for {content}: check the path.")
-    try:
-        _refuse_cut(content, name)
-        source = content if isinstance(content, Path) else io.BytesIO(content)
-        data, rate = soundfile.read(source, dtype="float32", always_2d=True)
-    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
-        reason = str(error).rstrip(".")
-        raise AudioError(f"{name} cannot be read as audio: {reason}.", hint="Replace or remove it.") from error
+    with open_audio(content, name) as file:
+        rate = int(file.samplerate)
+        try:
+            data = file.read(dtype="float32", always_2d=True)
+        except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
+            raise unreadable(name, error) from error
     channels = data.shape[1]
     if channels == 1:
         channel = 0
@@ -71,43 +64,15 @@ def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None
     return np.ascontiguousarray(data[:, channel]), int(rate)
 
 
-def _refuse_cut(content: bytes | Path, name: str) -> None:
-    """Raise `AudioError` for a WAV file that ends before its samples do, which libsndfile takes for a short one."""
-    with content.open("rb") if isinstance(content, Path) else io.BytesIO(content) as file:
-        there, stated = _wav_bytes(file)
-    if there < stated < _UNKNOWN_SIZE:
-        raise AudioError(
-            f"{name} is cut off: {there:,} of {stated:,} bytes of samples are there.", hint="Replace or remove it."
-        )
-
-
-def _wav_bytes(file: IO[bytes]) -> tuple[int, int]:
-    """The bytes of samples that a RIFF file has, and that it says it has; (0, 0) for other formats."""
-    head = file.read(12)
-    if head[:4] != b"RIFF" or head[8:] != b"WAVE":
-        return 0, 0
-    size = file.seek(0, io.SEEK_END)
-    place = len(head)
-    while place + 8 <= size:
-        file.seek(place)
-        kind, stated = struct.unpack("<4sI", file.read(8))
-        if kind == b"data":
-            return size - place - 8, stated
-        place += 8 + stated + stated % 2
-    return 0, 0
-
-
 def decode_hashed(content: bytes, name: str) -> tuple[Samples, int, str]:
     """Samples (T,) float32, rate in Hz and digest (see `pcm_sha256`) of a mono file whose samples fit 16 bits."""
-    _refuse_cut(content, name)
-    try:
-        with soundfile.SoundFile(io.BytesIO(content)) as file:
-            plain = file.subtype == "PCM_16" and file.channels == 1
+    with open_audio(content, name) as file:
+        plain = file.subtype == "PCM_16" and file.channels == 1
+        rate = int(file.samplerate)
+        try:
             pcm = file.read(dtype="int16") if plain else None
-            rate = int(file.samplerate)
-    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
-        reason = str(error).rstrip(".")
-        raise AudioError(f"{name} cannot be read as audio: {reason}.", hint="Replace or remove it.") from error
+        except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
+            raise unreadable(name, error) from error
     if pcm is None:
         samples, rate = decode_audio(content, name)
         return samples, rate, _digest(to_pcm16(samples, name), rate)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import soundfile
 
 from ...errors import AudioError, UsageError
 from ..audio import resample
+from ..audio_files import open_audio, unreadable
 from ..records import Samples
 
 RATE = 16_000
@@ -96,13 +96,7 @@ def excerpt(audio: AudioFile, start_s: float, seconds: float, rate: int = RATE, 
 
 def _opened(audio: AudioFile, name: str) -> soundfile.SoundFile:
     label = name or (str(audio) if isinstance(audio, Path) else "the audio")
-    if isinstance(audio, Path) and not audio.is_file():
-        raise AudioError(f"{label} does not exist.", hint=f"Looked for {audio}.")
-    try:
-        return soundfile.SoundFile(audio if isinstance(audio, Path) else io.BytesIO(audio))
-    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
-        reason = str(error).rstrip(".")
-        raise AudioError(f"{label} cannot be read as audio: {reason}.", hint="Replace or remove it.") from error
+    return open_audio(audio, label)
 
 
 def _blocks(file: soundfile.SoundFile, name: str, frames: int = -1) -> Iterator[Samples]:
@@ -112,7 +106,7 @@ def _blocks(file: soundfile.SoundFile, name: str, frames: int = -1) -> Iterator[
         try:
             data = file.read(size if left < 0 else min(size, left), dtype="float32", always_2d=True)
         except (soundfile.LibsndfileError, RuntimeError) as error:
-            raise AudioError(f"{name} cannot be read as audio: {error}.", hint="Replace or remove it.") from error
+            raise unreadable(name, error) from error
         if not data.shape[0]:
             return
         if not np.isfinite(data).all():
