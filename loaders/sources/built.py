@@ -112,8 +112,8 @@ class BuiltSource:
         return self._speakers[query.subset][query.id]
 
     def built_split_of(self, query: Query) -> str:
-        """The split of the folder that an utterance is in."""
-        return self._place(query)[0]
+        """The split that an utterance is in, in a folder that is divided into train, validation and test; else ""."""
+        return self._place(query)[0] if self._first.recipe.get("divided") else ""
 
     def documents(self, subset: str) -> Iterable[Document]:
         return self._first.documents(subset)
