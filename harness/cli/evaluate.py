@@ -343,7 +343,9 @@ def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
     from ..evaluation.run import counted
     from ..report import summary_table
     from ..report.systems import self_check_lines
+    from .selected import selected_lines
 
+    told: dict[str, None] = {}
     for failure in evaluation.failures:
         where = f" on {failure.config}" if failure.config else ""
         if arguments.debug:
@@ -355,6 +357,11 @@ def _report(arguments: argparse.Namespace, evaluation: Evaluation) -> int:
         say(summary_table(evaluation.records))
         for line in self_check_lines([record.result.system for record in evaluation.records]):
             say(line)
+        for record in evaluation.records:
+            for line in selected_lines(record.result.data.recipe, [record.result.system]):
+                told.setdefault(line)
+        for line in told:
+            note(f"squtr: {line}")
         out = evaluation.out or arguments.out
         say(f"Results: {out / 'results'}")
         say(f"Report: squtr report {out}")

@@ -81,6 +81,8 @@ def ratings_from(names: Sequence[str], threads: int, languages: Sequence[str]) -
         return ()
     if NONE in names:
         raise UsageError("--transcriber names none and others.", hint="Leave one out.")
+    from ..components.families import family_of
+
     ratings = [_rating_from(name, threads, languages) for name in names]
     families: dict[str, str] = {}
     for name, rating in zip(names, ratings, strict=True):
@@ -92,25 +94,6 @@ def ratings_from(names: Sequence[str], threads: int, languages: Sequence[str]) -
             )
         families[family] = name
     return tuple(ratings)
-
-
-def family_of(name: str) -> str:
-    """What a transcriber was derived from, as far as its stored name `backend:model@…` says.
-
-    >>> family_of("faster-whisper:distil-whisper/distil-large-v3@1"), family_of("hf:openai/whisper-base@2")
-    ('whisper', 'whisper')
-    >>> family_of("funasr:iic/SenseVoiceSmall@3")
-    'sensevoice'
-    """
-    folded = name.lower()
-    known = next((family for family in _FAMILIES if family in folded), "")
-    return known or folded.partition("@")[0]
-
-
-_FAMILIES = (
-    "whisper", "sensevoice", "paraformer", "wav2vec", "hubert", "wavlm", "mms", "parakeet", "canary", "moonshine",
-    "qwen", "seamless", "voxtral", "granite", "conformer", "zipformer", "dolphin", "firered", "omnilingual",
-)  # fmt: skip
 
 
 def _rating_from(name: str, threads: int, languages: Sequence[str]) -> Rating:

@@ -65,9 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _speech(arguments: argparse.Namespace, root: Path, show: str = "all") -> int:
     from ...loaders.quality.decisions import QualityLimits, decide, write_decisions
-    from ...loaders.quality.report import REPORT, quality_report
+    from ...loaders.quality.report import quality_report
     from ...loaders.quality.review import write_review
     from ...loaders.quality.review_marks import add_marks, read_marks_file
+    from ...loaders.sources.selection import REPORT
     from ...loaders.synthesis.speech_folder import SpeechFolder, write_text
 
     folder = SpeechFolder(root)

@@ -67,9 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
     from ...errors import UsageError
     from ...loaders.home import squtr_home
     from ...loaders.quality.decisions import QualityLimits, decide, write_decisions
-    from ...loaders.quality.report import REPORT, quality_report, quality_table
+    from ...loaders.quality.report import quality_report, quality_table
     from ...loaders.recipe import choose_queries, choose_subsets
     from ...loaders.sources import load_source
+    from ...loaders.sources.selection import REPORT
     from ...loaders.synthesis.backends import SYNTHESIZERS
     from ...loaders.synthesis.ray_speaking import load_speech_engine
     from ...loaders.synthesis.speech_folder import SpeechFolder, write_text

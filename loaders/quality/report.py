@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..synthesis.speech_folder import number_or_none
+from ..sources.selection import REPORT
+from ..synthesis.speech_folder import JOINT, number_or_none
 from .decisions import Decision, QualityLimits
 from .prompt import PROMPT_VERSION
 from .verdicts import JudgeError, Verdict
 
-REPORT = "quality.json"
 SCHEMA = "squtr-quality/1"
 STAGES = ("speaking", "gate", "error_rate", "judges", "review")
 
@@ -49,11 +49,12 @@ def quality_report(decisions: Sequence[Decision], limits: QualityLimits | None =
     return {
         "schema": SCHEMA,
         "total": _counts(decisions),
+        "selection": selection(decisions, limits),
         "subsets": {subset: _counts(members) for subset, members in groups.items()},
         "stages": _stages(decisions),
         "reasons": dict(Counter(reason for d in decisions if d.status != "accepted" for reason in d.reasons)),
         "limits": {**asdict(limits), "clip": {**asdict(limits.clip), "rates": _lists(limits.clip.rates)}},
-        "transcribers": sorted({d.row.transcriber for d in decisions if d.row.transcriber}),
+        "transcribers": selection(decisions, limits)["transcribers"],
         "judges": _judges(decisions),
         "voices": dict(sorted(Counter(d.row.voice for d in decisions if d.status == "accepted").items())),
         "items": [
@@ -74,6 +75,29 @@ def quality_report(decisions: Sequence[Decision], limits: QualityLimits | None =
             for d in decisions
             if d.status != "accepted"
         ],
+    }
+
+
+def selection(decisions: Sequence[Decision], limits: QualityLimits | None = None) -> dict[str, Any]:
+    """How what is kept was chosen, as JSON object: who spoke and judged, and what became of all queries.
+
+    `candidates` is the highest number of takes that were compared for a query; `lost` counts by reason.
+    """
+    limits = limits or QualityLimits()
+    rows = [decision.row for decision in decisions]
+    status = Counter(decision.status for decision in decisions)
+    return {
+        "engine": " + ".join(sorted({row.speaker.partition("/")[0] for row in rows if row.speaker})),
+        "voices": sorted({row.voice for row in rows if row.voice}),
+        "candidates": max((row.candidates for row in rows), default=0),
+        "transcribers": sorted({name for row in rows if row.transcriber for name in row.transcriber.split(JOINT)}),
+        "judges": sorted({name for decision in decisions for name in decision.opinions}),
+        "max_error_rate": limits.error_rate,
+        "queries": len(decisions),
+        "accepted": status["accepted"],
+        "rejected": status["rejected"],
+        "flagged": status["flagged"],
+        "lost": dict(Counter(d.reasons[0] for d in decisions if d.status != "accepted" and d.reasons).most_common()),
     }
 
 
@@ -134,6 +158,16 @@ def _mean(values: Sequence[float]) -> float | None:
     return number_or_none(math.fsum(values) / len(values)) if values else None
 
 
+def _selection_lines(chosen: Mapping[str, Any]) -> list[str]:
+    if not chosen["transcribers"]:
+        return [f"takes of {chosen['engine'] or 'no engine'}, not rated: nothing says that they are understood"]
+    return [
+        f"selection: the best of up to {chosen['candidates']} takes of {chosen['engine']} by "
+        f"{' and '.join(chosen['transcribers'])}, error rate at most {chosen['max_error_rate']:g}: what is kept is "
+        "easier for these than for others"
+    ]
+
+
 def quality_table(report: Mapping[str, Any], most: int = 10) -> str:
     """The report for a terminal: counts per subset, reasons, judges, and at most `most` items."""
     lines = [f"{'subset':<20} {'queries':>8} {'accepted':>8} {'rejected':>8} {'flagged':>8} {'mean error rate':>16}"]
@@ -146,6 +180,7 @@ def quality_table(report: Mapping[str, Any], most: int = 10) -> str:
             f"{name:<20} {counts['queries']:>8,} {counts['accepted']:>8,} {counts['rejected']:>8,} "
             f"{counts['flagged']:>8,} {'not measured' if rate is None else f'{rate:.3f}':>16}"
         )
+    lines.extend(_selection_lines(report["selection"]))
     if report["reasons"]:
         lines.append("why:")
         by_number = sorted(report["reasons"].items(), key=lambda pair: -pair[1])

@@ -25,6 +25,7 @@ from ..records import CleanSpeech, Query
 from .clips import Clip, RecordingsAlone, clip_of, inside, optional_text, read_clip
 from .digests import files_version
 from .names import SourceName, check_language
+from .selection import selection_of
 from .tables import Row, Table, aliased, jsonl_table, subset_name
 
 MANIFESTS = (
@@ -154,6 +155,11 @@ class Recordings:
         return self._license or " AND ".join(named) or "unknown"
 
     @cached_property
+    def selection(self) -> Mapping[str, Any]:
+        """How speech that was synthesized was selected (see `selection_of`), {} for other recordings."""
+        return selection_of(self.manifest)
+
+    @cached_property
     def rows(self) -> tuple[Recording, ...]:
         """All rows in order. Raises `DataError` for a row without file, or with neither id nor text."""
         jsonl = self.manifest.suffix.lower() == ".jsonl"
@@ -245,6 +251,10 @@ class RecordedSource(RecordingsAlone):
     @property
     def license(self) -> str:
         return self.recordings.license
+
+    @property
+    def selection(self) -> Mapping[str, Any]:
+        return self.recordings.selection
 
     @property
     def subsets(self) -> Mapping[str, str]:

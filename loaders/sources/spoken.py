@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from ...errors import DataError, unknown_name
 from ..faults import Fault, Faults
@@ -47,6 +47,11 @@ class SpokenSource:
         """The first 12 hex digits of the sha256 over both versions and the rule for missing recordings."""
         parts = f"{self.texts.version}\n{self.recordings.version}\n{self._missing}"
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
+
+    @property
+    def selection(self) -> Mapping[str, Any]:
+        """How the speech was selected (see `selection_of`), {} for recordings that were not synthesized."""
+        return self.recordings.selection
 
     def queries(self, subset: str) -> Sequence[Query]:
         """With `missing="skip"`, raises `DataError` if no query is left."""

@@ -27,6 +27,9 @@ from ..sources.clips import clip_path
 
 INDEX, REJECTED, JOURNAL, SETTINGS = "speech.jsonl", "rejected.jsonl", "journal.jsonl", "synthesis.json"
 
+JOINT = " & "
+"""Between the names of several transcribers of one row."""
+
 
 class SpeechRow(BaseModel):
     """One query. `tts_error_rate` is None if not measured, `failure` why there is no clip, `sha256` of the samples.

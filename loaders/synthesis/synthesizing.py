@@ -12,7 +12,7 @@ from ..records import SAMPLE_RATE, Query
 from .candidates import RatedTake, Rating, Take, Vary, best_take, plan_takes, rate_takes, speak_takes
 from .protocol import Synthesizer
 from .speaking import has_speech
-from .speech_folder import SpeechFolder, SpeechRow, number_or_none
+from .speech_folder import JOINT, SpeechFolder, SpeechRow, number_or_none
 from .spoken_form import IN_WORDS, spoken_text
 from .written import unread_signs
 
@@ -50,7 +50,7 @@ class Speaking:
     @property
     def transcriber(self) -> str:
         """The names of all transcribers that rate, "" for none."""
-        return " & ".join(rating.name for rating in self.ratings)
+        return JOINT.join(rating.name for rating in self.ratings)
 
     def voices_of(self, language: str) -> list[str]:
         return sorted(set(self.voices.get(language) or self.synthesizer.voices(language)))

@@ -6,17 +6,21 @@ import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
 
-from squtr.errors import UsageError
+from squtr.errors import DataError, UsageError
 from squtr.harness.cli import main, rating, speak, synthesize
 from squtr.harness.cli.rating import normalized, rate_of
+from squtr.harness.cli.selected import selected_lines
 from squtr.harness.protocols import ComponentSpec, Transcript
+from squtr.harness.results.envelope import SystemInfo
 from squtr.loaders.records import Samples
 from squtr.loaders.sources import load_source
+from squtr.loaders.sources.recorded import Recordings
 from squtr.loaders.synthesis import SYNTHESIZERS, SynthesizerBackend, backends
 from squtr.loaders.synthesis.candidates import Rating
 
@@ -267,3 +271,44 @@ def test_espeak_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "en-us+f3" in json.loads(capsys.readouterr().out)
     assert main(["speak", "你好", "--language", "zh", "--engine", "espeak", "--out", str(tmp_path / "b.wav")]) == 2
     assert "Use the synthesizer 'kokoro'" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("hum")
+def test_the_selection_is_told_where_the_speech_is_read(
+    beir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = load_source(f"beir:{beir}?language=en").queries("texts")
+    # Three takes of each query; of the last one none is understood.
+    listen(monkeypatch, [text for query in kept[:3] for text in [query.text] * 3] + ["no idea"] * 3)
+    out = tmp_path / "clips"
+    line = ["synthesize", "--source", f"beir:{beir}?language=en", "--engine", "hum", "--out", str(out)]
+    assert main(line) == 0
+    assert "selection: the best of up to 3 takes of hum by listed, error rate at most 0.3" in capsys.readouterr().out
+    spoken: Any = load_source(f"beir:{beir}?language=en&speech={out}&missing=skip")
+    assert {key: spoken.selection[key] for key in ("engine", "candidates", "transcribers", "accepted", "lost")} == {
+        "engine": "hum",
+        "candidates": 3,
+        "transcribers": ["listed"],
+        "accepted": 3,
+        "lost": {"error_rate": 1},
+    }
+    (out / "quality.json").write_text('{"selection": []}', encoding="utf-8")
+    with pytest.raises(DataError, match=r"quality.json: selection is no object"):
+        _ = Recordings(out).selection
+
+
+def test_a_system_that_selected_its_own_test_is_told() -> None:
+    chosen = {"transcribers": ["faster-whisper:whisper-base@0"], "accepted": 3, "queries": 4}
+    recipe = {"sources": [{"name": "beir:a+clips", "selection": chosen}, {"name": "mini"}]}
+
+    def system(backend: str, name: str) -> SystemInfo:
+        spec = {"backend": backend, "name": name, "kind": "transcriber"}
+        return SystemInfo(kind="cascade", name=f"{name} + bm25", components={"transcriber": spec})
+
+    same, kin = system("faster-whisper", "whisper-base"), system("hf", "whisper-large-v3")
+    lines = selected_lines(recipe, [same, kin, system("funasr", "sensevoice-small")])
+    assert len(lines) == 2
+    assert "whisper-base + bm25 is the transcriber that chose the speech of beir:a+clips" in lines[0]
+    assert "(3 of 4 queries)" in lines[0]
+    assert "whisper-large-v3 + bm25 is of the family of the transcriber faster-whisper:whisper-base" in lines[1]
+    assert selected_lines({"sources": [{"name": "mini"}]}, [same]) == []
