@@ -46,16 +46,17 @@ class Faults:
         except DataError as error:
             self.add([Fault.of(error)])
 
-    def refuse(self, place: str, *, hint: str = "Mend them and run the same command again.") -> None:
+    def refuse(self, place: str, *, hint: str = "Mend them and run the same command again.", count: int = 0) -> None:
         """Raise `AudioError` (or `DataError`, if a fault is none of audio) that lists what was found in `place`, if
-        anything was."""
+        anything was. `count` is the number of all faults where only the first were kept."""
         found = list(self._found.values())
         if not found:
             return
+        count = max(count, len(found))
         kind = AudioError if all(fault.audio for fault in found) else DataError
-        if len(found) == 1:
+        if count == 1:
             raise kind(found[0].message, hint=found[0].hint or hint)
-        lines = [f"{len(found):,} faults in {place}:", *(f"  {fault.message}" for fault in found[:SHOWN])]
-        if len(found) > SHOWN:
-            lines.append(f"  and {len(found) - SHOWN:,} more.")
+        lines = [f"{count:,} faults in {place}:", *(f"  {fault.message}" for fault in found[:SHOWN])]
+        if count > SHOWN:
+            lines.append(f"  and {count - SHOWN:,} more.")
         raise kind("\n".join(lines), hint=hint)

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError
 from .text import parse_json, tell_replaced
 
+OnFault = Callable[[DataError], None]
 
-def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number (from 1) and object of every non-blank line. Raises `DataError` naming file and line."""
+
+def _raise(error: DataError) -> None:
+    raise error
+
+
+def read_jsonl(path: Path, bad: OnFault = _raise) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number (from 1) and object of every non-blank line. Raises `DataError` naming file and line, or hands what
+    is wrong with a line to `bad` and goes on."""
     try:
         with path.open("rb") as stream:
-            yield from read_json_lines(stream, str(path))
+            yield from read_json_lines(stream, str(path), bad)
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist.", hint="Check the folder's layout.") from error
 
 
-def read_json_lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_json_lines(stream: IO[bytes], name: str, bad: OnFault = _raise) -> Iterator[tuple[int, dict[str, Any]]]:
     """The same from an open stream of bytes, which stays open; `name` is what errors call it."""
     # utf-8-sig takes a byte order mark if there is one.
     lines = io.TextIOWrapper(stream, encoding="utf-8-sig")
@@ -33,10 +40,15 @@ def read_json_lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[st
             try:
                 value = parse_json(line, f"{name}, line {number}", replaced)
             except json.JSONDecodeError as error:
-                raise DataError(f"{name}, line {number}: not JSON ({error.msg}).", hint="Mend the line.") from error
-            if not isinstance(value, dict):
-                raise DataError(f"{name}, line {number}: a JSON object is expected.", hint="Mend the line.")
-            yield number, value
+                bad(DataError(f"{name}, line {number}: not JSON ({error.msg}).", hint="Mend the line."))
+                continue
+            except DataError as error:
+                bad(error)
+                continue
+            if isinstance(value, dict):
+                yield number, value
+            else:
+                bad(DataError(f"{name}, line {number}: a JSON object is expected.", hint="Mend the line."))
     except UnicodeDecodeError as error:
         raise DataError(f"{name} is not UTF-8 ({error.reason}).", hint="Convert it to UTF-8.") from error
     finally:

@@ -86,6 +86,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--metrics", action=Extend, nargs="+", metavar="METRIC", help="metrics (ndcg_at_10 mrr_at_10 recall_at_10)"
     )  # fmt: skip
     ranking.add_argument(
+        "--on-bad", default="refuse", metavar="WHAT", help="bad judgments: refuse, or skip (left out, counted) (refuse)"
+    )
+    ranking.add_argument(
         "--ignore-identical-ids", action="store_true", help="drop the document that has the query's own id"
     )
     ranking.add_argument(
@@ -233,6 +236,7 @@ def _wer(arguments: argparse.Namespace) -> tuple[Summary, str]:
 
 def _ranking(arguments: argparse.Namespace) -> tuple[Summary, str]:
     from ...errors import DataError
+    from ...loaders.sources.rules import Collected, check_on_bad
     from ..metrics.ranking import DEFAULT_METRICS
     from ..metrics.registry import parse_metric
     from ..metrics.summaries import summarize_ranking
@@ -241,7 +245,14 @@ def _ranking(arguments: argparse.Namespace) -> tuple[Summary, str]:
     metrics = list(dict.fromkeys(arguments.metrics or DEFAULT_METRICS))
     for name in metrics:
         parse_metric(name)
-    qrels = read_qrels(arguments.qrels, arguments.format, remark=note)
+    bad = Collected()
+    qrels: dict[str, dict[str, int]] = {}
+    with bad.table():
+        qrels = read_qrels(arguments.qrels, arguments.format, remark=note, bad=bad)
+    if check_on_bad(arguments.on_bad) == "refuse" or not qrels:
+        bad.refuse(str(arguments.qrels))
+    for entry in bad.left_out:
+        note(f"squtr: left out: {entry}.")
     run = read_run(arguments.run, arguments.format, remark=note)
     judged = {document for grades in qrels.values() for document in grades}
     found = summarize_ranking(
@@ -258,6 +269,8 @@ def _ranking(arguments: argparse.Namespace) -> tuple[Summary, str]:
             f"none of the documents in {arguments.run} is judged in {arguments.qrels}.",
             hint="Check the ids, or score it so: --missing count.",
         )
+    if bad.count:
+        found = replace(found, scores={**scores, "left_out": dict(bad.counts)})
     return found, f"{scores['n_queries']} queries with a relevant document"
 
 
@@ -272,6 +285,7 @@ _KINDS: dict[str, Callable[[argparse.Namespace], tuple[Summary, str]]] = {
     "aif": _answers,
 }
 _NOT_IN_THE_TABLE = {
+    "left_out",
     *score_answers.IN_OTHER_TABLES,
     *("intervals", "unit", "language", "normalizer", "normalizer_version", "seed", "resamples", "n", "n_queries"),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, unknown_name
-from ..metrics.ranking import parse_grade
+from ...loaders.sources.rules import JUDGED_TWICE, OnFault, broken, refuse, told, whole_grade
 from .lines import Remark, finite, id_field, no_remark, place, read_lines, read_rows
 
 RANKING_FORMATS = ("auto", "trec", "tsv", "jsonl", "parquet")
@@ -19,7 +19,9 @@ Entry = tuple[str, str, str, Any]
 """Place, query id, document id, and the grade or score as it was written."""
 
 
-def read_qrels(path: Path, format_: str = "auto", *, remark: Remark = no_remark) -> dict[str, dict[str, int]]:
+def read_qrels(
+    path: Path, format_: str = "auto", *, remark: Remark = no_remark, bad: OnFault = refuse
+) -> dict[str, dict[str, int]]:
     """Judgments: query id → document id → grade.
 
     - "trec": query, iteration, document and grade, with blanks or tabs between;
@@ -27,20 +29,22 @@ def read_qrels(path: Path, format_: str = "auto", *, remark: Remark = no_remark)
     - "jsonl", "parquet": the same fields; `query_id`, `document_id`, `grade` and their like are accepted;
     - "auto": by suffix, or else by the first line.
 
-    Raises `DataError` naming file and line for a line of another form, a grade that is no whole number, a pair that
-    stands twice, and for a file without judgments.
+    Raises `DataError` naming file and line for a line of another form and for a file without judgments. A grade that is
+    no whole number or below 0, and a pair that is judged twice (see `loaders.sources.rules`), go to `bad`, which raises
+    them, or leaves the row out.
     """
     judgments: dict[str, dict[str, int]] = {}
     for where, query_id, document_id, value in _read(path, format_, "qrels", remark):
-        documents = judgments.setdefault(query_id, {})
-        if document_id in documents:
-            raise DataError(
-                f"{where}: document {document_id!r} is judged twice for query {query_id!r}.", hint="Judge it once."
-            )
-        try:
-            documents[document_id] = parse_grade(query_id, document_id, value)
-        except DataError as error:
-            raise DataError(f"{where}: {error.message}", hint=error.hint) from error
+        named = f"{query_id} {document_id}"
+        with told(bad):
+            grade = whole_grade(value, where, f"the grade of document {document_id!r} for query {query_id!r}", named)
+            documents = judgments.setdefault(query_id, {})
+            if document_id in documents:
+                message = f"{where}: document {document_id!r} is judged twice for query {query_id!r}."
+                raise broken(JUDGED_TWICE, message, "Judge it once.", named)
+            documents[document_id] = grade
+    if not judgments:
+        raise DataError(f"{path} holds no usable judgment.", hint="Mend the file.")
     return judgments
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from ...errors import UsageError, unknown_name
 from ..records import Source
 from .names import SourceName, parse_source_name
+from .rules import check_on_bad
 
 if TYPE_CHECKING:
     from ..data import SpeechData
@@ -94,11 +95,15 @@ SOURCES = {
 }  # fmt: skip
 
 
-def load_source(name: str) -> Source:
+def load_source(name: str, *, on_bad: str = "refuse") -> Source:
     """The source called `name` (see `names` for how it is written), or the collection folder at that path.
 
     A path is anything that contains a path separator or names an existing folder; its layout is that of
     `CollectionSource`. With the option `speech`, its clean speech comes from that folder of recordings.
+
+    `on_bad` is what happens to rows that break a rule (see `rules`), and to recordings that cannot be used: "refuse"
+    raises an error that tells all of them when they are read; "skip" leaves them out, and `left_out` counts them.
+    What others published with recordings under several conditions (release, whisper_rir_mega) counts its own defects.
 
     Raises `UnknownNameError` for an unknown kind or option, `UsageError` for a name that misses something, and
     `DataError` if the source cannot be read.
@@ -106,7 +111,7 @@ def load_source(name: str) -> Source:
     >>> dict(load_source("mini").subsets)
     {'mini-en': 'en', 'mini-zh': 'zh', 'mini-es': 'es'}
     """
-    parsed = _parse(name)
+    parsed = replace(_parse(name), on_bad=check_on_bad(on_bad))
     spec = SOURCES[parsed.kind]
     for option in parsed.options:
         if option not in (*spec.options, *SPEECH_OPTIONS):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -22,21 +22,25 @@ from typing import Any
 
 from ...errors import AudioError, DataError, UnknownNameError, nearest
 from ..jsonl import text_field
-from ..records import SAMPLE_RATE, CleanSpeech, Document, Qrel, Query
+from ..records import SAMPLE_RATE, CleanSpeech, Document, Query
+from .checked import CheckedTables, Part
 from .clips import Clip, clip_of, read_clip
 from .names import SourceName
-from .tables import Table, check_judged, jsonl_table, read_qrels, read_queries, stream_documents
+from .rules import version_suffix
+from .tables import Table, jsonl_table
 
 TABLES = ("corpus", "queries", "qrels", "speech")
 
 
-class CollectionSource:
+class CollectionSource(CheckedTables):
     """A collection folder as a source. Tables are read and checked when first needed, audio on demand."""
 
-    def __init__(self, root: Path, benchmark: str = "") -> None:
+    judged_only = False
+
+    def __init__(self, root: Path, benchmark: str = "", on_bad: str = "refuse") -> None:
+        super().__init__(on_bad)
         self.root = root
         self.benchmark = benchmark
-        self._queries: dict[str, list[Query]] = {}
         self._documents: dict[str, list[Document]] = {}
         self._clips: dict[str, dict[str, Clip]] = {}
         about = self._about
@@ -65,20 +69,23 @@ class CollectionSource:
     def version(self) -> str:
         """The first 12 hex digits of the sha256 over all tables; these hold the checksums of the recordings."""
         digest = hashlib.sha256()
-        for path in (self.root / "about.json", *(self._table(t, s) for s in self.subsets for t in TABLES)):
+        for path in (self.root / "about.json", *(self._path(t, s) for s in self.subsets for t in TABLES)):
             content = path.read_bytes() if path.exists() else b""
             digest.update(f"{path.name}\0{len(content)}\0".encode())
             digest.update(content)
-        return digest.hexdigest()[:12]
+        return digest.hexdigest()[:12] + version_suffix(self.on_bad)
 
     @property
     def subsets(self) -> Mapping[str, str]:
         return MappingProxyType(self._about["subsets"])
 
-    def _table(self, table: str, subset: str) -> Path:
-        return self.root / f"{table}.{self._language(subset)}.jsonl"
+    def table(self, part: Part, subset: str) -> Table:
+        return jsonl_table(self._path(part, subset))
 
-    def _language(self, subset: str) -> str:
+    def _path(self, table: str, subset: str) -> Path:
+        return self.root / f"{table}.{self.language_of(subset)}.jsonl"
+
+    def language_of(self, subset: str) -> str:
         language = self.subsets.get(subset)
         if language is None:
             guess = nearest(subset, self.subsets)
@@ -88,28 +95,13 @@ class CollectionSource:
             )
         return str(language)
 
-    def _checked(self, table: str, subset: str) -> Table:
-        return jsonl_table(self._table(table, subset))
-
-    def queries(self, subset: str) -> Sequence[Query]:
-        if subset not in self._queries:
-            table = self._checked("queries", subset)
-            self._queries[subset] = read_queries(table, subset, self._language(subset))
-        return self._queries[subset]
-
-    def documents(self, subset: str) -> Sequence[Document]:
+    def documents(self, subset: str) -> Iterator[Document]:
         if subset not in self._documents:
-            self._documents[subset] = list(stream_documents(self._checked("corpus", subset)))
-        return self._documents[subset]
-
-    def qrels(self, subset: str) -> Sequence[Qrel]:
-        table = self._checked("qrels", subset)
-        found = read_qrels(table)
-        check_judged(table, found, self.queries(subset), self.documents(subset))
-        return list(found)
+            self._documents[subset] = list(super().documents(subset))
+        return iter(self._documents[subset])
 
     def _clip(self, query: Query) -> Clip:
-        table = self._checked("speech", query.subset)
+        table = jsonl_table(self._path("speech", query.subset))
         if query.subset not in self._clips:
             clips: dict[str, Clip] = {}
             for number, row in table.rows():
@@ -123,6 +115,10 @@ class CollectionSource:
             )
         return clip
 
+    def speaker_of(self, query: Query) -> str:
+        clip = self._clip(query)
+        return clip.speaker or clip.voice
+
     def speech(self, query: Query) -> CleanSpeech:
         return self.speech_at(query, SAMPLE_RATE)
 
@@ -131,6 +127,7 @@ class CollectionSource:
 
 
 def open_mini(_: SourceName) -> CollectionSource:
+    # It has no bad row, so on_bad changes nothing.
     return CollectionSource(Path(__file__).resolve().parent.parent / "data" / "mini", "squtr")
 
 
@@ -144,4 +141,4 @@ def open_collection(name: SourceName) -> CollectionSource:
                 f"{folder} is not a collection folder: it holds {sign}/ and no about.json.",
                 hint=f"Write {kind}:{folder}{end}.",
             )
-    return CollectionSource(folder)
+    return CollectionSource(folder, on_bad=name.on_bad)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import DataError, UsageError
 from .digests import folder_version
 from .names import COMMIT, SourceName, check_language, hub_place
+from .rules import OnFault, version_suffix
 from .tables import Row, Table, subset_name
 from .texts import Part, TextSource
 
@@ -59,7 +60,7 @@ PUBLISHED = (
 
 
 class MtebSource(TextSource):
-    def __init__(self, collections: Sequence[MtebCollection], *, name: str = "") -> None:
+    def __init__(self, collections: Sequence[MtebCollection], *, name: str = "", on_bad: str = "refuse") -> None:
         self._collections = {collection.subset: collection for collection in collections}
         if len(self._collections) != len(collections) or not collections:
             raise UsageError("the collections have no distinct subset names.", hint="Give each its own.")
@@ -72,16 +73,25 @@ class MtebSource(TextSource):
                 )
         first = collections[0]
         name = name or f"mteb:{first.repository if first.revision else first.subset}"
-        super().__init__(name, {collection.subset: collection.language for collection in collections})
+        super().__init__(name, {collection.subset: collection.language for collection in collections}, on_bad)
+        splits = {collection.split for collection in collections}
+        self.split = ", ".join(sorted(splits))
         self.license = " AND ".join(sorted({collection.license for collection in collections}))
 
     @cached_property
     def version(self) -> str:
         """A commit; else the first 12 hex digits of the sha256 over a folder's files, or over several versions."""
         versions = [_version(collection) for collection in self._collections.values()]
-        if len(versions) == 1:
-            return versions[0]
-        return hashlib.sha256("\n".join(versions).encode()).hexdigest()[:12]
+        whole = versions[0] if len(versions) == 1 else hashlib.sha256("\n".join(versions).encode()).hexdigest()[:12]
+        return whole + version_suffix(self.on_bad)
+
+    def judgments_name(self, subset: str) -> str:
+        return f"the split {self._collections[subset].split}"
+
+    def examined(self) -> Sequence[str]:
+        # Those of other repositories would be downloaded for it.
+        repositories = {collection.repository for collection in self._collections.values()}
+        return list(self.subsets) if len(repositories) == 1 else list(self._opened)
 
     def table(self, part: Part, subset: str) -> Table:
         return _table(self._collections[subset], CONFIGS[part])
@@ -100,7 +110,7 @@ def _version(collection: MtebCollection) -> str:
 def _table(collection: MtebCollection, configs: tuple[str, ...]) -> Table:
     name = f"{collection.repository}@{collection.revision[:8]}" if collection.revision else collection.repository
 
-    def rows() -> Iterator[Row]:
+    def rows(_: OnFault) -> Iterator[Row]:
         number = 0
         for batch in _load(collection, configs).iter(batch_size=_ROWS_AT_ONCE):
             keys = list(batch)
@@ -152,7 +162,7 @@ def open_mteb(name: SourceName) -> MtebSource:
             raise UsageError(
                 f"the source {name.text!r} has options but no repository.", hint="Write mteb:org/name@<commit>?…."
             )
-        return MtebSource(PUBLISHED, name="mteb")
+        return MtebSource(PUBLISHED, name="mteb", on_bad=name.on_bad)
     place, revision = hub_place(name, {collection.repository: collection.revision for collection in PUBLISHED})
     if revision is None:
         published = None
@@ -170,4 +180,4 @@ def open_mteb(name: SourceName) -> MtebSource:
         split=name.option("split") or (published.split if published else "test"),
         license=name.option("license") or (published.license if published else "unknown"),
     )
-    return MtebSource([collection])
+    return MtebSource([collection], on_bad=name.on_bad)

@@ -29,12 +29,16 @@ _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 @dataclass(frozen=True, slots=True)
 class SourceName:
-    """A parsed name. `place` is a path or a Hub id (with its `@REVISION`), "" if none is written."""
+    """A parsed name. `place` is a path or a Hub id (with its `@REVISION`), "" if none is written.
+
+    `on_bad` is what happens to bad rows (see `rules`); it is no part of the name.
+    """
 
     text: str
     kind: str
     place: str = ""
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    on_bad: str = "refuse"
 
     def option(self, key: str, default: str = "") -> str:
         return self.options.get(key, default)

@@ -25,6 +25,7 @@ from ..records import CleanSpeech, Query
 from .clips import Clip, RecordingsAlone, clip_of, inside, optional_text, read_clip
 from .digests import files_version
 from .names import SourceName, check_language
+from .rules import OnFault
 from .selection import selection_of
 from .tables import Row, Table, aliased, jsonl_table, subset_name
 
@@ -67,7 +68,7 @@ def match_key(text: str) -> str:
 def delimited_table(path: Path) -> Table:
     """A TSV or CSV file (UTF-8, names in the first line) as a table; what is empty is left out of a row."""
 
-    def rows() -> Iterator[Row]:
+    def rows(bad: OnFault) -> Iterator[Row]:
         tab = path.suffix.lower() == ".tsv"
         try:
             with path.open(encoding="utf-8-sig", newline="") as lines:
@@ -79,11 +80,9 @@ def delimited_table(path: Path) -> Table:
                     if not any(values):
                         continue
                     if len(values) != len(names):
-                        raise DataError(
-                            f"{path}, line {reader.line_num}: {len(values)} values where the first line names "
-                            f"{len(names)}.",
-                            hint="Mend the line.",
-                        )
+                        stated = f"{len(values)} values where the first line names {len(names)}"
+                        bad(DataError(f"{path}, line {reader.line_num}: {stated}.", hint="Mend the line."))
+                        continue
                     yield reader.line_num, {n: v for n, v in zip(names, values, strict=True) if v != ""}
         except FileNotFoundError as error:
             raise DataError(f"{path} does not exist.", hint="Check the path.") from error
@@ -303,11 +302,18 @@ class RecordedSource(RecordingsAlone):
         self.check(subset)
         return self._queries[subset]
 
-    def speech_at(self, query: Query, rate: int) -> CleanSpeech:
+    def _clip(self, query: Query) -> Clip:
         clip = self._clips.get((query.language, query.id))
         if clip is None:
             raise AudioError(f"{self.name} has no query {query.id!r}.", hint="Ask for one of its own queries.")
-        return read_clip(self.recordings.folder, clip, query, rate)
+        return clip
+
+    def speaker_of(self, query: Query) -> str:
+        clip = self._clip(query)
+        return clip.speaker or clip.voice
+
+    def speech_at(self, query: Query, rate: int) -> CleanSpeech:
+        return read_clip(self.recordings.folder, self._clip(query), query, rate)
 
 
 def open_recorded(name: SourceName) -> RecordedSource:

@@ -37,6 +37,7 @@ from .archive import FolderTree, HubZip, Tree, ZipTree, read_recording
 from .clips import Clip, clean_speech, optional_text
 from .names import SourceName, hub_place
 from .release_report import DefectCounter, SourceReport
+from .rules import OnFault
 from .tables import (
     SCORE_KEYS,
     Row,
@@ -189,9 +190,9 @@ class ReleaseSource:
         return self._places[subset]
 
     def _table(self, name: str) -> Table:
-        def rows() -> Iterator[Row]:
+        def rows(bad: OnFault) -> Iterator[Row]:
             with self.tree.open(name) as stream:
-                yield from read_json_lines(stream, name)
+                yield from read_json_lines(stream, name, bad)
 
         return Table(name, rows)
 

@@ -1,59 +1,28 @@
-"""Texts alone: what a source of queries, documents and judgments shares, however its tables are stored."""
+"""Texts alone: a source of queries, documents and judgments, however its tables are stored."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
 
-from ...errors import AudioError, unknown_name
-from ..records import CleanSpeech, Document, Qrel, Query
-from .tables import Table, check_judged, read_qrels, read_queries, stream_documents
+from ...errors import AudioError
+from ..records import CleanSpeech, Query
+from .checked import CheckedTables, Part
 
-Part = Literal["corpus", "queries", "qrels"]
+__all__ = ["Part", "TextSource"]
 
 
-class TextSource(ABC):
+class TextSource(CheckedTables):
     """Tables by subset. Queries are those that the judgments name; documents are streamed, never held together."""
 
-    def __init__(self, name: str, subsets: Mapping[str, str]) -> None:
+    def __init__(self, name: str, subsets: Mapping[str, str], on_bad: str = "refuse") -> None:
+        super().__init__(on_bad)
         self.name = name
-        self.subsets: Mapping[str, str] = dict(subsets)
-        self._queries: dict[str, list[Query]] = {}
-        self._judged: dict[str, dict[Qrel, int]] = {}
-        self._checked: dict[str, list[Qrel]] = {}
+        self._subsets = dict(subsets)
 
-    @abstractmethod
-    def table(self, part: Part, subset: str) -> Table: ...
-
-    def _language_of(self, subset: str) -> str:
-        if subset not in self.subsets:
-            raise unknown_name(f"subset of {self.name}:", subset, self.subsets)
-        return self.subsets[subset]
-
-    def _judgments(self, subset: str) -> dict[Qrel, int]:
-        if subset not in self._judged:
-            self._judged[subset] = read_qrels(self.table("qrels", subset))
-        return self._judged[subset]
-
-    def queries(self, subset: str) -> Sequence[Query]:
-        language = self._language_of(subset)
-        if subset not in self._queries:
-            judged = {qrel.query_id for qrel in self._judgments(subset)}
-            self._queries[subset] = read_queries(self.table("queries", subset), subset, language, only=judged)
-        return self._queries[subset]
-
-    def documents(self, subset: str) -> Iterator[Document]:
-        self._language_of(subset)
-        return stream_documents(self.table("corpus", subset))
-
-    def qrels(self, subset: str) -> Sequence[Qrel]:
-        queries = self.queries(subset)
-        if subset not in self._checked:
-            judged = self._judgments(subset)
-            check_judged(self.table("qrels", subset), judged, queries, self.documents(subset))
-            self._checked[subset] = list(judged)
-        return self._checked[subset]
+    @property
+    def subsets(self) -> Mapping[str, str]:
+        return MappingProxyType(self._subsets)
 
     def speech(self, query: Query) -> CleanSpeech:
         raise AudioError(

@@ -271,3 +271,19 @@ def test_compare_refuses_other_normalizers(tmp_path: Path, capsys: pytest.Captur
     path.write_text(json.dumps(content), encoding="utf-8")
     assert main(["compare", str(path), str(folders[1] / "en_clean.json")]) == 1
     assert "normalizer version is '0' on one side" in capsys.readouterr().err
+
+
+def test_bad_judgments_are_all_told_or_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    qrels, run = tmp_path / "q.trec", tmp_path / "r.trec"
+    qrels.write_text("q 0 a 1\nq 0 b -1\nq 0 c 1.5\nq 0 a 2\n")
+    run.write_text("q Q0 a 1 2.0 x\n")
+    command = ["score", "ranking", str(qrels), str(run)]
+    assert main(command) == 1
+    error = capsys.readouterr().err
+    assert "3 faults in" in error
+    assert "--on-bad skip" in error
+    assert all(f"line {number}:" in error for number in (2, 3, 4))
+    assert main([*command, "--on-bad", "skip", "--json"]) == 0
+    found = told(capsys)
+    assert found["left_out"] == {"grade-negative": 1, "grade-form": 1, "judged-twice": 1}
+    assert main([*command, "--on-bad", "ignore"]) == 2

@@ -163,6 +163,7 @@ def test_parquet_rankings(tmp_path: Path) -> None:
         ("run", "q Q0 a 1 inf t\n", "line 1: the score is 'inf'"),
         ("run", "q Q0 a 1 high t\n", "line 1: the score is 'high'"),
         ("qrels", "q 0 a 1.5\n", "line 1: the grade of document 'a' for query 'q' is '1.5'"),
+        ("qrels", "q 0 a -1\n", "line 1: the grade of document 'a' for query 'q' is '-1', a grade below 0"),
         ("qrels", "q 0 a 1\nq 0 a 1\n", "line 2: document 'a' is judged twice for query 'q'"),
         ("qrels", "\n", "is empty"),
         ("run", '{"query-id": "q", "corpus-id": "a"}', "line 1: there is no field 'score'"),
