@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ...errors import AudioError, DataError, unknown_name
+from .. import containers
 from ..audio import check_samples, decode_audio, resample
 from ..home import squtr_home
+from ..left_out import LeftOut
 from ..lru import LruCache
 from ..mixing import remove_dc
 from ..records import SAMPLE_RATE, Samples
 from ..sources.digests import KeptDigests
 from .decoded import DecodedAudio, memory_cost
 from .protocols import NoiseInfo
+from .walk import not_read, walk_audio
 
-SUFFIXES = frozenset((
-    ".aif", ".aifc", ".aiff", ".au", ".avr", ".caf", ".flac", ".htk", ".iff", ".ircam", ".mp2", ".mp3", ".nist",
-    ".oga", ".ogg", ".opus", ".paf", ".pvf", ".rf64", ".sd2", ".sds", ".sf", ".snd", ".sph", ".svx", ".voc",
-    ".w64", ".wav", ".wave", ".wavex", ".wve", ".xi",
-))  # fmt: skip
-"""What counts as an audio file; everything else in the folder (a license, a table) is passed over."""
-
-_PREPARED = 1
+_PREPARED = 2
 """Version of what is done to decoded audio before it is kept."""
 
 CACHE_BYTES = 128 * 2**20
@@ -74,6 +70,11 @@ class RecordingFolder:
         if self._files is None:
             self._files = self._find()
         return self._files
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The files that are audio, but in formats that are not read."""
+        return not_read(self._folder)
 
     def _find(self) -> dict[str, Path]:
         if not self._folder.is_dir():
@@ -223,16 +224,13 @@ def _decoding_key(path: Path, kind: str, channel: int | None, rate: int) -> str:
             str(path.resolve()),
             (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino),
             (kind, channel, _PREPARED) if rate == SAMPLE_RATE else (kind, channel, _PREPARED, rate),
-            (soundfile.__libsndfile_version__, soxr.__version__),
+            (soundfile.__libsndfile_version__, soxr.__version__, *_container_versions(path)),
         )
     )
 
 
-def walk_audio(folder: Path) -> Iterator[Path]:
-    """The audio files below `folder`, sorted; hidden files and folders are passed over."""
-    for parent, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(parent) / name
-            if not name.startswith(".") and path.suffix.lower() in SUFFIXES:
-                yield path
+def _container_versions(path: Path) -> tuple[str, ...]:
+    try:
+        return (version("av"),) if path.suffix.lower() in containers.SUFFIXES else ()
+    except PackageNotFoundError:
+        return ()

@@ -11,8 +11,9 @@ import re
 from pathlib import Path
 
 from ..banks.catalog import CATALOG, DEMAND_CHANNELS, DEMAND_ENVIRONMENTS, not_fetched
-from ..banks.folder import FolderNoises, walk_audio
+from ..banks.folder import FolderNoises
 from ..banks.protocols import NoiseInfo
+from ..banks.walk import walk_audio
 
 _CHANNEL = re.compile(r"ch(\d\d)", re.IGNORECASE)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..banks.catalog import CATALOG, not_fetched
-from ..banks.folder import FolderNoises, walk_audio
+from ..banks.folder import FolderNoises
 from ..banks.protocols import NoiseInfo
+from ..banks.walk import walk_audio
 
 
 class MusanNoises(FolderNoises):

@@ -12,8 +12,9 @@ import numpy as np
 
 from ...errors import AudioError
 from ..banks.catalog import CATALOG, not_fetched
-from ..banks.folder import FolderNoises, walk_audio
+from ..banks.folder import FolderNoises
 from ..banks.protocols import NoiseInfo
+from ..banks.walk import walk_audio
 from ..records import Samples
 
 RATE = 19_980

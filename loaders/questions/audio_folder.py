@@ -7,11 +7,12 @@ from functools import cached_property
 from pathlib import Path
 
 from ...errors import AudioError, DataError
+from .. import containers
+from ..banks.walk import SUFFIXES, UNREAD, not_read, walk_audio
+from ..left_out import LeftOut
 
 READABLE = (".flac", ".wav", ".ogg", ".opus", ".mp3", ".aiff", ".aif", ".w64")
 """What libsndfile decodes."""
-UNREADABLE = (".m4a", ".webm", ".mp4", ".aac", ".wma", ".mka", ".mkv")
-"""Audio that it does not: to be converted first."""
 AUDIO_FOLDERS = ("audio", "audios", "data/audio", "data/audios", "wav", "data/wav")
 """Where a set's audio may lie, below its folder."""
 
@@ -28,32 +29,31 @@ class AudioFolder:
         if not self.folder.is_dir():
             raise DataError(f"the folder of audio {self.folder} does not exist.", hint="Check the path.")
         found: dict[str, Path] = {}
-        for path in sorted(self.folder.rglob("*")):
-            if path.suffix.lower() not in READABLE or path.name.startswith(".") or not path.is_file():
-                continue
-            if path.stem in found:
-                raise DataError(
-                    f"{path} and {found[path.stem]} have the same id {path.stem!r}.", hint="Rename or remove one."
-                )
-            found[path.stem] = path
+        for suffixes in (frozenset(READABLE), containers.SUFFIXES):
+            for path in sorted(walk_audio(self.folder, suffixes)):
+                held = found.setdefault(path.stem, path)
+                # A file that was converted may lie beside its original.
+                if held is not path and held.suffix.lower() in suffixes:
+                    raise DataError(f"{path} and {held} have the same id {path.stem!r}.", hint="Rename or remove one.")
         return found
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The files that are audio, but in formats that are not read."""
+        return not_read(self.folder) if self.folder.is_dir() else ()
 
     def path(self, id_: str) -> Path:
         """The file of a clip. Raises `AudioError` if it is not there, and says so where another format is."""
         path = self.files.get(id_)
         if path is None:
-            other = next((p for p in self.folder.rglob(f"{_literal(id_)}.*") if p.suffix.lower() in UNREADABLE), None)
+            other = next((p for p in walk_audio(self.folder, SUFFIXES | UNREAD) if p.stem == id_), None)
             if other is not None:
                 raise AudioError(
-                    f"the audio {id_!r} is there as {other.name}, which cannot be decoded.",
+                    f"the audio {id_!r} is there as {other.name}, which is not read.",
                     hint=f"Convert it: ffmpeg -i {other.name} -ac 1 -ar 16000 {id_}.flac",
                 )
             raise AudioError(f"the audio {id_!r} is not in {self.folder}.", hint="Fetch it, or leave the item out.")
         return path
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
 
 
 def find_audio_folder(folder: Path) -> Path:

@@ -17,7 +17,8 @@ from typing import Any
 
 from ...errors import DataError, unknown_name
 from ..banks.catalog import CATALOG, not_fetched
-from ..banks.folder import FolderRirs, walk_audio
+from ..banks.folder import FolderRirs
+from ..banks.walk import walk_audio
 from ..records import NAN
 
 OWN_VALUES = {

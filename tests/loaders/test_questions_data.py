@@ -102,10 +102,10 @@ def test_missing_sound_is_coverage(tmp_path: Path) -> None:
 
 def test_a_sound_in_another_format_is_pointed_at(tmp_path: Path) -> None:
     folder = write_set(tmp_path)
-    (folder / "audio" / "clip-1.flac").rename(folder / "audio" / "clip-1.m4a")
+    (folder / "audio" / "clip-1.flac").rename(folder / "audio" / "clip-1.wv")
     data = QuestionData(folder)
     assert data.status("clip-1") == "missing"
-    with pytest.raises(AudioError, match=r"ffmpeg -i clip-1\.m4a"):
+    with pytest.raises(AudioError, match=r"ffmpeg -i clip-1\.wv"):
         data.audio("clip-1")
 
 
