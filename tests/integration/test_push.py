@@ -520,6 +520,12 @@ def test_the_command(
     assert "tag v1" in shown.out
     assert main(["push", str(built), REPO]) == 0
     assert f"Nothing to push: all {files} files" in capsys.readouterr().out
+    hub = as_default
+    hub.storage.write(REPO, "queries/zh/old/clean/test-00000-of-00001.parquet", b"PAR1")
+    assert main(["push", str(built), REPO]) == 1
+    assert "--replace does" in capsys.readouterr().err
+    assert main(["push", str(built), REPO, "--replace"]) == 0
+    assert ", 1 removed; " in capsys.readouterr().out
     assert main(["push", str(built), REPO, "--create-pr", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["commits"], told["unchanged"]) == (0, files)
