@@ -7,6 +7,7 @@ import io
 import math
 import os
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import soundfile
@@ -42,11 +43,34 @@ def check_samples(samples: Samples, name: str) -> Samples:
     return samples
 
 
-def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None) -> tuple[Samples, int]:
+MEAN: Literal["mean"] = "mean"
+Channel = int | Literal["mean"] | None
+"""Which channel of several is taken (from 0), or their mean; None takes none, and refuses several."""
+LEAST_MEAN = 0.1
+"""The least energy that the mean of channels may keep of theirs; below it they cancel."""
+
+
+def parse_channel(text: str | int, what: str = "channel") -> int | Literal["mean"]:
+    """A channel as it is written. Raises `UsageError` calling it `what`.
+
+    >>> parse_channel("1"), parse_channel("mean")
+    (1, 'mean')
+    """
+    if text == MEAN:
+        return MEAN
+    if isinstance(text, bool) or not str(text).isascii() or not str(text).isdecimal():
+        raise UsageError(f"{what} is {text!r}.", hint="Write a number from 0 on, or mean.")
+    return int(text)
+
+
+def decode_audio(
+    content: bytes | Path, name: str, *, channel: Channel = None, channel_hint: str = "Choose one explicitly"
+) -> tuple[Samples, int]:
     """Samples (T,) float32 and the sample rate in Hz of audio in any format that `open_audio` reads.
 
-    `content` is a whole file or its path. Of audio with several channels, `channel` (from 0) has to name one: they are
-    never averaged, because they may cancel. Raises `AudioError` naming `name`; the signal itself is not checked.
+    `content` is a whole file or its path. Of audio with several channels, `channel` (from 0) has to name one, or ask
+    for their mean, which is refused where they cancel. Raises `AudioError` naming `name`; the signal itself is not
+    checked. `channel_hint` says how a user chooses.
     """
     with open_audio(content, name) as file:
         rate = int(file.samplerate)
@@ -58,10 +82,26 @@ def decode_audio(content: bytes | Path, name: str, *, channel: int | None = None
     if channels == 1:
         channel = 0
     if channel is None:
-        raise AudioError(f"{name} has {channels} channels.", hint=f"Choose one explicitly, from 0 to {channels - 1}.")
+        raise AudioError(f"{name} has {channels} channels.", hint=f"{channel_hint}, from 0 to {channels - 1}.")
+    if channel == MEAN:
+        return _mean(data, name), rate
     if not 0 <= channel < channels:
         raise AudioError(f"{name} has {channels} channels, none numbered {channel}.", hint="Count from 0.")
     return np.ascontiguousarray(data[:, channel]), int(rate)
+
+
+def _mean(data: Samples, name: str) -> Samples:
+    """(T,) float32, the mean of (T, channels). Raises `AudioError` where channels cancel."""
+    mean: Samples = data.mean(axis=1, dtype=np.float64).astype(np.float32)
+    energy = float(np.square(data, dtype=np.float64).mean())
+    kept = float(np.square(mean, dtype=np.float64).mean()) if mean.size else 0.0
+    # One channel that is silent leaves 1 / channels of the mean energy: that is no cancelling.
+    if kept < min(LEAST_MEAN, 0.5 / data.shape[1]) * energy:
+        raise AudioError(
+            f"the channels of {name} cancel: their mean keeps {kept / energy:.1%} of their energy.",
+            hint="Choose one channel by its number.",
+        )
+    return mean
 
 
 def decode_hashed(content: bytes, name: str) -> tuple[Samples, int, str]:

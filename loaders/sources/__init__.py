@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+from urllib.parse import quote
 
 from ...errors import UsageError, unknown_name
+from ..audio import Channel, parse_channel
 from ..records import Source
 from .names import SourceName, parse_source_name
 from .rules import check_on_bad
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 class SourceSpec:
     """A row of the table: the kind that the user types, the function behind it, and the options that it takes.
 
-    Every kind also takes `speech` (a folder of recordings) and `missing` (see `with_recordings`).
+    `speaks`: whether it has recordings of its own that may be bad. Every kind also takes `speech` (a folder of
+    recordings), and with it `missing` (see `with_recordings`) and `channel`.
     """
 
     name: str
@@ -29,6 +32,7 @@ class SourceSpec:
     summary: str
     place: str
     options: tuple[str, ...] = ()
+    speaks: bool = False
 
 
 @runtime_checkable
@@ -45,14 +49,21 @@ class Published(Protocol):
     ) -> SpeechData: ...
 
 
-SPEECH_OPTIONS = ("speech", "missing")
+SPEECH_OPTIONS = ("speech", "missing", "channel")
 
 SOURCES = {
     spec.name: spec
     for spec in (
         SourceSpec("mini", ".collection:open_mini", "the embedded collection: en, zh and es, with its own speech", ""),
         SourceSpec("built", ".built:open_built", "a folder that squtr built, to mix its clean speech anew", "PATH"),
-        SourceSpec("collection", ".collection:open_collection", "a folder laid out as mini is", "PATH"),
+        SourceSpec(
+            "collection",
+            ".collection:open_collection",
+            "a folder laid out as mini is",
+            "PATH",
+            ("channel",),
+            speaks=True,
+        ),
         SourceSpec(
             "beir",
             ".beir:open_beir",
@@ -76,14 +87,16 @@ SOURCES = {
             ".recorded:open_recorded",
             "recordings with transcripts, without a corpus",
             "PATH",
-            ("language", "subset", "license"),
+            ("language", "subset", "license", "channel"),
+            speaks=True,
         ),
         SourceSpec(
             "librispeech",
             ".librispeech:open_librispeech",
             "read English books, from the Hub or unpacked; recordings without a corpus",
             "PART or PATH",
-            ("part",),
+            ("part", "channel"),
+            speaks=True,
         ),
         SourceSpec(
             "whisper_rir_mega",
@@ -125,13 +138,36 @@ def load_source(name: str, *, on_bad: str = "refuse") -> Source:
             raise UsageError(
                 f"the source {name!r} says what to do with missing recordings, but has none.", hint="Add speech=DIR."
             )
-        return opened
+        if "channel" in parsed.options and "channel" not in spec.options:
+            raise UsageError(
+                f"the source {name!r} says which channel is taken of recordings, but has none.", hint="Add speech=DIR."
+            )
+        return _usable(opened) if spec.speaks and on_bad == "skip" else opened
     from .recorded import Recordings
     from .spoken import with_recordings
 
-    return with_recordings(
-        opened, Recordings(Path(parsed.option("speech")).expanduser()), missing=parsed.option("missing", "refuse")
-    )
+    recordings = Recordings(Path(parsed.option("speech")).expanduser(), channel=parsed.channel, on_bad=on_bad)
+    spoken = with_recordings(opened, recordings, missing=parsed.option("missing", "refuse"))
+    return _usable(spoken) if on_bad == "skip" else spoken
+
+
+def _usable(source: Source) -> Source:
+    from .usable import UsableSource
+
+    return UsableSource(source)
+
+
+def with_channel(name: str, channel: Channel) -> str:
+    """The name of a source with the option `channel`; None leaves it as it is. Raises `UsageError`.
+
+    >>> with_channel("recorded:mine?language=en", 0)
+    'recorded:mine?language=en&channel=0'
+    """
+    if channel is None:
+        return name
+    if name not in SOURCES and Path(name).is_dir():
+        name = f"collection:{quote(name, safe='/')}"
+    return f"{name}{'&' if '?' in name else '?'}channel={parse_channel(channel, 'the channel of speech')}"
 
 
 def _parse(name: str) -> SourceName:
@@ -140,6 +176,8 @@ def _parse(name: str) -> SourceName:
     kind = name.partition("?")[0].partition(":")[0]
     if kind in SOURCES:
         return parse_source_name(name)
+    if "/" in kind and "?" in name and not Path(name).exists():
+        return replace(parse_source_name(f"collection:{name}"), text=name)
     if "/" in kind or Path(name).is_dir():
         return SourceName(name, "collection", name)
     raise unknown_name("source", kind, SOURCES)

@@ -10,10 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import AudioError, DataError, unknown_name
-from ..audio import check_samples, decode_audio, resample
+from ..audio import Channel, check_samples, decode_audio, resample
 from ..jsonl import text_field
 from ..mixing import ROUNDING_RMS, mean_square
 from ..records import NAN, SAMPLE_RATE, CleanSpeech, Document, Qrel, Query, Samples
+
+CHANNEL_HINT = (
+    "Write ?channel=0 (or &channel=0) behind the source's name, ?channel=mean for their mean, or give "
+    "--speech-channel; channels count"
+)
 
 HIGHEST_PEAK = 16.0
 """24 dB above full scale. Floating point may pass full scale; integers stored as floating point lie far above."""
@@ -109,21 +114,28 @@ def clip_path(folder: Path, file: str, name: str) -> Path:
     return path
 
 
-def read_clip(folder: Path, clip: Clip, query: Query, rate: int = SAMPLE_RATE) -> CleanSpeech:
-    """The recording of `query`, resampled to `rate` Hz. Raises `AudioError` naming query and file."""
+def read_clip(
+    folder: Path, clip: Clip, query: Query, rate: int = SAMPLE_RATE, *, channel: Channel = None
+) -> CleanSpeech:
+    """The recording of `query`, resampled to `rate` Hz; `channel` as in `decode_audio`.
+
+    Raises `AudioError` naming query and file.
+    """
     name = f"the recording {clip.file} of query {query.id!r}"
-    return clean_speech(clip_path(folder, clip.file, name), clip, name, rate)
+    return clean_speech(clip_path(folder, clip.file, name), clip, name, rate, channel=channel)
 
 
-def clean_speech(content: bytes | Path, clip: Clip, name: str, rate: int = SAMPLE_RATE) -> CleanSpeech:
+def clean_speech(
+    content: bytes | Path, clip: Clip, name: str, rate: int = SAMPLE_RATE, *, channel: Channel = None
+) -> CleanSpeech:
     """A recording (a file's content or its path) as clean speech at `rate` Hz. Raises `AudioError`."""
-    samples = read_speech(content, name, rate)
+    samples = read_speech(content, name, rate, channel=channel)
     return CleanSpeech(samples, clip.speaker, clip.voice, clip.tts_error_rate)
 
 
-def read_speech(content: bytes | Path, name: str, rate: int) -> Samples:
+def read_speech(content: bytes | Path, name: str, rate: int, *, channel: Channel = None) -> Samples:
     """(T,) float32 at `rate` Hz of a recording. Raises `AudioError` if it is unusable, or not scaled to ±1."""
-    samples, recorded = decode_audio(content, name)
+    samples, recorded = decode_audio(content, name, channel=channel, channel_hint=CHANNEL_HINT)
     check_samples(samples, name)
     peak = max(float(samples.max()), -float(samples.min()))
     if peak > HIGHEST_PEAK:

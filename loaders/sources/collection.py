@@ -21,11 +21,12 @@ from types import MappingProxyType
 from typing import Any
 
 from ...errors import AudioError, DataError, UnknownNameError, nearest
+from ..audio import Channel
 from ..jsonl import text_field
 from ..records import SAMPLE_RATE, CleanSpeech, Document, Query
 from .checked import CheckedTables, Part
 from .clips import Clip, clip_of, read_clip
-from .names import SourceName
+from .names import SourceName, channel_suffix
 from .rules import version_suffix
 from .tables import Table, jsonl_table
 
@@ -37,10 +38,11 @@ class CollectionSource(CheckedTables):
 
     judged_only = False
 
-    def __init__(self, root: Path, benchmark: str = "", on_bad: str = "refuse") -> None:
+    def __init__(self, root: Path, benchmark: str = "", on_bad: str = "refuse", channel: Channel = None) -> None:
         super().__init__(on_bad)
         self.root = root
         self.benchmark = benchmark
+        self._channel = channel
         self._documents: dict[str, list[Document]] = {}
         self._clips: dict[str, dict[str, Clip]] = {}
         about = self._about
@@ -73,7 +75,7 @@ class CollectionSource(CheckedTables):
             content = path.read_bytes() if path.exists() else b""
             digest.update(f"{path.name}\0{len(content)}\0".encode())
             digest.update(content)
-        return digest.hexdigest()[:12] + version_suffix(self.on_bad)
+        return digest.hexdigest()[:12] + channel_suffix(self._channel) + version_suffix(self.on_bad)
 
     @property
     def subsets(self) -> Mapping[str, str]:
@@ -123,7 +125,7 @@ class CollectionSource(CheckedTables):
         return self.speech_at(query, SAMPLE_RATE)
 
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
-        return read_clip(self.root / "speech", self._clip(query), query, rate)
+        return read_clip(self.root / "speech", self._clip(query), query, rate, channel=self._channel)
 
 
 def open_mini(_: SourceName) -> CollectionSource:
@@ -141,4 +143,4 @@ def open_collection(name: SourceName) -> CollectionSource:
                 f"{folder} is not a collection folder: it holds {sign}/ and no about.json.",
                 hint=f"Write {kind}:{folder}{end}.",
             )
-    return CollectionSource(folder, on_bad=name.on_bad)
+    return CollectionSource(folder, on_bad=name.on_bad, channel=name.channel)

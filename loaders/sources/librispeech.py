@@ -19,11 +19,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import AudioError, DataError, HubError, UsageError, unknown_name
+from ..audio import Channel
 from ..faults import Fault, Faults
 from ..records import CleanSpeech, Query
 from .clips import RecordingsAlone, read_speech
 from .digests import files_version
-from .names import COMMIT, SourceName
+from .names import COMMIT, SourceName, channel_suffix
 
 if TYPE_CHECKING:
     import datasets
@@ -64,10 +65,10 @@ class LibriSpeechSource(RecordingsAlone):
 
     license = LICENSE
 
-    def __init__(self, part: str, store: _Store) -> None:
+    def __init__(self, part: str, store: _Store, channel: Channel = None) -> None:
         if part not in PARTS:
             raise unknown_name("part of LibriSpeech:", part, PARTS)
-        self._part, self._store = part, store
+        self._part, self._store, self._channel = part, store, channel
 
     @property
     def name(self) -> str:
@@ -75,7 +76,7 @@ class LibriSpeechSource(RecordingsAlone):
 
     @property
     def version(self) -> str:
-        return self._store.version
+        return self._store.version + channel_suffix(self._channel)
 
     @property
     def subsets(self) -> Mapping[str, str]:
@@ -103,13 +104,17 @@ class LibriSpeechSource(RecordingsAlone):
         self.check(subset)
         return [query for query, _ in self._queries.values()]
 
+    def speaker_of(self, query: Query) -> str:
+        return query.group
+
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
         """Unchanged at 16 kHz, the rate that it was published at."""
         known = self._queries.get(query.id)
         if known is None:
             raise AudioError(f"{self.name} has no utterance {query.id!r}.", hint="Ask for one of its own.")
         name = f"the recording of utterance {query.id!r} of {self.name}"
-        return CleanSpeech(read_speech(self._store.recording(query.id), name, rate), speaker=known[1])
+        samples = read_speech(self._store.recording(query.id), name, rate, channel=self._channel)
+        return CleanSpeech(samples, speaker=known[1])
 
 
 class _Folder:
@@ -216,16 +221,16 @@ class _Hub:
 def open_librispeech(name: SourceName) -> LibriSpeechSource:
     """`librispeech:PART[@COMMIT]`, or `librispeech:FOLDER?part=PART`. Raises `UsageError`, `UnknownNameError`."""
     part, _, revision = name.place.partition("@")
-    if part in PARTS and not name.options:
+    if part in PARTS and not name.option("part"):
         if revision and not COMMIT.fullmatch(revision):
             raise UsageError(f"{revision!r} in {name.text!r} is no commit.", hint="Write its 40 digits.")
-        return LibriSpeechSource(part, _Hub(REPOSITORY, revision or REVISION, part))
+        return LibriSpeechSource(part, _Hub(REPOSITORY, revision or REVISION, part), name.channel)
     folder = name.folder()
     if not folder.is_dir():
         raise unknown_name("part of LibriSpeech, and no folder:", name.place, PARTS)
     wanted = name.option("part")
     if not wanted and folder.resolve().name in PARTS:
-        return LibriSpeechSource(folder.resolve().name, _Folder(folder))
+        return LibriSpeechSource(folder.resolve().name, _Folder(folder), name.channel)
     found = sorted(path.name for path in (*folder.iterdir(), *folder.glob("LibriSpeech/*")) if path.name in PARTS)
     if not wanted and len(found) != 1:
         held = f"holds {', '.join(found)}" if found else "holds no part of LibriSpeech"
@@ -235,8 +240,8 @@ def open_librispeech(name: SourceName) -> LibriSpeechSource:
         raise unknown_name("part of LibriSpeech:", wanted, PARTS)
     for place in (folder / wanted, folder / "LibriSpeech" / wanted):
         if place.is_dir():
-            return LibriSpeechSource(wanted, _Folder(place))
+            return LibriSpeechSource(wanted, _Folder(place), name.channel)
     # A folder whose name is not the part's, with the transcripts in it.
     if any(folder.rglob(f"*{TRANSCRIPTS}")) and not found:
-        return LibriSpeechSource(wanted, _Folder(folder))
+        return LibriSpeechSource(wanted, _Folder(folder), name.channel)
     raise DataError(f"{folder} has no part {wanted}.", hint=f"Unpack {wanted}.tar.gz of openslr.org/12 there.")

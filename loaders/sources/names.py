@@ -9,6 +9,8 @@
     release:SQuTR.zip
     recorded:my-voice?language=es
 
+Options of recordings with several channels: `channel=0` (or 1, …), or `channel=mean`.
+
 In PLACE and in values, `?`, `&` and `%` are written %3F, %26 and %25.
 """
 
@@ -22,6 +24,7 @@ from types import MappingProxyType
 from urllib.parse import unquote
 
 from ...errors import UsageError
+from ..audio import Channel, parse_channel
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
@@ -43,6 +46,12 @@ class SourceName:
     def option(self, key: str, default: str = "") -> str:
         return self.options.get(key, default)
 
+    @property
+    def channel(self) -> Channel:
+        """The option `channel` of recordings; None where it is not written. Raises `UsageError`."""
+        written = self.option("channel")
+        return parse_channel(written, f"the channel of the source {self.text!r}") if written else None
+
     def folder(self) -> Path:
         """`place` as a path. Raises `UsageError` where none is written."""
         if not self.place:
@@ -59,6 +68,11 @@ class SourceName:
                 hint=f"Add it to the source's name: {self.text}{joint}language=en (or zh, es, …).",
             )
         return check_language(language)
+
+
+def channel_suffix(channel: Channel) -> str:
+    """What the version of a source says of the channel that it takes."""
+    return "" if channel is None else f"-channel-{channel}"
 
 
 def check_language(language: str) -> str:

@@ -20,12 +20,13 @@ from types import MappingProxyType
 from typing import Any
 
 from ...errors import AudioError, DataError
-from ..faults import Fault, Faults
+from ..audio import Channel
+from ..left_out import LeftOut, merged
 from ..records import CleanSpeech, Query
 from .clips import Clip, RecordingsAlone, clip_of, inside, optional_text, read_clip
 from .digests import files_version
-from .names import SourceName, check_language
-from .rules import OnFault
+from .names import SourceName, channel_suffix, check_language
+from .rules import RECORDING_TWICE, Collected, OnBad, OnFault, broken, check_on_bad, told, version_suffix
 from .selection import selection_of
 from .tables import Row, Table, aliased, jsonl_table, subset_name
 
@@ -133,20 +134,23 @@ def _recording(row: Mapping[str, Any], place: str) -> Recording:
 class Recordings:
     """A folder of recordings with its table (or the path of the table). Audio is read on demand."""
 
-    def __init__(self, path: Path, *, license: str = "") -> None:
+    def __init__(self, path: Path, *, license: str = "", channel: Channel = None, on_bad: str = "refuse") -> None:
+        self.on_bad: OnBad = check_on_bad(on_bad)
+        self.channel = channel
         self.manifest = _find_manifest(path)
         self.folder = self.manifest.parent
         self.name = self.folder.resolve().name
         self._license = license
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_reopen, (self.manifest, self._license))
+        return (_reopen, (self.manifest, self._license, self.channel, self.on_bad))
 
     @cached_property
     def version(self) -> str:
-        """The first 12 hex digits of the sha256 over the table and every recording."""
+        """The first 12 hex digits of the sha256 over the table and every recording, and the channel that is taken."""
         files = (f for f in (row.clip.file for row in self.rows) if inside(f) and (self.folder / f).is_file())
-        return files_version(self.folder, (self.manifest.name, *files))
+        content = files_version(self.folder, (self.manifest.name, *files))
+        return content + channel_suffix(self.channel) + version_suffix(self.on_bad)
 
     @cached_property
     def license(self) -> str:
@@ -161,28 +165,44 @@ class Recordings:
     @cached_property
     def rows(self) -> tuple[Recording, ...]:
         """All rows in order. Raises `DataError` for a row without file, or with neither id nor text."""
+        rows, bad = self._read
+        if self.on_bad == "refuse":
+            bad.refuse(str(self.manifest))
+        if not rows:
+            raise DataError(f"{self.manifest} names no recordings.", hint="Add at least one.")
+        return rows
+
+    @cached_property
+    def _read(self) -> tuple[tuple[Recording, ...], Collected]:
         jsonl = self.manifest.suffix.lower() == ".jsonl"
         table = jsonl_table(self.manifest) if jsonl else delimited_table(self.manifest)
         found: list[Recording] = []
-        faults = Faults()
-        for number, row in table.rows():
-            with faults.collected():
+        bad = Collected()
+        for number, row in table.rows(bad):
+            with told(bad):
                 found.append(_recording(row, table.place(number)))
-        faults.refuse(str(self.manifest))
-        if not found:
-            raise DataError(f"{self.manifest} names no recordings.", hint="Add at least one.")
-        return tuple(found)
+        return tuple(found), bad
 
     @cached_property
-    def _by_id(self) -> dict[tuple[str, str], Recording]:
+    def _indexed(self) -> tuple[dict[tuple[str, str], Recording], Collected]:
         found: dict[tuple[str, str], Recording] = {}
-        faults = Faults()
+        bad = Collected()
         for row in self.rows:
             if row.id and found.setdefault((row.subset, row.id), row) is not row:
-                message = f"{row.place}: the id {row.id!r} occurs twice."
-                faults.add([Fault(message, _ONE_EACH)])
-        faults.refuse(str(self.manifest), hint=_ONE_EACH)
+                bad(broken(RECORDING_TWICE, f"{row.place}: the id {row.id!r} occurs twice.", _ONE_EACH, row.id))
+        return found, bad
+
+    @property
+    def _by_id(self) -> dict[tuple[str, str], Recording]:
+        found, bad = self._indexed
+        if self.on_bad == "refuse":
+            bad.refuse(str(self.manifest))
         return found
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Rows that were left out."""
+        return merged((*self._read[1].left_out, *self._indexed[1].left_out)) if self.on_bad == "skip" else ()
 
     @cached_property
     def _by_text(self) -> dict[tuple[str, str], Recording]:
@@ -193,6 +213,10 @@ class Recordings:
                 found.setdefault((row.subset, key), row)
         return found
 
+    def of_id(self, query: Query) -> Recording | None:
+        """The recording with the query's id, whatever it says."""
+        return self._by_id.get((query.subset, query.id)) or self._by_id.get(("", query.id))
+
     def find(self, query: Query) -> Recording | None:
         """The recording of `query`: by id, or by text where a row has no id (the first of several).
 
@@ -200,10 +224,8 @@ class Recordings:
         but says something else, so that foreign ids cannot pair by chance.
         """
         text = match_key(query.text)
-        for subset in (query.subset, ""):
-            row = self._by_id.get((subset, query.id))
-            if row is None:
-                continue
+        row = self.of_id(query)
+        if row is not None:
             if row.text and match_key(row.text) != text:
                 raise AudioError(
                     f"{row.place}: the recording of id {query.id!r} says {row.text!r}, but that query of "
@@ -220,11 +242,11 @@ class Recordings:
                 f"query {query.id!r} of {query.subset} has no recording in {self.manifest}.",
                 hint="Record or synthesize it, or take only the recorded queries with missing=skip.",
             )
-        return read_clip(self.folder, row.clip, query)
+        return read_clip(self.folder, row.clip, query, channel=self.channel)
 
 
-def _reopen(manifest: Path, license: str) -> Recordings:
-    return Recordings(manifest, license=license)
+def _reopen(manifest: Path, license: str, channel: Channel = None, on_bad: str = "refuse") -> Recordings:
+    return Recordings(manifest, license=license, channel=channel, on_bad=on_bad)
 
 
 class RecordedSource(RecordingsAlone):
@@ -238,6 +260,13 @@ class RecordedSource(RecordingsAlone):
         self.recordings = recordings
         self._language = check_language(language) if language else ""
         self._subset = subset_name(subset or recordings.name)
+        self._bad = Collected()
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        _ = self._queries
+        skipped = self._bad.left_out if self.recordings.on_bad == "skip" else ()
+        return merged((*self.recordings.left_out, *skipped))
 
     @property
     def name(self) -> str:
@@ -245,7 +274,8 @@ class RecordedSource(RecordingsAlone):
 
     @property
     def version(self) -> str:
-        return self.recordings.version + (f"-{self._language}" if self._language else "")
+        suffix = version_suffix(self.recordings.on_bad)
+        return self.recordings.version.removesuffix(suffix) + (f"-{self._language}" if self._language else "") + suffix
 
     @property
     def license(self) -> str:
@@ -262,15 +292,19 @@ class RecordedSource(RecordingsAlone):
     @cached_property
     def _queries(self) -> dict[str, list[Query]]:
         by_language: dict[str, dict[str, Query]] = {}
-        faults = Faults()
         for row in self.recordings.rows:
-            with faults.collected():
+            with told(self._bad):
                 query = self._query(row)
                 queries = by_language.setdefault(query.language, {})
                 if query.id in queries:
-                    raise DataError(f"{row.place}: the id {query.id!r} occurs twice.", hint="Ids must be unique.")
+                    message = f"{row.place}: the id {query.id!r} occurs twice."
+                    raise broken(RECORDING_TWICE, message, "Ids must be unique.", query.id)
                 queries[query.id] = query
-        faults.refuse(str(self.recordings.manifest))
+        if self.recordings.on_bad == "refuse":
+            self._bad.refuse(str(self.recordings.manifest))
+        by_language = {language: queries for language, queries in by_language.items() if queries}
+        if not by_language:
+            raise DataError(f"{self.recordings.manifest}: no recording is left.", hint="Mend the table.")
         several = len(by_language) > 1
         names = {lang: f"{self._subset}-{lang.lower()}" if several else self._subset for lang in by_language}
         return {
@@ -313,10 +347,10 @@ class RecordedSource(RecordingsAlone):
         return clip.speaker or clip.voice
 
     def speech_at(self, query: Query, rate: int) -> CleanSpeech:
-        return read_clip(self.recordings.folder, self._clip(query), query, rate)
+        return read_clip(self.recordings.folder, self._clip(query), query, rate, channel=self.recordings.channel)
 
 
 def open_recorded(name: SourceName) -> RecordedSource:
-    """The source `recorded:PATH`, with the options `language`, `subset` and `license`."""
-    recordings = Recordings(name.folder(), license=name.option("license"))
+    """The source `recorded:PATH`, with the options `language`, `subset`, `license` and `channel`."""
+    recordings = Recordings(name.folder(), license=name.option("license"), channel=name.channel, on_bad=name.on_bad)
     return RecordedSource(recordings, language=name.option("language"), subset=name.option("subset"))

@@ -65,9 +65,21 @@ DOCUMENT_UNKNOWN = Rule(
     "leaves the judgment out, and a query that has no other",
     "judgments of a missing document",
 )
+RECORDING_TWICE = Rule(
+    "recording-twice",
+    "a second recording with the same id",
+    "keeps the first",
+    "recordings with an id that occurs twice",
+)
+RECORDING_SUBSET = Rule(
+    "recording-subset",
+    "a recording of no subset that the texts have, or of several",
+    "leaves the recording out",
+    "recordings that name no subset of the texts",
+)
 RULES = (
     FORM, ID_HALF, EMPTY_ID, QUERY_TEXT, QUERY_TWICE, DOCUMENT_TWICE, GRADE_FORM, GRADE_NEGATIVE, JUDGED_TWICE,
-    QUERY_UNKNOWN, DOCUMENT_UNKNOWN,
+    QUERY_UNKNOWN, DOCUMENT_UNKNOWN, RECORDING_TWICE, RECORDING_SUBSET,
 )  # fmt: skip
 """Half a character in a text is no error: it is made U+FFFD and counted (`text.valid_text`). A document with neither
 title nor text is kept: a collection may hold some, and `doctor` remarks on it."""
@@ -160,7 +172,10 @@ class Collected:
 
     def __call__(self, error: DataError) -> None:
         rule = error.rule if isinstance(error, RowError) else FORM
-        example = error.example if isinstance(error, RowError) and error.example else error.message.partition(": ")[0]
+        example = error.example if isinstance(error, RowError) else ""
+        if not example:
+            # The place; examples are published, so without the folders of this machine.
+            example = error.message.partition(": ")[0].rpartition("/")[2]
         self.count += 1
         self._counts[rule] = self._counts.get(rule, 0) + 1
         if len(self._first) < SHOWN:

@@ -45,7 +45,7 @@ def test_an_option_given_twice() -> None:
         ("bier:x", "unknown source 'bier'. Did you mean 'beir'?"),
         ("minni?speech=x", "Did you mean 'mini'?"),
         ("beir:x?langage=en", "unknown option of the source beir: 'langage'. Did you mean 'language'?"),
-        ("release:x?language=en", "Known: file, missing, speech"),
+        ("release:x?language=en", "Known: channel, file, missing, speech"),
         ("mini:x", "takes no place"),
         ("beir", "names no folder"),
         ("mini?missing=skip", "Add speech=DIR"),
