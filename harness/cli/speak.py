@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .common import Extend, say, say_json
+from .common import Extend, note, say, say_json
 from .rating import NONE, add_engine_options, engine_from, ratings_from
 
 EXAMPLE = """example:
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.quality.measures import gate, measure_clip
     from ...loaders.quality.report import REASONS
     from ...loaders.records import SAMPLE_RATE, Query
-    from ...loaders.synthesis.backends import SYNTHESIZERS
+    from ...loaders.synthesis.backends import SYNTHESIZERS, quality_of
     from ...loaders.synthesis.candidates import RatedTake, best_take, plan_takes, rate_takes, speak_takes
     from ...loaders.synthesis.speech_folder import number_or_none, write_bytes
     from ...loaders.synthesis.spoken_form import spoken_text
@@ -50,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list_voices:
         say_json(voices) if arguments.json else say("\n".join(voices))
         return 0
+    if quality := quality_of(arguments.engine, language):
+        note(f"squtr: {language}: {quality}.")
     if not arguments.text or out is None:
         raise UsageError("the text or --out is missing.", hint='Write squtr speak "TEXT" --language LANG --out FILE.')
     if out.suffix.lower() not in {".wav", ".flac"}:

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.recipe import choose_queries, choose_subsets
     from ...loaders.sources import load_source
     from ...loaders.sources.selection import REPORT
-    from ...loaders.synthesis.backends import SYNTHESIZERS
+    from ...loaders.synthesis.backends import SYNTHESIZERS, quality_of
     from ...loaders.synthesis.ray_speaking import load_speech_engine
     from ...loaders.synthesis.speech_folder import SpeechFolder, write_text
     from ...loaders.synthesis.synthesizing import Speaking, choose_voices, synthesize
@@ -105,10 +105,14 @@ def run(arguments: argparse.Namespace) -> int:
     if not queries:
         raise UsageError(f"no query of {arguments.source!r} is chosen.", hint="Leave an option out.")
     languages = list(dict.fromkeys(subsets.values()))
+    chosen = choose_voices(engine, arguments.voices, languages)
+    for language in languages:
+        if quality := quality_of(arguments.engine, language):
+            note(f"squtr: {language}: {quality}.")
     speaking = Speaking(
         engine,
         ratings_from(transcribers, arguments.threads, languages),
-        choose_voices(engine, arguments.voices, languages),
+        chosen,
         candidates,
         backend.vary,
         not arguments.no_spoken_form,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from ...errors import UsageError, unknown_name
@@ -14,7 +15,8 @@ from .protocol import Synthesizer
 class SynthesizerBackend:
     """One engine: `path` is `module:class` within this package, `install` says how to get it.
 
-    `candidates` takes of a query are compared by default; `vary` is what makes them differ.
+    `quality` is a sentence on the speech by language ("": of all that are not named), which commands say; {} where
+    nothing must be said. `candidates` takes of a query are compared by default; `vary` is what makes them differ.
     """
 
     name: str
@@ -24,7 +26,12 @@ class SynthesizerBackend:
     description: str
     candidates: int = 1
     vary: Literal["seed", "voice"] = "voice"
+    quality: Mapping[str, str] = field(default_factory=dict)
 
+
+_FEW_HOURS = "Kokoro was trained on little speech of this language and reads it by espeak-ng's phonemes; have it rated"
+
+_FORMANTS = "espeak-ng is formant speech, like no person: scores on it say little about people's speech; have it rated"
 
 SYNTHESIZERS = {
     backend.name: backend
@@ -33,16 +40,55 @@ SYNTHESIZERS = {
             "espeak",
             ".espeak:EspeakSynthesizer",
             "pip install 'squtr[espeak]'",
-            ("en", "es"),
+            (
+                "bg",
+                "ca",
+                "cs",
+                "da",
+                "de",
+                "el",
+                "en",
+                "eo",
+                "es",
+                "et",
+                "eu",
+                "fi",
+                "fr",
+                "hi",
+                "hr",
+                "hu",
+                "id",
+                "is",
+                "it",
+                "lt",
+                "lv",
+                "mk",
+                "ms",
+                "nb",
+                "nl",
+                "pl",
+                "pt",
+                "ro",
+                "ru",
+                "sk",
+                "sl",
+                "sr",
+                "sv",
+                "sw",
+                "tr",
+                "uk",
+            ),
             "espeak-ng: small, fast, formant speech; no weights to fetch",
+            quality={"": _FORMANTS},
         ),
         SynthesizerBackend(
             "kokoro",
             ".kokoro:KokoroSynthesizer",
             "pip install 'squtr[kokoro]'",
-            ("en", "es", "zh"),
-            "Kokoro-82M: neural speech, 39 voices in three languages, with onnxruntime",
+            ("en", "es", "fr", "hi", "it", "pt", "zh"),
+            "Kokoro-82M: neural speech, 49 voices in seven languages, with onnxruntime",
             candidates=3,
+            quality=dict.fromkeys(("fr", "hi", "it", "pt"), _FEW_HOURS),
         ),
         SynthesizerBackend(
             "cosyvoice",
@@ -80,12 +126,24 @@ def check_language(engine: str, language: str) -> None:
     """Refuse, by `UsageError`, a language that `engine` does not speak, and name the engines that do."""
     if language in SYNTHESIZERS[engine].languages:
         return
-    others = [name for name, backend in SYNTHESIZERS.items() if language in backend.languages]
-    if not others:
-        known = {language for backend in SYNTHESIZERS.values() for language in backend.languages}
-        raise unknown_name("language", language, known)
-    use = others[0]
+    speakers = [(name, backend) for name, backend in SYNTHESIZERS.items() if language in backend.languages]
+    if not speakers:
+        known = sorted({code for backend in SYNTHESIZERS.values() for code in backend.languages})
+        raise UsageError(
+            f"no synthesizer speaks {language!r}.",
+            hint=f"Record it and give the recordings with ?speech=FOLDER, or choose one of {', '.join(known)}.",
+        )
+    # What pip installs first, and of these what is more than formants.
+    speakers.sort(key=lambda pair: (not pair[1].install.startswith("pip"), "" in pair[1].quality))
+    use = ", or ".join(f"--engine {name} --language {language} ({backend.install})" for name, backend in speakers)
     raise UsageError(
-        f"the synthesizer {engine!r} does not speak {language!r} intelligibly.",
-        hint=f"Use the synthesizer {use!r} ({SYNTHESIZERS[use].install}).",
+        f"the synthesizer {engine!r} does not speak {language!r} intelligibly; it speaks "
+        f"{', '.join(SYNTHESIZERS[engine].languages)}.",
+        hint=f"Use {use}.",
     )
+
+
+def quality_of(engine: str, language: str) -> str:
+    """The sentence on how `engine` speaks `language`, "" where nothing must be said."""
+    quality = SYNTHESIZERS[engine].quality
+    return quality.get(language, quality.get("", ""))

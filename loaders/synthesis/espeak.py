@@ -1,17 +1,22 @@
-"""espeak-ng as a synthesizer: light, English and Spanish, no weights."""
+"""espeak-ng as a synthesizer: light, many languages, no weights."""
 
 from __future__ import annotations
 
 from ...errors import SynthesisError, UsageError, unknown_name
 from ..audio import resample
 from ..records import Samples
-from .backends import check_language
+from .backends import SYNTHESIZERS, check_language
 from .espeak_library import espeak_speech, espeak_version
 from .protocol import SynthesizerSpec
 from .speaking import has_speech
 from .written import spoken_form
 
-_ACCENTS = {"en": ("en-us", "en"), "es": ("es", "es-419")}
+_ACCENTS = {
+    **{language: (language,) for language in SYNTHESIZERS["espeak"].languages},
+    "en": ("en-us", "en"),
+    "es": ("es", "es-419"),
+    "pt": ("pt-br", "pt"),
+}
 _VARIANTS = ("f1", "f2", "f3", "f4", "m1", "m2", "m3", "m7")
 """Variants of timbre that stay intelligible; the library's whispering and robot variants are left out."""
 
@@ -20,7 +25,8 @@ class EspeakSynthesizer:
     """espeak-ng through `espeakng-loader` (extra `squtr[espeak]`).
 
     A voice is an accent and a variant, for example `en-us+f3` or `es-419+m1`. `words_per_minute` from 80 to 450.
-    Mandarin is refused: its formant tones are not intelligible.
+    Languages that its formants do not make intelligible (tones: zh, vi, th) or of which it cannot read the script (ja,
+    ar, he, fa: no dictionary, unwritten vowels) are refused.
     """
 
     def __init__(self, *, words_per_minute: int = 155) -> None:

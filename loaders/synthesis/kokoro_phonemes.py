@@ -1,7 +1,8 @@
 """Text to the phonemes on which Kokoro was trained.
 
-English and Spanish come from espeak-ng, whose IPA is folded to the symbols of `misaki`'s espeak path (diphthongs and
-affricates are one symbol each); Chinese from `misaki` (pinyin to IPA with arrows for the tones), jieba and pypinyin.
+English, Spanish, French, Hindi, Italian and Portuguese come from espeak-ng, whose IPA is folded to the symbols of
+`misaki`'s espeak path (diphthongs and affricates are one symbol each); Chinese from `misaki` (pinyin to IPA with arrows
+for the tones), jieba and pypinyin.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 
 from ...errors import SynthesisError, missing_extra
@@ -35,9 +37,11 @@ _ENGLISH = (
 )  # fmt: skip
 _AMERICAN = (("ɜːɹ", "ɜɹ"), ("ɜː", "ɜɹ"), ("ɪə", "iə"), ("ː", ""))
 _BRITISH = (("iə", "ɪə"),)
-_SPANISH = (
+_ESPEAK = (
     *_SHARED, ("d^z", "ʣ"), ("t^s", "ʦ"), ("s^s", "S"), ("o^ʊ", "O"), ("ə^ʊ", "Q"), ("-", ""),
 )  # fmt: skip
+
+ESPEAK_VOICES = {"es": "es", "fr": "fr", "hi": "hi", "it": "it", "pt": "pt-br"}
 
 _LANGUAGE_SWITCH = re.compile(r"\([a-z]{2,3}(?:-[a-z0-9]+)*\)")
 _LATIN = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
@@ -62,8 +66,8 @@ def phonemes(text: str, language: str, *, british: bool = False) -> str:
     spoken = spoken_form(text, language)
     if language == "zh":
         out = _chinese(spoken)
-    elif language == "es":
-        out = _by_clause(spoken, spanish_phonemes)
+    elif language in ESPEAK_VOICES:
+        out = _by_clause(spoken.replace("।", "."), functools.partial(espeak_read, language=language))
     else:
         out = _by_clause(spoken, functools.partial(english_phonemes, british=british))
     out = " ".join(out.split())
@@ -127,9 +131,12 @@ def english_phonemes(text: str, *, british: bool = False) -> str:
     return ipa.replace("^", "")
 
 
-def spanish_phonemes(text: str) -> str:
-    ipa = _LANGUAGE_SWITCH.sub("", espeak_phonemes(text, "es", extra=EXTRA))
-    return _fold(ipa, _SPANISH).replace("^", "")
+def espeak_read(text: str, *, language: str) -> str:
+    """The languages that Kokoro was trained on with espeak-ng's phonemes alone."""
+    ipa = _LANGUAGE_SWITCH.sub("", espeak_phonemes(text, ESPEAK_VOICES[language], extra=EXTRA))
+    # Nasal vowels are two symbols: the vowel and the tilde.
+    ipa = re.sub("[ãẽĩõũ]", lambda m: unicodedata.normalize("NFD", m[0]), ipa)
+    return _fold(ipa, _ESPEAK).replace("^", "")
 
 
 def _by_clause(text: str, speak: Callable[[str], str]) -> str:

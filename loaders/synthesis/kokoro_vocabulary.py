@@ -27,8 +27,15 @@ VOICES = {
         "bm_fable", "bm_george", "bm_lewis",
     ),
     "es": ("ef_dora", "em_alex", "em_santa"),
+    "fr": ("ff_siwis",),
+    "hi": ("hf_alpha", "hf_beta", "hm_omega", "hm_psi"),
+    "it": ("if_sara", "im_nicola"),
+    "pt": ("pf_dora", "pm_alex", "pm_santa"),
     "zh": (
         "zf_xiaobei", "zf_xiaoni", "zf_xiaoxiao", "zf_xiaoyi", "zm_yunjian", "zm_yunxi", "zm_yunxia", "zm_yunyang",
     ),
 }  # fmt: skip
-"""Published voices per language: the first letter is the accent (a American, b British), the second f or m."""
+"""Published voices per language: the first letter is the accent (a American, b British), the second f or m.
+
+The Japanese ones (jf_, jm_) are left out: their phonemes need a Japanese dictionary, which espeak-ng has not.
+"""

@@ -270,7 +270,7 @@ def test_espeak_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main([*line, "--list-voices"]) == 0
     assert "en-us+f3" in json.loads(capsys.readouterr().out)
     assert main(["speak", "你好", "--language", "zh", "--engine", "espeak", "--out", str(tmp_path / "b.wav")]) == 2
-    assert "Use the synthesizer 'kokoro'" in capsys.readouterr().err
+    assert "Use --engine kokoro --language zh" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("hum")
