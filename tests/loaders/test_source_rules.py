@@ -15,7 +15,7 @@ from squtr.loaders.sources.beir import BeirSource
 from squtr.loaders.sources.rules import RULES
 
 from .collections_for_tests import make_collection
-from .sources_for_tests import make_beir
+from .sources_for_tests import make_beir, make_recordings
 
 HEADER = "query-id\tcorpus-id\tscore\n"
 
@@ -115,3 +115,38 @@ def test_every_rule_is_in_the_documentation() -> None:
     page = (Path(__file__).parents[2] / "docs/data.md").read_text(encoding="utf-8")
     for rule in RULES:
         assert re.search(rf"\| {re.escape(rule.sentence)} \| {re.escape(rule.skip)} \|", page), rule.name
+
+
+def test_bad_recordings_are_left_out(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"id": id_, "file": f"{id_}.wav", "text": f"what is {id_[1]}", "language": "en"} for id_ in ("q1", "q2", "q7")
+    ]
+    voices = make_recordings(tmp_path / "voices", rows)
+    with (voices / "manifest.jsonl").open("a") as file:
+        file.write('{"id": "q1", "file": "q7.wav", "text": "what is 1", "language": "en"}\n{"file": "q7.wav"}\n')
+    (voices / "q2.wav").write_bytes(b"RIFF and nothing")
+    name = f"beir:{make_beir(tmp_path / 'm')}?language=en&speech={voices}"
+    with pytest.raises(DataError, match="has neither id nor text"):
+        load_source(name)
+    source = load_source(name, on_bad="skip")
+    assert [query.id for query in source.queries("m")] == ["q1"]
+    assert [qrel.document_id for qrel in source.qrels("m")] == ["d1", "d0"]
+    assert source.version.endswith("-skip")
+    assert {entry.reason: entry.examples for entry in source.left_out} == {  # type: ignore[attr-defined]
+        "queries without a judgment in qrels/test.tsv": ("q3", "q4"),
+        "rows of a wrong form": ("manifest.jsonl, line 5",),
+        "recordings with an id that occurs twice": ("q1",),
+        "recordings without a query": ("q7.wav",),
+        "queries with a recording that cannot be used": ("q2",),
+    }
+    assert pickle.loads(pickle.dumps(source)).queries("m") == source.queries("m")
+    alone = load_source(f"recorded:{voices}", on_bad="skip")
+    assert [query.id for query in alone.queries("voices")] == ["q1", "q7"]
+
+
+def test_queries_without_a_recording_are_counted(tmp_path: Path) -> None:
+    voices = make_recordings(tmp_path / "voices", [{"_id": "q1", "file": "1.wav"}])
+    source = load_source(f"beir:{make_beir(tmp_path / 'm')}?language=en&speech={voices}&missing=skip")
+    reasons = {entry.reason: entry.examples for entry in source.left_out}  # type: ignore[attr-defined]
+    assert reasons["queries without a recording"] == ("q2",)
+    assert source.split == "test"  # type: ignore[attr-defined]
