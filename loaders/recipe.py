@@ -246,6 +246,7 @@ def open_recipe(
     utterances: int = 0,
     splits: bool = False,
     benchmark: str = "",
+    on_bad: str = "refuse",
     steps: Sequence[StepKind] = (),
     workers: int = 0,
     progress: Progress | None = None,
@@ -261,6 +262,8 @@ def open_recipe(
       cannot be measured; `utterances` is how many are taken over all subsets (0: all); `splits` divides rooms and
       utterances into validation and test. One of these options without `stratify` means "rt60".
     - `steps` are further kinds of steps that the names of conditions may have (see `conditions.step`).
+    - `on_bad="skip"` leaves out rows and recordings of named sources that break a rule (see `load_source`); the version
+      of such a source says so. Sources that are open have been told when they were opened.
     - `benchmark` is the name of the benchmark that the data is made for; by default the source's.
     - `workers` threads measure RIRs (0: one per core), and `progress` is told about it.
 
@@ -278,7 +281,7 @@ def open_recipe(
         raise UsageError(
             "RIRs are to be dealt to utterances, but no condition has a RIR.", hint="Add the condition reverb."
         )
-    opened = open_source(source)
+    opened = open_source(source, on_bad)
     chosen = choose_subsets(opened, languages, subsets)
     noises = open_noises(noise, chosen, channel) if "noise" in needed else {}
     rir_bank = load_rir_bank(rirs, channel) if "rirs" in needed else None
@@ -339,13 +342,13 @@ def _check_numbers(least_limit: int, rirs_per_utterance: int, draws: int, sample
         )
 
 
-def open_source(source: str | Source | Sequence[str | Source]) -> Source:
+def open_source(source: str | Source | Sequence[str | Source], on_bad: str = "refuse") -> Source:
     """A source by its name, or several as one."""
     if isinstance(source, str):
-        return load_source(source)
+        return load_source(source, on_bad=on_bad)
     if not isinstance(source, Sequence):
         return source
-    parts = [load_source(part) if isinstance(part, str) else part for part in source]
+    parts = [load_source(part, on_bad=on_bad) if isinstance(part, str) else part for part in source]
     return parts[0] if len(parts) == 1 else JoinedSource(parts)
 
 

@@ -40,7 +40,7 @@ ENGINE_OPTIONS = ("workers", "engine", "ray_address")
 OPTIONS = {
     SPEECH: (
         "add", "languages", "subsets", "limit", "utterances", "splits", "conditions", "noise", "rirs", "channel",
-        "level",
+        "level", "on_bad",
         "sample_rate", "draws", "rirs_per_utterance", "stratify", "rt60_bins", "drr_bins", "known_rirs_only", "seed",
         *ENGINE_OPTIONS,
     ),
@@ -74,6 +74,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     speech.add_argument(
         "--languages", action=Extend, nargs="+", metavar="LANG", help="languages to take, for example en zh (all)"
+    )
+    speech.add_argument(
+        "--on-bad",
+        metavar="WHAT",
+        help="rows and recordings that break a rule: refuse, or skip (left out, counted) (refuse)",
     )
     speech.add_argument("--subsets", action=Extend, nargs="+", metavar="SUBSET", help="subsets to take (all)")
     speech.add_argument(

@@ -23,6 +23,9 @@ EXAMPLE = """example:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", required=True, metavar="NAME", help="a source of texts, for example beir:PATH")
     parser.add_argument("--languages", action=Extend, nargs="+", metavar="LANG", help="languages to take (all)")
+    parser.add_argument(
+        "--on-bad", default="refuse", metavar="WHAT", help="rows that break a rule: refuse, or skip (left out) (refuse)"
+    )
     parser.add_argument("--subsets", action=Extend, nargs="+", metavar="SUBSET", help="subsets to take (all)")
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="queries per subset, stratified; 0: all (0)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
@@ -66,11 +69,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ...errors import UsageError
     from ...loaders.home import squtr_home
+    from ...loaders.left_out import left_out_of
     from ...loaders.quality.decisions import QualityLimits, decide, write_decisions
     from ...loaders.quality.report import quality_report, quality_table
     from ...loaders.recipe import choose_queries, choose_subsets
     from ...loaders.sources import load_source
     from ...loaders.sources.selection import REPORT
+    from ...loaders.sources.usable import UsableSource
     from ...loaders.synthesis.backends import SYNTHESIZERS, quality_of
     from ...loaders.synthesis.ray_speaking import load_speech_engine
     from ...loaders.synthesis.speech_folder import SpeechFolder, write_text
@@ -97,7 +102,12 @@ def run(arguments: argparse.Namespace) -> int:
         gpus_per_actor=arguments.gpus_per_actor,
     )
     judges = [ChatJudge(parse_judge(text), cache=squtr_home() / "judges") for text in arguments.judges]
-    source = load_source(arguments.source)
+    source = load_source(arguments.source, on_bad=arguments.on_bad)
+    if isinstance(source, UsableSource):
+        # Its texts are spoken anew, whatever its recordings are.
+        source = source.source
+    for entry in left_out_of(source) if arguments.on_bad == "skip" else ():
+        note(f"squtr: left out: {entry}.")
     subsets = choose_subsets(source, arguments.languages, arguments.subsets)
     queries = [
         query for subset in subsets for query in choose_queries(source.queries(subset), arguments.limit, arguments.seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 from pathlib import Path
@@ -9,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from squtr.errors import DataError, UnknownNameError
+from squtr.harness.cli import main
+from squtr.loaders.doctor import examine
 from squtr.loaders.left_out import LeftOut
+from squtr.loaders.manifest import read_manifest
 from squtr.loaders.sources import load_source
 from squtr.loaders.sources.beir import BeirSource
 from squtr.loaders.sources.rules import RULES
@@ -150,3 +154,16 @@ def test_queries_without_a_recording_are_counted(tmp_path: Path) -> None:
     reasons = {entry.reason: entry.examples for entry in source.left_out}  # type: ignore[attr-defined]
     assert reasons["queries without a recording"] == ("q2",)
     assert source.split == "test"  # type: ignore[attr-defined]
+
+
+def test_a_build_without_the_bad_rows_says_so(bad: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    voices = make_recordings(tmp_path / "v", [{"_id": f"q{i}", "file": f"{i}.wav"} for i in (1, 2)])
+    command = ["build", "--source", f"beir:{bad}?language=en&speech={voices}", "--conditions", "clean"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 1
+    assert "--on-bad skip" in capsys.readouterr().err
+    assert main([*command, "--out", str(tmp_path / "out"), "--on-bad", "skip", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"reason": "judgments with a negative grade", "count": 1, "examples": ["q1 d2"]} in told["left_out"]
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest.recipe["sources"][0]["version"].endswith("-skip")
+    assert examine(tmp_path / "out").healthy
