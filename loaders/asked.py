@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import DataError, SqutrError, UsageError, unknown_name
+from .audio import Channel
 from .banks import load_noise_bank, load_rir_bank
 from .card import config_folders
 from .data import BuiltData, utterances
@@ -27,6 +28,8 @@ from .manifest import Manifest, Shard, read_manifest
 from .origins import Kind, origins
 from .recipe import choose_queries, open_noises
 from .rows import ROWS_PER_TABLE
+from .sources.names import channel_suffix
+from .sources.rules import OnBad, check_on_bad, version_suffix
 
 Options = Mapping[str, Any]
 
@@ -37,6 +40,8 @@ NEUTRAL: Options = {**PLAN, "draws": 1, "divided": False, "shared_speakers": Fal
 BINS: Mapping[str, str] = {"rt60_bins": "rt60", "drr_bins": "drr"}
 """Options that bear on a plan alone, and what it has to be stratified by."""
 
+REFUSE: OnBad = "refuse"
+SKIP: OnBad = "skip"
 BANKS: tuple[Kind, ...] = ("noise", "rirs")
 KEPT = ("seed", "level", "sample_rate", "draws", "divided", "shared_speakers")
 """What another mixture has as the recipe has it, where it was not given."""
@@ -107,6 +112,10 @@ def _same(recipe: Mapping[str, Any], option: str, value: Any, languages: Sequenc
     if option == "rirs":
         rirs = load_rir_bank(value, channel)
         return _same_banks(recipe, "rirs", dict.fromkeys(subsets, (rirs.name, rirs.version)))
+    if option == "on_bad":
+        return check_on_bad(value) == SKIP or not _left_bad_out(recipe)
+    if option == "speech_channel":
+        return _speech_channel_is(recipe, value)
     if option == "splits":
         return bool(value) == _splits_of_plan(recipe)
     if option == "languages":
@@ -115,6 +124,15 @@ def _same(recipe: Mapping[str, Any], option: str, value: Any, languages: Sequenc
     if option == "limit" and not recipe.get("limit"):
         return bool(value == 0)
     return bool(value == recipe.get(option, NEUTRAL.get(option)))
+
+
+def _left_bad_out(recipe: Mapping[str, Any]) -> bool:
+    return any(origin.version.endswith(version_suffix(SKIP)) for origin in origins(recipe))
+
+
+def _speech_channel_is(recipe: Mapping[str, Any], channel: Channel) -> bool:
+    """Whether all sources took this channel; their versions say it."""
+    return all(f"{channel_suffix(channel)}-" in f"{origin.version}-" for origin in origins(recipe))
 
 
 def _splits_of_plan(recipe: Mapping[str, Any]) -> bool:
@@ -184,6 +202,17 @@ class BuiltFolder:
 
     def _refuse_more(self) -> None:
         """Raise `UsageError` where more is asked for than was built."""
+        if self.options.get("on_bad") == REFUSE and _left_bad_out(self.recipe):
+            raise UsageError(
+                f"{self.folder} was built with on_bad={SKIP!r}: rows that break a rule were left out.",
+                hint=f"{_BUILD_AGAIN} without --on-bad, or leave on_bad out.",
+            )
+        channel = self.options.get("speech_channel")
+        if channel is not None and not _speech_channel_is(self.recipe, channel):
+            raise UsageError(
+                f"{self.folder} was not built with speech_channel={channel!r}, and holds one channel of speech.",
+                hint=f"{_BUILD_AGAIN} with --speech-channel {channel}, or name its source.",
+            )
         limit, built = self.options.get("limit"), int(self.recipe.get("limit") or 0)
         if limit is not None and limit < 0:
             raise UsageError(f"the limit is {limit}.", hint="Give a number, or 0 for all.")
@@ -211,7 +240,12 @@ class BuiltFolder:
             found |= {name: recipe[name] for name, by in BINS.items() if by in stratify.split("+") and recipe[name]}
         if options.get("divided") is False:
             found.pop("shared_speakers", None)
-        return found | dict(options)
+        found |= options
+        # The speech that was built has one channel.
+        found.pop("speech_channel", None)
+        # Of what was built, there is nothing bad.
+        found.pop("on_bad", None)
+        return found
 
     def bank_names(self, kind: Kind, subsets: Sequence[str]) -> dict[str, str]:
         """The names of the recipe's banks by subset; {} where nothing was made of such banks.
