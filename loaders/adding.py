@@ -27,7 +27,7 @@ def options_to_add(
     folder was not built.
     """
     recipe = read_manifest(folder).recipe
-    opened = open_source(source)
+    opened = open_source(source, options.get("on_bad", "refuse"), options.get("speech_channel"))
     languages, named = options.get("languages"), options.get("subsets")
     if languages is None and named is None:
         # Of a source that the folder has, what it has; of another, all.
@@ -43,7 +43,8 @@ def options_to_add(
     # Several rows of an utterance are defined where there is a condition that has them.
     alone = given and known and not recipe["stratify"] and recipe.get("draws", 1) == 1
     conditions = list(given) if alone else union_of(recipe["conditions"], given)
-    return {**taken, **options, "source": opened, "subsets": named, "conditions": conditions}
+    own = {name: value for name, value in options.items() if name != "speech_channel"}
+    return {**taken, **own, "source": opened, "subsets": named, "conditions": conditions}
 
 
 def _held(source: Source, recipe: Mapping[str, Any]) -> list[str]:

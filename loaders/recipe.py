@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError, unknown_name
+from .audio import Channel
 from .banks import NoiseBank, RirBank, load_noise_bank, load_rir_bank
 from .conditions import STEPS, TEXT, Condition, check_kinds, extra_columns, parse_condition
 from .conditions.step import ColumnType, StepContext, StepKind
@@ -22,7 +23,7 @@ from .rirs.measured import MeasuredRir, Progress, is_known, measure_rirs, rirs_d
 from .rirs.plan import TEST, VALIDATION, Plan, make_plan
 from .rirs.strata import Strata
 from .rows import query_features, speech_of
-from .sources import load_source
+from .sources import load_source, with_channel
 from .sources.joined import JoinedSource, origins_of
 
 if TYPE_CHECKING:
@@ -239,6 +240,7 @@ def open_recipe(
     sample_rate: int = SAMPLE_RATE,
     draws: int = 1,
     rirs_per_utterance: int = 1,
+    speech_channel: Channel = None,
     stratify: str = "",
     rt60_bins: int = RT60_BINS,
     drr_bins: int = DRR_BINS,
@@ -254,7 +256,8 @@ def open_recipe(
     """Open source (a name, a source that is open, or several) and banks, check every choice, and fix the recipe.
 
     - `noise` and `rirs` are bank names or folders; `noise` may also map subsets and languages (a subset's own entry
-      goes first), and "" for all others, to banks. `channel` (from 0) is taken from recordings with several channels.
+      goes first), and "" for all others, to banks. `channel` (from 0) is taken from recordings with several channels,
+      `speech_channel` (from 0, or "mean") from those of sources, as their option `channel` does.
     - `sample_rate` is that of all audio, in Hz. `limit` is the number of queries per subset (0: all). `draws` is how
       often noise is drawn for each utterance, a row each.
     - `stratify` ("rt60" or "rt60+drr") has a plan deal `rirs_per_utterance` RIRs to each utterance, equally from
@@ -281,7 +284,7 @@ def open_recipe(
         raise UsageError(
             "RIRs are to be dealt to utterances, but no condition has a RIR.", hint="Add the condition reverb."
         )
-    opened = open_source(source, on_bad)
+    opened = open_source(source, on_bad, speech_channel)
     chosen = choose_subsets(opened, languages, subsets)
     noises = open_noises(noise, chosen, channel) if "noise" in needed else {}
     rir_bank = load_rir_bank(rirs, channel) if "rirs" in needed else None
@@ -342,13 +345,15 @@ def _check_numbers(least_limit: int, rirs_per_utterance: int, draws: int, sample
         )
 
 
-def open_source(source: str | Source | Sequence[str | Source], on_bad: str = "refuse") -> Source:
-    """A source by its name, or several as one."""
+def open_source(
+    source: str | Source | Sequence[str | Source], on_bad: str = "refuse", channel: Channel = None
+) -> Source:
+    """A source by its name, or several as one; `channel` is taken of recordings with several."""
     if isinstance(source, str):
-        return load_source(source, on_bad=on_bad)
+        return load_source(with_channel(source, channel), on_bad=on_bad)
     if not isinstance(source, Sequence):
         return source
-    parts = [load_source(part, on_bad=on_bad) if isinstance(part, str) else part for part in source]
+    parts = [open_source(part, on_bad, channel) for part in source]
     return parts[0] if len(parts) == 1 else JoinedSource(parts)
 
 
@@ -364,6 +369,10 @@ def open_noises(
     for subset, language in subsets.items():
         name = next((named[place] for place in (subset, language, "") if place in named), None)
         if name is None:
+        if channel is not None:
+            raise UsageError(
+                f"the source {source.name} is open: no channel of its speech can be chosen.", hint="Give its name."
+            )
             raise UsageError(f"the subset {subset!r} has no noise.", hint="Name a bank for it, or one for all.")
         if name not in banks:
             banks[name] = load_noise_bank(name, channel)

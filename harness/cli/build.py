@@ -40,6 +40,7 @@ ENGINE_OPTIONS = ("workers", "engine", "ray_address")
 OPTIONS = {
     SPEECH: (
         "add", "languages", "subsets", "limit", "utterances", "splits", "conditions", "noise", "rirs", "channel",
+        "speech_channel",
         "level", "on_bad",
         "sample_rate", "draws", "rirs_per_utterance", "stratify", "rt60_bins", "drr_bins", "known_rirs_only", "seed",
         *ENGINE_OPTIONS,
@@ -96,7 +97,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="noise bank or folder; PLACE=BANK for a subset or language alone; ?family=NAME,NAME (synthetic)",
     )
     speech.add_argument("--rirs", metavar="BANK", help="bank or folder of room impulse responses (simulated)")
-    speech.add_argument("--channel", type=int, metavar="N", help="channel (from 0) of recordings that have several")
+    speech.add_argument(
+        "--channel", type=int, metavar="N", help="channel (from 0) of noises and RIRs that have several"
+    )
+    speech.add_argument(
+        "--speech-channel", metavar="N", help="channel (from 0) of speech that has several, or mean for their mean"
+    )
     speech.add_argument("--level", metavar="LEVEL", help="SNR over the whole clip or active speech (whole)")
     speech.add_argument("--limit", type=int, metavar="N", help="queries per subset, stratified; 0: all (0)")
     speech.add_argument("--utterances", type=int, metavar="N", help="utterances in total; 0: all (0)")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from ...errors import AudioError, DataError, unknown_name
 from ..left_out import LeftOut, left_out_of, merged
 from ..records import CleanSpeech, Document, Qrel, Query, Source
+from .names import channel_suffix
 from .recorded import Recording, Recordings
 from .rules import RECORDING_SUBSET, Collected, broken, version_suffix
 
@@ -97,7 +98,11 @@ class SpokenSource:
     def version(self) -> str:
         """The first 12 hex digits of the sha256 over both versions and the rule for missing recordings."""
         parts = f"{self.texts.version}\n{self.recordings.version}\n{self._missing}"
-        return hashlib.sha256(parts.encode()).hexdigest()[:12] + version_suffix(self.recordings.on_bad)
+        return (
+            hashlib.sha256(parts.encode()).hexdigest()[:12]
+            + channel_suffix(self.recordings.channel)
+            + version_suffix(self.recordings.on_bad)
+        )
 
     @property
     def selection(self) -> Mapping[str, Any]:

@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 import soundfile
 
+import squtr
 from squtr.errors import AudioError, UsageError
+from squtr.harness.cli import main
 from squtr.loaders.audio import decode_audio
 from squtr.loaders.records import Samples
+from squtr.loaders.recipe import open_recipe
 from squtr.loaders.sources import load_source, with_channel
 from squtr.loaders.sources.collection import CollectionSource
 
@@ -101,3 +104,26 @@ def test_channels_that_cancel_have_no_mean(tmp_path: Path) -> None:
         decode_audio(path, "it", channel="mean")
     soundfile.write(path, np.stack([left] + [0 * left] * 15, axis=1), RATE, subtype="FLOAT")
     np.testing.assert_allclose(decode_audio(path, "it", channel="mean")[0], left / 16, atol=1e-7)
+
+
+def test_it_is_an_option_of_builds_and_of_loading(folder: Path, tmp_path: Path) -> None:
+    name = f"recorded:{folder}?language=en"
+    opened = open_recipe(name, conditions=["clean"], speech_channel=1, sample_rate=RATE)
+    assert opened.recipe.sources[0].version.endswith("-channel-1-en")
+    with pytest.raises(UsageError, match="is open: no channel of its speech can be chosen"):
+        open_recipe(load_source(name), conditions=["clean"], speech_channel=1)
+    out = tmp_path / "built"
+    command = ["build", "--source", name, "--conditions", "clean", "--out", str(out)]
+    assert main(command) == 1
+    assert main([*command, "--speech-channel", "mean"]) == 0
+    assert main([*command, "--speech-channel", "0"]) == 1
+    mixed = squtr.load_dataset("en_clean", source=name, speech_channel="mean", split="test")
+    for same in (
+        squtr.load_dataset("en_clean", source=str(out), split="test"),
+        squtr.load_dataset("en_clean", source=str(out), speech_channel="mean", split="test"),
+    ):
+        assert same[0]["audio"]["bytes"] == mixed[0]["audio"]["bytes"]
+    other = squtr.load_dataset("en_clean", source=name, speech_channel=0, split="test")
+    assert other[0]["audio"]["bytes"] != mixed[0]["audio"]["bytes"]
+    with pytest.raises(UsageError, match="was not built with speech_channel=0"):
+        squtr.load_dataset("en_clean", source=str(out), speech_channel=0, split="test")
