@@ -29,6 +29,7 @@ from .origins import Kind, origins
 from .recipe import choose_queries, open_noises
 from .rows import ROWS_PER_TABLE
 from .sources.names import channel_suffix
+from .sources.rules import OnBad, check_on_bad, version_suffix
 
 Options = Mapping[str, Any]
 
@@ -39,6 +40,8 @@ NEUTRAL: Options = {**PLAN, "draws": 1, "divided": False, "shared_speakers": Fal
 BINS: Mapping[str, str] = {"rt60_bins": "rt60", "drr_bins": "drr"}
 """Options that bear on a plan alone, and what it has to be stratified by."""
 
+REFUSE: OnBad = "refuse"
+SKIP: OnBad = "skip"
 BANKS: tuple[Kind, ...] = ("noise", "rirs")
 KEPT = ("seed", "level", "sample_rate", "draws", "divided", "shared_speakers")
 """What another mixture has as the recipe has it, where it was not given."""
@@ -109,6 +112,8 @@ def _same(recipe: Mapping[str, Any], option: str, value: Any, languages: Sequenc
     if option == "rirs":
         rirs = load_rir_bank(value, channel)
         return _same_banks(recipe, "rirs", dict.fromkeys(subsets, (rirs.name, rirs.version)))
+    if option == "on_bad":
+        return check_on_bad(value) == SKIP or not _left_bad_out(recipe)
     if option == "speech_channel":
         return _speech_channel_is(recipe, value)
     if option == "splits":
@@ -119,6 +124,10 @@ def _same(recipe: Mapping[str, Any], option: str, value: Any, languages: Sequenc
     if option == "limit" and not recipe.get("limit"):
         return bool(value == 0)
     return bool(value == recipe.get(option, NEUTRAL.get(option)))
+
+
+def _left_bad_out(recipe: Mapping[str, Any]) -> bool:
+    return any(origin.version.endswith(version_suffix(SKIP)) for origin in origins(recipe))
 
 
 def _speech_channel_is(recipe: Mapping[str, Any], channel: Channel) -> bool:
@@ -193,6 +202,11 @@ class BuiltFolder:
 
     def _refuse_more(self) -> None:
         """Raise `UsageError` where more is asked for than was built."""
+        if self.options.get("on_bad") == REFUSE and _left_bad_out(self.recipe):
+            raise UsageError(
+                f"{self.folder} was built with on_bad={SKIP!r}: rows that break a rule were left out.",
+                hint=f"{_BUILD_AGAIN} without --on-bad, or leave on_bad out.",
+            )
         channel = self.options.get("speech_channel")
         if channel is not None and not _speech_channel_is(self.recipe, channel):
             raise UsageError(
@@ -229,6 +243,8 @@ class BuiltFolder:
         found |= options
         # The speech that was built has one channel.
         found.pop("speech_channel", None)
+        # Of what was built, there is nothing bad.
+        found.pop("on_bad", None)
         return found
 
     def bank_names(self, kind: Kind, subsets: Sequence[str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from datasets.builder import Key
 
 from ..errors import DataError, UsageError, unknown_name
-from .asked import BANKS, Block, BuiltFolder, BuiltReading, check_bank, check_bins, differing, noise_of, planned
+from .asked import BANKS, REFUSE, Block, BuiltFolder, BuiltReading, check_bank, check_bins, differing, noise_of, planned
 from .audio import Channel, parse_channel
 from .blocks import render_rows
 from .card import config_folders
@@ -58,18 +58,20 @@ them a noise and a RIR may have to be made or read."""
 _SOURCE, _RECIPE, _LOADING, _READING = "_opened_source", "_opened_recipe", "_loading", "_reading"
 _OPENED = frozenset((_SOURCE, _RECIPE, _LOADING, _READING))
 OPTIONS = (
-    "limit", "seed", "noise", "rirs", "channel", "speech_channel", "level", "sample_rate", "draws", "rirs_per_utterance", "stratify",
-    "rt60_bins", "drr_bins", "known_rirs_only", "utterances", "splits", "languages",
+    "limit", "seed", "noise", "rirs", "channel", "speech_channel", "level", "sample_rate", "draws",
+    "rirs_per_utterance", "stratify",
+    "rt60_bins", "drr_bins", "known_rirs_only", "utterances", "splits", "divided", "shared_speakers",
+    "languages", "on_bad",
 )  # fmt: skip
 """All options but the source."""
 _WHOLE = frozenset(
     ("limit", "seed", "channel", "sample_rate", "draws", "rirs_per_utterance", "rt60_bins", "drr_bins", "utterances")
 )
-_SWITCHES = frozenset(("known_rirs_only", "splits"))
+_SWITCHES = frozenset(("known_rirs_only", "splits", "divided", "shared_speakers"))
 PUBLISHED = "release"
 
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(@[\w./-]+)?", re.ASCII)
-SPLITS_HINT = "Give splits=True (squtr build --splits) to divide utterances and rooms into splits."
+SPLITS_HINT = "Give divided=True (squtr build --divide) for train, validation and test, which share nothing."
 
 Value = TypeVar("Value")
 
@@ -106,7 +108,10 @@ class SqutrConfig(datasets.BuilderConfig):
     utterances: int | None = None
     draws: int | None = None
     splits: bool | None = None
+    divided: bool | None = None
+    shared_speakers: bool | None = None
     languages: tuple[str, ...] | None = None
+    on_bad: str | None = None
 
     def create_config_id(self, config_kwargs: dict[str, Any], custom_features: datasets.Features | None = None) -> str:
         """The cache key: the config's name and the fingerprint of everything that decides its bytes."""
@@ -170,6 +175,7 @@ class SqutrConfig(datasets.BuilderConfig):
             return None
         if self.source is not None and not source.published_when_named:
             return None
+        options.pop("on_bad", None)
         limit, seed = options.pop("limit", 0), options.get("seed", 0)
         data = source.published(split, subsets=config.subsets, limit=limit, seed=seed)
         recipe = dict(data.recipe)
@@ -185,10 +191,11 @@ class SqutrConfig(datasets.BuilderConfig):
 
         def opened() -> Source:
             built = self.built()
-            return (
-                load_source(with_channel(self.source or PUBLISHED, self.speech_channel))
-                if built is None
-                else BuiltSource(built.folder)
+            if built is not None:
+                return BuiltSource(built.folder)
+            # The version of a source says what it leaves out.
+            return load_source(
+                with_channel(self.source or PUBLISHED, self.speech_channel), on_bad=self.on_bad or REFUSE
             )
 
         return self._kept(_SOURCE, opened)
@@ -209,7 +216,7 @@ class SqutrConfig(datasets.BuilderConfig):
         built = self.built()
         if built is not None:
             return built.mixing()
-        return {option: value for option, value in self.options.items() if option != "speech_channel"}
+        return {option: value for option, value in self.options.items() if option not in ("on_bad", "speech_channel")}
 
     def parsed(self) -> QueryConfig | TableConfig:
         """The parsed config name. Raises `UnknownNameError` that suggests the nearest."""
@@ -267,8 +274,9 @@ class SqutrConfig(datasets.BuilderConfig):
         if "noise" in options:
             options["noise"] = noise_of(options["noise"], chosen, source.subsets)
         opened = open_recipe(source, conditions=conditions, subsets=subsets, **options)
-        # A plan that cannot be made is an error of all configs, tables too.
-        _ = opened.plan
+        if len(opened.recipe.splits) > 1 or opened.recipe.stratify:
+            # What cannot be dealt or divided is an error of all configs, tables too.
+            opened.takes(next(iter(chosen)), opened.recipe.splits[0])
         return opened
 
 

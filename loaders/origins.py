@@ -18,7 +18,8 @@ class Origin:
     """A source or a bank: its name, the version of its content, its license, and the subsets that it serves.
 
     `split` is the part of a source's texts that was taken ("dev"), "" where it has no parts. `attribution` is whom to
-    name, "" where nobody asks for it.
+    name, "" where nobody asks for it. `selection` says, as JSON object, how synthesized speech was selected ("": it was
+    not, see `sources.selection`).
     """
 
     name: str
@@ -27,6 +28,7 @@ class Origin:
     subsets: tuple[str, ...] = ()
     split: str = ""
     attribution: str = ""
+    selection: str = ""
 
 
 def origins(recipe: Mapping[str, Any], kind: Kind = "sources", subsets: Collection[str] = ()) -> list[Origin]:

@@ -1,7 +1,8 @@
 """Check a built data set: files, tables, the pairing of conditions, SNR measured again on a sample; of a set of
 questions its items and audio.
 
-A published release (release:PATH) has its known defects counted instead; they are handled when it is read.
+A published release (release:PATH) has its known defects counted instead; they are handled when it is read. Any other
+source is checked before anything is built: what is wrong fails, what is odd is remarked on.
 """
 
 from __future__ import annotations
@@ -17,19 +18,21 @@ from .common import Bars, say, say_json
 if TYPE_CHECKING:
     from ...loaders.doctor import Diagnosis
     from ...loaders.questions.checks import SetDiagnosis
+    from ...loaders.records import Source
     from ...loaders.sources.release import ReleaseSource
 
 EXAMPLE = """example:
   squtr doctor data
   squtr doctor data --sample 100 --all --json
   squtr doctor release:SQuTR.zip
+  squtr doctor 'beir:my-texts?language=en&speech=my-voice'
 """
 
 SHOWN = 50
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="DATA", help="a folder that `squtr build` wrote, or release:PATH")
+    parser.add_argument("folder", metavar="DATA", help="a folder that `squtr build` wrote, or a source")
     parser.add_argument(
         "--sample",
         type=int,
@@ -38,6 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="queries per subset to decode and measure under every condition, or clips of questions; 0: none (8)",
     )
     parser.add_argument("--all", action="store_true", help="decode every clip, and read every page of every table")
+    parser.add_argument(
+        "--on-bad", default="refuse", metavar="WHAT", help="a source's bad rows: refuse, or skip (counted) (refuse)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object with all findings")
 
 
@@ -54,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         if isinstance(source, ReleaseSource):
             return _report_release(source, as_json=arguments.json)
     folder = Path(arguments.folder)
+    if names_source(arguments.folder) or (folder / "about.json").is_file():
+        return _report_source(load_source(arguments.folder, on_bad=arguments.on_bad), as_json=arguments.json)
     diagnosis: Diagnosis | SetDiagnosis
     with Bars() as show:
         if is_built_set(folder):
@@ -102,3 +110,28 @@ def _report_release(source: ReleaseSource, *, as_json: bool) -> int:
         for report in reports:
             say(str(report))
     return 0
+
+
+def _report_source(source: Source, *, as_json: bool) -> int:
+    from ...loaders.source_checks import examine_source
+
+    with Bars() as show:
+        found = examine_source(source, show)
+    if as_json:
+        say_json(asdict(found) | {"healthy": found.healthy})
+        return 0 if found.healthy else 1
+    for error in found.errors:
+        say(f"error   {error}")
+    if found.error_count > len(found.errors):
+        say(f"… and {found.error_count - len(found.errors):,} more.")
+    for remark in found.remarks:
+        say(f"remark  {remark}.")
+    for entry in found.left_out:
+        say(f"not taken: {entry}.")
+    if found.healthy:
+        split = f", split {found.split}" if found.split else ""
+        size = f"{found.queries:,} queries, {found.documents:,} documents, {found.clips:,} clips decoded"
+        say(f"{found.name}{split} can be built: {size}.")
+        return 0
+    say(f"{found.name}: {found.error_count:,} errors. Mend them, or leave them out with --on-bad skip.")
+    return 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,11 +13,11 @@ from ..results.envelope import SystemInfo
 def selected_lines(recipe: Mapping[str, Any], systems: Sequence[SystemInfo]) -> list[str]:
     """A line for each transcriber that chose the takes of this data and is, or is a relative of, one that is scored.
 
-    `recipe` is that of the data: each of its sources may have a `selection` (see `loaders.sources.selection`).
+    `recipe` is that of the data: each of its sources may have a `selection` (see `loaders.origins`).
     """
     lines: dict[str, None] = {}
     for source in recipe.get("sources") or ():
-        selection = source.get("selection") or {}
+        selection = json.loads(source.get("selection") or "{}")
         for judge in selection.get("transcribers") or ():
             name = str(judge).partition("@")[0]
             for info in systems:

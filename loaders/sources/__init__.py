@@ -76,7 +76,7 @@ SOURCES = {
             ".mteb_collection:open_mteb",
             "retrieval data on the Hub; without a place the six published subsets",
             "ORG/NAME@COMMIT",
-            ("language", "split", "subset", "license"),
+            ("language", "split", "subset", "license", "config"),
         ),
         SourceSpec(
             "release", ".release:open_release", "the published SQuTR: folder, zip or Hub", "PATH or ORG/NAME@COMMIT",

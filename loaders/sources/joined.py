@@ -10,6 +10,7 @@ from ..left_out import LeftOut, left_out_of, merged
 from ..origins import Origin, joined
 from ..records import CleanSpeech, Document, Qrel, Query, Source
 from ..rows import speech_of
+from .selection import selection_text
 
 
 class JoinedSource:
@@ -86,5 +87,6 @@ def origins_of(source: Source, subsets: Iterable[str]) -> tuple[Origin, ...]:
         own = tuple(subset for subset in chosen if subset in part.subsets)
         if own:
             split = str(getattr(part, "split", ""))
-            found.append(Origin(part.name, part.version, part.license, own, split, getattr(part, "attribution", "")))
+            attribution, selection = getattr(part, "attribution", ""), selection_text(part)
+            found.append(Origin(part.name, part.version, part.license, own, split, attribution, selection))
     return tuple(found)

@@ -1,8 +1,10 @@
 """Retrieval data in the form that the Hub's `mteb` organization uses: configs corpus, queries and qrels. Texts only.
 
 It is plain parquet, read with `datasets.load_dataset`; the package mteb is not needed. The config of the judgments is
-called `default` or `qrels`, that of the queries `queries` or `query`; ids are `_id` or `id`. A config's split is the
-one asked for, or its only one.
+called `default` or `qrels`, that of the queries `query` or `queries`; ids are `_id` or `id`. A config's split is the
+one asked for, or its only one. In a multilingual repository the language stands before each, as `es-corpus`,
+`es-queries` and `es-qrels`. These are the layouts of mteb's RetrievalDatasetLoader; `top_ranked` and `instruction`
+are not read.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 CONFIGS: Mapping[Part, tuple[str, ...]] = {
     "corpus": ("corpus",),
-    "queries": ("queries", "query"),
+    "queries": ("query", "queries"),
     "qrels": ("default", "qrels"),
 }
 _ROWS_AT_ONCE = 1000
@@ -42,6 +44,8 @@ class MtebCollection:
     revision: str
     split: str
     license: str = "unknown"
+    config: str = ""
+    """What stands before its configs in a multilingual repository, where that is not the language."""
 
 
 PUBLISHED = (
@@ -94,11 +98,11 @@ class MtebSource(TextSource):
         return list(self.subsets) if len(repositories) == 1 else list(self._opened)
 
     def table(self, part: Part, subset: str) -> Table:
-        return _table(self._collections[subset], CONFIGS[part])
+        return _table(self._collections[subset], part)
 
 
 def _version(collection: MtebCollection) -> str:
-    choices = f"{collection.subset} {collection.language} {collection.split}"
+    choices = " ".join(filter(None, (collection.subset, collection.language, collection.split, collection.config)))
     if not collection.revision:
         return folder_version(Path(collection.repository), choices=choices)
     published = next((p for p in PUBLISHED if p.repository == collection.repository), None)
@@ -107,22 +111,46 @@ def _version(collection: MtebCollection) -> str:
     return collection.revision if choices == defaults else f"{collection.revision} ({choices})"
 
 
-def _table(collection: MtebCollection, configs: tuple[str, ...]) -> Table:
+def _table(collection: MtebCollection, part: Part) -> Table:
     name = f"{collection.repository}@{collection.revision[:8]}" if collection.revision else collection.repository
 
     def rows(_: OnFault) -> Iterator[Row]:
         number = 0
-        for batch in _load(collection, configs).iter(batch_size=_ROWS_AT_ONCE):
+        for batch in _load(collection, part).iter(batch_size=_ROWS_AT_ONCE):
             keys = list(batch)
             for values in zip(*batch.values(), strict=True):
                 number += 1
                 yield number, dict(zip(keys, values, strict=True))
 
-    return Table(f"{name}, config {configs[0]}", rows, "row")
+    return Table(f"{name}, config {part}", rows, "row")
 
 
-def _load(collection: MtebCollection, configs: tuple[str, ...]) -> datasets.Dataset:
-    """The table in the first of `configs` that exists, memory-mapped. Raises `DataError` that says what is missing."""
+def _config(collection: MtebCollection, part: Part, known: Sequence[str]) -> str | None:
+    """The config of a table, as mteb chooses it: one `query` serves all languages."""
+    prefix = collection.config or collection.language
+    of_language = f"{prefix}-{part}"
+    if part == "queries" and "query" in known:
+        return "query"
+    if of_language in known:
+        return of_language
+    return None if collection.config else next((config for config in CONFIGS[part] if config in known), None)
+
+
+def _prefixes(place: str, revision: str | None) -> list[str]:
+    """What stands before the configs of a multilingual repository; none where it cannot be asked."""
+    import datasets
+    from datasets.exceptions import DatasetsError
+
+    try:
+        known = datasets.get_dataset_config_names(place, revision=revision)
+    except (DatasetsError, OSError, ValueError):
+        # The language has to be named then; what is wrong is told when it is read.
+        return []
+    return [config.removesuffix("-corpus") for config in known if config.endswith("-corpus")]
+
+
+def _load(collection: MtebCollection, part: Part) -> datasets.Dataset:
+    """The table of a part, memory-mapped. Raises `DataError` that says what is missing."""
     import datasets
     from datasets.exceptions import DatasetsError
 
@@ -132,10 +160,12 @@ def _load(collection: MtebCollection, configs: tuple[str, ...]) -> datasets.Data
         raise DataError(f"a path {place} exists here and hides the repository.", hint="Run from another folder.")
     try:
         known = datasets.get_dataset_config_names(place, **options)
-        config = next((config for config in configs if config in known), None)
+        config = _config(collection, part, known)
         if config is None:
+            prefix = collection.config or collection.language
             raise DataError(
-                f"{place} has no config {' or '.join(configs)}.", hint=f"It has: {', '.join(known)}. Choose another."
+                f"{place} has no config {' or '.join((*CONFIGS[part], f'{prefix}-{part}'))}.",
+                hint=f"It has: {', '.join(known)}. Choose another.",
             )
         splits = datasets.get_dataset_split_names(place, config, **options)
         split = collection.split if collection.split in splits else splits[0]
@@ -172,6 +202,23 @@ def open_mteb(name: SourceName) -> MtebSource:
         subset = name.option("subset") or (published.subset if published else str(place).partition("/")[2])
         subset = subset_name(subset)
     language = name.option("language") or (published.language if published else "")
+    if not language and not name.option("config") and (prefixes := _prefixes(str(place), revision)):
+        return MtebSource(
+            [
+                MtebCollection(
+                    f"{subset}-{prefix.lower()}",
+                    check_language(prefix),
+                    str(place),
+                    revision or "",
+                    name.option("split", "test"),
+                    name.option("license", "unknown"),
+                    prefix,
+                )
+                for prefix in prefixes
+            ],
+            name=f"mteb:{place if revision else subset}",
+            on_bad=name.on_bad,
+        )
     collection = MtebCollection(
         subset=subset,
         language=language or name.language(f"{place}"),
@@ -179,5 +226,6 @@ def open_mteb(name: SourceName) -> MtebSource:
         revision=revision or "",
         split=name.option("split") or (published.split if published else "test"),
         license=name.option("license") or (published.license if published else "unknown"),
+        config=name.option("config"),
     )
     return MtebSource([collection], on_bad=name.on_bad)

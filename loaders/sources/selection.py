@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,3 +27,9 @@ def selection_of(manifest: Path) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise DataError(f"{report}: selection is no object.", hint="Run squtr synthesize again; it keeps the clips.")
     return found
+
+
+def selection_text(source: object) -> str:
+    """The `selection` of `source` as the JSON text that its origin carries; "" where it has none."""
+    selection = getattr(source, "selection", None)
+    return json.dumps(selection, ensure_ascii=False, sort_keys=True) if selection else ""

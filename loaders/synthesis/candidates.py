@@ -18,7 +18,7 @@ from ...errors import AudioError, ModelError, SynthesisError, UsageError
 from ..audio import resample
 from ..keyed import keyed_seed
 from ..records import NAN, SAMPLE_RATE, Query, Samples
-from .numbers_heard import Normalize, numbers_missed
+from .number_checks import Normalize, numbers_missed
 from .protocol import Synthesizer
 from .speaking import choose_voice, finish_speech
 

@@ -20,6 +20,7 @@ from squtr.harness.protocols import ComponentSpec, Transcript
 from squtr.harness.results.envelope import SystemInfo
 from squtr.loaders.records import Samples
 from squtr.loaders.sources import load_source
+from squtr.loaders.sources.joined import origins_of
 from squtr.loaders.sources.recorded import Recordings
 from squtr.loaders.synthesis import SYNTHESIZERS, SynthesizerBackend, backends
 from squtr.loaders.synthesis.candidates import Rating
@@ -292,6 +293,8 @@ def test_the_selection_is_told_where_the_speech_is_read(
         "accepted": 3,
         "lost": {"error_rate": 1},
     }
+    (origin,) = origins_of(spoken, ["texts"])
+    assert json.loads(origin.selection) == spoken.selection
     (out / "quality.json").write_text('{"selection": []}', encoding="utf-8")
     with pytest.raises(DataError, match=r"quality.json: selection is no object"):
         _ = Recordings(out).selection
@@ -299,7 +302,7 @@ def test_the_selection_is_told_where_the_speech_is_read(
 
 def test_a_system_that_selected_its_own_test_is_told() -> None:
     chosen = {"transcribers": ["faster-whisper:whisper-base@0"], "accepted": 3, "queries": 4}
-    recipe = {"sources": [{"name": "beir:a+clips", "selection": chosen}, {"name": "mini"}]}
+    recipe = {"sources": [{"name": "beir:a+clips", "selection": json.dumps(chosen)}, {"name": "mini"}]}
 
     def system(backend: str, name: str) -> SystemInfo:
         spec = {"backend": backend, "name": name, "kind": "transcriber"}

@@ -90,10 +90,10 @@ def test_an_unknown_split_says_how_to_get_splits(places, home, split, streaming)
     if streaming and not isinstance(split, str):
         return
     for load in (squtr.load_dataset, functools.partial(datasets.load_dataset, "squtr")):
-        with pytest.raises(UnknownNameError, match=r"unknown split '(dev|training)'.*Give splits=True \(squtr build"):
+        with pytest.raises(UnknownNameError, match=r"unknown split '(dev|training)'.*Give divided=True \(squtr build"):
             load("en_clean", split=split, streaming=streaming, **places)
     build(open_recipe(conditions=["clean"], source=places["source"]), home / "squtr")
-    with pytest.raises(UnknownNameError, match=r"Known: test\. Give splits=True"):
+    with pytest.raises(UnknownNameError, match=r"Known: test\. Give divided=True"):
         squtr.load_dataset("en_clean", split=split, streaming=streaming)
     # Where there are splits, they are listed.
     with pytest.raises(UnknownNameError, match=r"Known: .*test, .*validation\.$|Known: .*validation.*\.$"):

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
@@ -59,7 +61,7 @@ def test_a_missing_split_and_a_missing_config(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no split 'train' in its config default.*test, dev"):
         load_source(f"mteb:{root}?language=en&split=train").queries("m")
     (root / "README.md").write_text(text.replace("config_name: corpus", "config_name: passages"))
-    with pytest.raises(DataError, match=r"no config corpus.*passages"):
+    with pytest.raises(DataError, match=r"no config corpus or en-corpus.*passages"):
         load_source(f"mteb:{root}?language=en").qrels("m")
 
 
@@ -126,3 +128,57 @@ def test_a_path_that_hides_the_repository(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match="hides the repository"):
         load_source("mteb").queries("fiqa")
+
+
+def make_multilingual(root: Path, layout: str) -> Path:
+    """Two languages with their configs, or one; `layout` says how."""
+    prefixes = [""] if layout == "plain" else ["es-", "fr-"]
+    lines = ["---", "configs:"]
+    for prefix in prefixes:
+        tables: dict[str, dict[str, list[Any]]] = {
+            "corpus": {"_id": ["d1", "d2"], "title": ["", "t"], "text": [f"{prefix}a", "b"]},
+            "queries": {"_id": [1, 2, 3], "text": [f"{prefix}one", "two", "three"]},
+            "qrels": {"query-id": ["1", "3"], "corpus-id": ["d1", "d2"], "score": [1, 2]},
+        }
+        for name, columns in tables.items():
+            config = "query" if layout == "query" and name == "queries" else f"{prefix}{name}"
+            config = "default" if config == "qrels" else config
+            if f"- config_name: {config}" in lines:
+                continue
+            split = "test" if name == "qrels" or layout == "splits" else name
+            (root / config).mkdir(parents=True)
+            pq.write_table(pa.table(columns), root / config / f"{split}-0.parquet")
+            lines += [
+                f"- config_name: {config}",
+                "  data_files:",
+                f"  - split: {split}",
+                f"    path: {config}/*.parquet",
+            ]
+    (root / "README.md").write_text("\n".join([*lines, "---", ""]))
+    return root
+
+
+@pytest.mark.parametrize("layout", ["plain", "splits", "languages", "query"])
+def test_every_layout_reads_as_mteb_reads_it(tmp_path: Path, layout: str) -> None:
+    loaders = pytest.importorskip("mteb.abstasks.retrieval_dataset_loaders", reason="needs mteb")
+    root = make_multilingual(tmp_path / "m", layout)
+    source = load_source(f"mteb:{root}?language=es")
+    config = None if layout == "plain" else "es"
+    theirs = loaders.RetrievalDatasetLoader(str(root), None, split="test", config=config).load()
+    assert {q.id: q.text for q in source.queries("m")} == dict(
+        zip(theirs["queries"]["id"], theirs["queries"]["text"], strict=True)
+    )
+    assert [d.text for d in source.documents("m")] == list(theirs["corpus"]["text"])
+    grades: dict[str, dict[str, int]] = {}
+    for qrel in source.qrels("m"):
+        grades.setdefault(qrel.query_id, {})[qrel.document_id] = qrel.score
+    assert grades == theirs["relevant_docs"]
+
+
+def test_several_languages_become_several_subsets(tmp_path: Path) -> None:
+    root = make_multilingual(tmp_path / "m", "languages")
+    source = load_source(f"mteb:{root}")
+    assert dict(source.subsets) == {"m-es": "es", "m-fr": "fr"}
+    assert [source.queries(subset)[0].text for subset in source.subsets] == ["es-one", "fr-one"]
+    named = load_source(f"mteb:{root}?language=pt&config=fr")
+    assert [q.text for q in named.queries("m")] == ["fr-one", "three"]

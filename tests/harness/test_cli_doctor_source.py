@@ -1,0 +1,59 @@
+"""`squtr doctor SOURCE`: what is wrong or odd about a source, before anything is built."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from squtr.harness.cli import main
+
+from ..loaders.collections_for_tests import make_collection
+from ..loaders.sources_for_tests import make_beir, make_recordings
+
+
+def test_what_is_odd_is_remarked_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = make_beir(tmp_path / "m")
+    with (root / "corpus.jsonl").open("a") as file:
+        file.write('{"_id": "d8", "title": "t1", "text": "text 1"}\n{"_id": "d9", "title": "", "text": ""}\n')
+    with (root / "queries.jsonl").open("a") as file:
+        file.write('{"_id": "q8", "text": "what is 1?"}\n{"_id": "q9", "text": "<|en|> hello \\ud83d"}\n')
+    with (root / "qrels/test.tsv").open("a") as file:
+        file.write("q8\td3\t1\nq9\td3\t1\n")
+    voices = make_recordings(tmp_path / "v", [{"_id": f"q{i}", "file": f"{i}.wav"} for i in (1, 2, 8, 9)])
+    (voices / "8.wav").write_bytes((voices / "1.wav").read_bytes())
+    samples, rate = soundfile.read(voices / "9.wav")
+    soundfile.write(voices / "9.wav", 0.001 * samples / np.abs(samples).max(), rate, subtype="FLOAT")
+    name = f"beir:{root}?language=en&speech={voices}"
+    assert main(["doctor", name, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    remarks = {remark["reason"]: remark["examples"] for remark in found["remarks"]}
+    assert remarks == {
+        "queries with the text of another query": ["q8"],
+        "queries with a tag that nobody says, as <|en|> or [BLANK_AUDIO]": ["q9"],
+        "queries with a character that was lost (U+FFFD)": ["q9"],
+        "documents with neither title nor text": ["d9"],
+        "documents with the text of a relevant one that are not judged relevant themselves": ["d8"],
+        "queries with the audio of another query": ["q8"],
+        "clips near silence (below -55 dBFS)": ["q9"],
+    }
+    assert found["left_out"][0]["count"] == 2
+    assert (found["queries"], found["documents"], found["clips"], found["split"]) == (4, 6, 4, "test")
+    assert main(["doctor", name]) == 0
+    assert "can be built: 4 queries, 6 documents, 4 clips decoded." in capsys.readouterr().out
+
+
+def test_what_is_wrong_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = make_collection(tmp_path / "tiny")
+    (root / "speech/en/q2.flac").write_bytes(b"no audio")
+    assert main(["doctor", str(root)]) == 1
+    assert "of query 'q2' cannot be read" in capsys.readouterr().out
+    with (root / "qrels.en.jsonl").open("a") as file:
+        file.write('{"query-id": "q0", "corpus-id": "d99", "score": -1}\n' * 2)
+    assert main(["doctor", str(root)]) == 1
+    told = capsys.readouterr().out
+    assert told.count("a grade below 0") == 2
+    assert "2 errors. Mend them, or leave them out with --on-bad skip." in told
