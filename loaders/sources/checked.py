@@ -75,7 +75,8 @@ class CheckedTables(ABC):
             self._refuse()
             raise
 
-    def documents(self, subset: str) -> Iterator[Document]:
+    def stream(self, subset: str) -> Iterator[Document]:
+        """All documents, one at a time."""
         return self._stream(self._of(subset))
 
     @property

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -97,10 +97,10 @@ class CollectionSource(CheckedTables):
             )
         return str(language)
 
-    def documents(self, subset: str) -> Iterator[Document]:
+    def documents(self, subset: str) -> Sequence[Document]:
         if subset not in self._documents:
-            self._documents[subset] = list(super().documents(subset))
-        return iter(self._documents[subset])
+            self._documents[subset] = list(self.stream(subset))
+        return self._documents[subset]
 
     def _clip(self, query: Query) -> Clip:
         table = jsonl_table(self._path("speech", query.subset))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from ...errors import AudioError
-from ..records import CleanSpeech, Query
+from ..records import CleanSpeech, Document, Query
 from .checked import CheckedTables, Part
 
 __all__ = ["Part", "TextSource"]
@@ -23,6 +23,9 @@ class TextSource(CheckedTables):
     @property
     def subsets(self) -> Mapping[str, str]:
         return MappingProxyType(self._subsets)
+
+    def documents(self, subset: str) -> Iterator[Document]:
+        return self.stream(subset)
 
     def speech(self, query: Query) -> CleanSpeech:
         raise AudioError(
