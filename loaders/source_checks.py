@@ -14,30 +14,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from ..errors import DataError, UsageError
-from .audio import mean_square
-from .engines import Progress
+from ..errors import DataError
 from .faults import SHOWN
 from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from .left_out import EXAMPLES, LeftOut, left_out_of
+from .mixing import mean_square
 from .records import CleanSpeech, Query, Source
+from .shard_checks import Progress
 from .sources.checked import CheckedTables
 from .sources.joined import parts_of
 from .sources.texts import TextSource
 from .text import has_replacement
 
-NEAR_SILENT_RMS = 1e-3
-"""-60 dB of full scale: speech of a usual recording lies 30 dB above it."""
+NEAR_SILENCE_DB = -55
+"""RMS over the whole clip, of full scale: speech of a usual recording lies 30 dB above it."""
 _TAG = re.compile(r"<\|[^<>|]*\|>|\[[A-Z]+(?:[ _][A-Z]+)*\]|</?(?:unk|pad|s|eos|bos|sil|spn|noise)>", re.IGNORECASE)
 """What models write beside the words: <|en|>, [BLANK_AUDIO], <unk>. In brackets, capitals alone (see `model_tags`)."""
 
-DOUBLES = "documents with the text of a relevant one that are not judged relevant"
+DOUBLES = "documents with the text of a relevant one that are not judged relevant themselves"
 EMPTY = "documents with neither title nor text"
-LOST = "texts with U+FFFD, where a character was lost"
-TAGS = "queries with tags of a model in their text"
-SAME_QUERY = "queries with the text of another"
-SAME_AUDIO = "recordings with the samples of another"
-NEAR_SILENT = f"recordings that are nearly silent (RMS below {NEAR_SILENT_RMS:g} of full scale)"
+LOST = "{} with a character that was lost (U+FFFD)"
+TAGS = "queries with a tag that nobody says, as <|en|> or [BLANK_AUDIO]"
+SAME_QUERY = "queries with the text of another query"
+SAME_AUDIO = "queries with the audio of another query"
+NEAR_SILENT = f"clips near silence (below {NEAR_SILENCE_DB} dBFS)"
 
 
 def model_tags(text: str) -> list[str]:
@@ -51,23 +51,17 @@ def model_tags(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class SubsetCounts:
-    subset: str
-    language: str
+class SourceDiagnosis:
+    """What was read, of all subsets. `errors` are the first of `error_count`: what a build would refuse. `remarks` and
+    `left_out` fail nothing."""
+
+    name: str
+    version: str
+    split: str
     queries: int
     documents: int
     judgments: int
     clips: int
-
-
-@dataclass(frozen=True, slots=True)
-class SourceDiagnosis:
-    """`errors` are the first of `error_count`; what a build would refuse. `remarks` and `left_out` fail nothing."""
-
-    source: str
-    version: str
-    split: str
-    subsets: tuple[SubsetCounts, ...]
     errors: tuple[str, ...]
     error_count: int
     remarks: tuple[LeftOut, ...]
@@ -132,46 +126,43 @@ def tables_of(source: Source) -> tuple[CheckedTables, ...]:
     return tuple(found)
 
 
-def examine_source(source: Source, *, sample: int | None = None, progress: Progress | None = None) -> SourceDiagnosis:
-    """Read all of a source and say what is wrong and what is odd. `sample` queries per subset are decoded (None: all).
+def examine_source(source: Source, progress: Progress | None = None) -> SourceDiagnosis:
+    """Read all of a source, decode its recordings, and say what is wrong and what is odd.
 
-    Raises `UsageError` for a negative sample, and what a source raises that cannot be opened.
+    Where tables are wrong nothing further is read: it would tell the same again.
     """
-    if sample is not None and sample < 0:
-        raise UsageError(f"the sample is {sample}.", hint="Give a number of queries per subset, or 0 for none.")
     errors, remarks = _Errors(), _Remarks()
-    if getattr(source, "on_bad", "refuse") == "refuse":
-        for tables in tables_of(source):
-            if tables.on_bad == "refuse":
-                bad = tables.examine()
-                errors.add([fault.message for fault in bad.first], bad.count)
-    counts: list[SubsetCounts] = []
-    # Tables that are wrong have told so; what reads them further would tell the same again.
+    for tables in tables_of(source):
+        if tables.on_bad == "refuse":
+            bad = tables.examine()
+            errors.add([fault.message for fault in bad.first], bad.count)
+    counts: Counter[str] = Counter()
+    version, left = "", tuple[LeftOut, ...]()
     if not errors.count:
+        clips = _Clips(source, errors, remarks, progress)
         with errors.collected():
-            clips = _Clips(source, errors, remarks, progress)
-            for subset, language in source.subsets.items():
+            for subset in source.subsets:
                 with errors.collected():
                     queries = list(source.queries(subset))
+                    counts["queries"] += len(queries)
                     _remark_on_queries(queries, remarks)
+                    counts["clips"] += clips.examine(queries)
                     documents, judgments = _remark_on_documents(source, subset, remarks)
-                    chosen = queries if sample is None else queries[:sample]
-                    decoded = clips.examine(chosen)
-                    counts.append(SubsetCounts(subset, language, len(queries), documents, judgments, decoded))
-    left: tuple[LeftOut, ...] = ()
-    version = ""
-    if not errors.count:
-        with errors.collected():
-            left, version = left_out_of(source), source.version
+                    counts["documents"] += documents
+                    counts["judgments"] += judgments
+            version, left = source.version, left_out_of(source)
     return SourceDiagnosis(
-        source.name,
-        version,
-        str(getattr(source, "split", "")),
-        tuple(counts),
-        tuple(errors.first),
-        errors.count,
-        remarks.found(),
-        left,
+        name=source.name,
+        version=version,
+        split=str(getattr(source, "split", "")),
+        queries=counts["queries"],
+        documents=counts["documents"],
+        judgments=counts["judgments"],
+        clips=counts["clips"],
+        errors=tuple(errors.first),
+        error_count=errors.count,
+        remarks=remarks.found(),
+        left_out=left,
     )
 
 
@@ -181,11 +172,11 @@ def _remark_on_queries(queries: Sequence[Query], remarks: _Remarks) -> None:
         for _ in model_tags(query.text)[:1]:
             remarks.add(TAGS, query.id)
         if has_replacement(query.text):
-            remarks.add(LOST, query.id)
+            remarks.add(LOST.format("queries"), query.id)
         # Several speakers of one query are several utterances of it.
         key = _digest(" ".join(query.text.split()).casefold().encode())
         if first.setdefault(key, query.cluster) != query.cluster:
-            remarks.add(SAME_QUERY, f"{query.id} as {first[key]}")
+            remarks.add(SAME_QUERY, query.id)
 
 
 def _remark_on_documents(source: Source, subset: str, remarks: _Remarks) -> tuple[int, int]:
@@ -205,7 +196,7 @@ def _remark_on_documents(source: Source, subset: str, remarks: _Remarks) -> tupl
         elif document.id in relevant:
             digests[document.id] = _digest(contents.encode())
         if has_replacement(contents):
-            remarks.add(LOST, document.id)
+            remarks.add(LOST.format("documents"), document.id)
     if digests:
         _remark_on_doubles(source, subset, relevant, digests, remarks)
     return count, len(qrels)
@@ -223,7 +214,7 @@ def _remark_on_doubles(
         digest = digests.get(document.id) or _digest(document.contents.encode())
         for id_ in of_text.get(digest, ()):
             if id_ != document.id and relevant[id_] - relevant.get(document.id, set()):
-                remarks.add(DOUBLES, f"{document.id} as {id_}")
+                remarks.add(DOUBLES, document.id)
                 break
 
 
@@ -232,7 +223,7 @@ class _Clips:
 
     def __init__(self, source: Source, errors: _Errors, remarks: _Remarks, progress: Progress | None) -> None:
         self._source, self._errors, self._remarks, self._progress = source, errors, remarks, progress
-        self._first: dict[bytes, str] = {}
+        self._first: dict[bytes, tuple[str, str]] = {}
         self._silent = all(isinstance(part, TextSource) for part in parts_of(source))
 
     def examine(self, queries: Sequence[Query]) -> int:
@@ -248,12 +239,13 @@ class _Clips:
             else:
                 decoded += 1
                 digest, rms = clip
-                if rms < NEAR_SILENT_RMS:
+                if rms < 10 ** (NEAR_SILENCE_DB / 20):
                     self._remarks.add(NEAR_SILENT, query.id)
-                if (first := self._first.setdefault(digest, query.id)) != query.id:
-                    self._remarks.add(SAME_AUDIO, f"{query.id} as {first}")
+                key = (query.subset, query.id)
+                if self._first.setdefault(digest, key) != key:
+                    self._remarks.add(SAME_AUDIO, query.id)
             if self._progress is not None:
-                self._progress(number, len(queries))
+                self._progress(f"decoding {query.subset}", number, len(queries))
         return decoded
 
     def _examined(self, query: Query) -> tuple[bytes, float] | DataError:
