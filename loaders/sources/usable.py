@@ -10,6 +10,7 @@ from ...errors import AudioError, DataError
 from ..in_order import SIGNAL_PACKAGES, import_before_threads, in_order
 from ..left_out import LeftOut, left_out_of, merged
 from ..records import CleanSpeech, Document, Qrel, Query, Source
+from .rules import version_suffix
 
 REASON = "queries with a recording that cannot be used"
 
@@ -33,7 +34,9 @@ class UsableSource:
 
     @property
     def version(self) -> str:
-        return self.source.version
+        # Every source that skips says so, also one that has no tables of its own.
+        suffix = version_suffix("skip")
+        return self.source.version.removesuffix(suffix) + suffix
 
     @property
     def license(self) -> str:
