@@ -23,7 +23,9 @@ from .records import CleanSpeech, Query, Source
 from .shard_checks import Progress
 from .sources.checked import CheckedTables
 from .sources.joined import parts_of
+from .sources.spoken import SpokenSource
 from .sources.texts import TextSource
+from .sources.usable import UsableSource
 from .text import has_replacement
 
 NEAR_SILENCE_DB = -55
@@ -118,11 +120,12 @@ def tables_of(source: Source) -> tuple[CheckedTables, ...]:
     """The checked tables below a source, through what speaks them, joins them or leaves some out."""
     found: list[CheckedTables] = []
     for part in parts_of(source):
-        inner = getattr(part, "texts", None) or vars(part).get("source")
         if isinstance(part, CheckedTables):
             found.append(part)
-        elif inner is not None:
-            found += tables_of(inner)
+        elif isinstance(part, UsableSource):
+            found += tables_of(part.source)
+        elif isinstance(part, SpokenSource):
+            found += tables_of(part.texts)
     return tuple(found)
 
 

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...errors import UsageError
 from .common import Bars, say, say_json
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ EXAMPLE = """example:
 """
 
 SHOWN = 50
+SAMPLE = 8
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,14 +38,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sample",
         type=int,
-        default=8,
         metavar="N",
         help="queries per subset to decode and measure under every condition, or clips of questions; 0: none (8)",
     )
     parser.add_argument("--all", action="store_true", help="decode every clip, and read every page of every table")
-    parser.add_argument(
-        "--on-bad", default="refuse", metavar="WHAT", help="a source's bad rows: refuse, or skip (counted) (refuse)"
-    )
+    parser.add_argument("--on-bad", metavar="WHAT", help="a source's bad rows: refuse, or skip (counted) (refuse)")
     parser.add_argument("--json", action="store_true", help="print one JSON object with all findings")
 
 
@@ -53,22 +52,26 @@ def run(arguments: argparse.Namespace) -> int:
     from ...loaders.questions.manifest import is_built_set
     from ...loaders.sources import load_source
     from ...loaders.sources.release import ReleaseSource
-    from ..data import names_source
 
-    if names_source(arguments.folder, "release"):
-        source = load_source(arguments.folder)
+    folder, sample = Path(arguments.folder), SAMPLE if arguments.sample is None else arguments.sample
+    if _names_source(arguments.folder):
+        if arguments.sample is not None:
+            raise UsageError("--sample is of what was built; a source is decoded whole.", hint="Leave it out.")
+        source = load_source(arguments.folder, on_bad=arguments.on_bad or "refuse")
         if isinstance(source, ReleaseSource):
             return _report_release(source, as_json=arguments.json)
-    folder = Path(arguments.folder)
-    if names_source(arguments.folder) or (folder / "about.json").is_file():
-        return _report_source(load_source(arguments.folder, on_bad=arguments.on_bad), as_json=arguments.json)
+        return _report_source(source, as_json=arguments.json)
+    if arguments.on_bad is not None:
+        raise UsageError(
+            f"--on-bad is of sources, and {folder} is none.", hint="Leave it out, or name the source as in build."
+        )
     diagnosis: Diagnosis | SetDiagnosis
     with Bars() as show:
         if is_built_set(folder):
-            diagnosis = examine_set(folder, sample=arguments.sample, everything=arguments.all, progress=show)
+            diagnosis = examine_set(folder, sample=sample, everything=arguments.all, progress=show)
             summary = [f"{diagnosis.items:,} questions, {diagnosis.decoded:,} clips decoded."]
         else:
-            diagnosis = examine(folder, sample=arguments.sample, everything=arguments.all, progress=show)
+            diagnosis = examine(folder, sample=sample, everything=arguments.all, progress=show)
             summary = _summary(diagnosis)
     if arguments.json:
         told = asdict(diagnosis) | {"folder": str(diagnosis.folder), "healthy": diagnosis.healthy}
@@ -86,6 +89,17 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"… and {count - SHOWN} more: --json lists all.")
         say(f"{folder}: {count} finding{'s' if count > 1 else ''}. Run the same `squtr build` again.")
     return 0 if diagnosis.healthy else 1
+
+
+def _names_source(name: str) -> bool:
+    """Whether `name` is a source; a folder that was built is none, whatever it is called."""
+    from ...loaders.manifest import MANIFEST_NAME
+    from ..data import names_source
+
+    folder = Path(name)
+    if (folder / MANIFEST_NAME).is_file():
+        return False
+    return names_source(name) or (Path(name.partition("?")[0]) / "about.json").is_file()
 
 
 def _summary(diagnosis: Diagnosis) -> list[str]:

@@ -57,3 +57,41 @@ def test_what_is_wrong_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     told = capsys.readouterr().out
     assert told.count("a grade below 0") == 2
     assert "2 errors. Mend them, or leave them out with --on-bad skip." in told
+
+
+def test_a_folder_that_was_built_is_none_whatever_it_is_called(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_collection(tmp_path / "tiny")
+    monkeypatch.chdir(tmp_path)
+    assert main(["build", "--source", str(root), "--conditions", "clean", "--limit", "2", "--out", "mini"]) == 0
+    capsys.readouterr()
+    assert main(["doctor", "mini"]) == 0
+    assert "mini is whole" in capsys.readouterr().out
+    assert main(["doctor", "mini", "--on-bad", "skip"]) == 2
+    assert "--on-bad is of sources" in capsys.readouterr().err
+    assert main(["doctor", f"{root}?channel=0", "--sample", "2"]) == 2
+    assert "a source is decoded whole" in capsys.readouterr().err
+
+
+def test_bad_rows_and_recordings_that_would_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = make_collection(tmp_path / "tiny")
+    (root / "speech/en/q2.flac").write_bytes(b"no audio")
+    with (root / "qrels.en.jsonl").open("a") as file:
+        file.write('{"query-id": "q0", "corpus-id": "d3", "score": -1}\n')
+    assert main(["doctor", str(root), "--on-bad", "skip", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {entry["reason"]: entry["examples"] for entry in found["left_out"]} == {
+        "judgments with a negative grade": ["q0 d3"],
+        "queries with a recording that cannot be used": ["q2"],
+    }
+    assert (found["queries"], found["clips"]) == (9, 9)
+
+
+def test_texts_alone_and_queries_without_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"beir:{make_beir(tmp_path / 'm')}?language=en"
+    assert main(["doctor", name]) == 0
+    assert "2 queries, 4 documents, 0 clips decoded" in capsys.readouterr().out
+    voices = make_recordings(tmp_path / "v", [{"_id": "q1", "file": "1.wav"}])
+    assert main(["doctor", f"{name}&speech={voices}"]) == 1
+    assert "query 'q2' of m has no recording" in capsys.readouterr().out
