@@ -126,18 +126,19 @@ def _table(collection: MtebCollection, part: Part) -> Table:
 
 
 def _config(collection: MtebCollection, part: Part, known: Sequence[str]) -> str | None:
-    """The config of a table, as mteb chooses it: one `query` serves all languages."""
+    """The config of a table, as mteb chooses it: one `query` serves all languages. Those of a language are never read
+    together with those of none."""
     prefix = collection.config or collection.language
-    of_language = f"{prefix}-{part}"
     if part == "queries" and "query" in known:
         return "query"
-    if of_language in known:
-        return of_language
-    return None if collection.config else next((config for config in CONFIGS[part] if config in known), None)
+    if collection.config or any(f"{prefix}-{table}" in known for table in CONFIGS):
+        return f"{prefix}-{part}" if f"{prefix}-{part}" in known else None
+    return next((config for config in CONFIGS[part] if config in known), None)
 
 
 def _prefixes(place: str, revision: str | None) -> list[str]:
-    """What stands before the configs of a multilingual repository; none where it cannot be asked."""
+    """What stands before the configs of a multilingual repository; none where it cannot be asked, or has configs
+    without a language as well."""
     import datasets
     from datasets.exceptions import DatasetsError
 
@@ -146,7 +147,20 @@ def _prefixes(place: str, revision: str | None) -> list[str]:
     except (DatasetsError, OSError, ValueError):
         # The language has to be named then; what is wrong is told when it is read.
         return []
+    if "corpus" in known:
+        return []
     return [config.removesuffix("-corpus") for config in known if config.endswith("-corpus")]
+
+
+def _language_of(prefix: str, name: SourceName) -> str:
+    try:
+        return check_language(prefix)
+    except UsageError as error:
+        raise UsageError(
+            f"{name.place} has the config {prefix}-corpus, and {prefix!r} is no language code.",
+            hint=f"Take the configs one at a time and say their language: {name.kind}:{name.place}?config={prefix}"
+            "&language=en (or zh, es, …).",
+        ) from error
 
 
 def _load(collection: MtebCollection, part: Part) -> datasets.Dataset:
@@ -206,8 +220,8 @@ def open_mteb(name: SourceName) -> MtebSource:
         return MtebSource(
             [
                 MtebCollection(
-                    f"{subset}-{prefix.lower()}",
-                    check_language(prefix),
+                    f"{subset}-{subset_name(prefix)}",
+                    _language_of(prefix, name),
                     str(place),
                     revision or "",
                     name.option("split", "test"),

@@ -182,3 +182,23 @@ def test_several_languages_become_several_subsets(tmp_path: Path) -> None:
     assert [source.queries(subset)[0].text for subset in source.subsets] == ["es-one", "fr-one"]
     named = load_source(f"mteb:{root}?language=pt&config=fr")
     assert [q.text for q in named.queries("m")] == ["fr-one", "three"]
+
+
+def test_configs_of_a_language_are_not_read_with_others(tmp_path: Path) -> None:
+    root = make_multilingual(tmp_path / "m", "languages")
+    readme, text = root / "README.md", (root / "README.md").read_text()
+    readme.write_text(text.replace("config_name: es-qrels", "config_name: default"))
+    with pytest.raises(DataError, match="no config default or qrels or es-qrels"):
+        load_source(f"mteb:{root}?language=es").qrels("m")
+    readme.write_text(text.replace("config_name: fr-corpus", "config_name: corpus"))
+    with pytest.raises(UsageError, match="does not say its language"):
+        load_source(f"mteb:{root}")
+
+
+def test_configs_that_do_not_say_their_language(tmp_path: Path) -> None:
+    root = make_multilingual(tmp_path / "m", "languages")
+    text = (root / "README.md").read_text()
+    (root / "README.md").write_text(text.replace("config_name: es-", "config_name: spanish-"))
+    with pytest.raises(UsageError, match=r"'spanish' is no language code.*config=spanish&language=en"):
+        load_source(f"mteb:{root}")
+    assert load_source(f"mteb:{root}?config=spanish&language=es").queries("m")[0].text == "es-one"
