@@ -16,6 +16,7 @@ from ...errors import AudioError, DataError
 from ..audio import decode_audio, resample
 from ..conditions import CLEAN
 from ..data import BuiltData
+from ..left_out import LeftOut
 from ..lru import LruCache
 from ..manifest import read_manifest
 from ..origins import joined, origins
@@ -87,6 +88,12 @@ class BuiltSource:
     def split(self) -> str:
         """The part of the first source's texts that was built."""
         return joined(origin.split for origin in origins(self._first.recipe))
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What was left out when the folder was built."""
+        held = self._first.manifest.left_out
+        return tuple(LeftOut(entry.reason, entry.count, tuple(entry.examples)) for entry in held)
 
     def queries(self, subset: str) -> Sequence[Query]:
         if subset not in self._queries:

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import AudioError, DataError, unknown_name
 from ..jsonl import read_json_lines, text_field
+from ..left_out import LeftOut
 from ..records import CleanSpeech, Document, Qrel, Query
 from .archive import FolderTree, HubZip, Tree, ZipTree, read_recording
 from .clips import Clip, clean_speech, optional_text
@@ -104,6 +105,7 @@ class ReleaseSource:
     name = "release"
     license = LICENSE
     benchmark = "squtr"
+    split = "test"
     published_when_named = False
 
     def __init__(self, tree: Tree) -> None:
@@ -217,6 +219,16 @@ class ReleaseSource:
                     f"{table.place(number)}: the query {qrel.query_id!r} is not in queries.jsonl.", hint="Mend the id."
                 )
         return list(found)
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Clean recordings of no query, of the subsets that were read (none yet: of all)."""
+        unused: list[str] = []
+        for subset in list(self._queries) or list(self.subsets):
+            known = {query.id for query in self.queries(subset)}
+            clips = self.clips(subset, CLEAN) if self._metadata(subset, CLEAN) else {}
+            unused += [clip.audio for clip in clips.values() if clip.id not in known]
+        return LeftOut.of("recordings without a query", unused)
 
     def variants(self, subset: str) -> dict[str, float | None]:
         """What the subset has recordings of: `clean` and `noise_snr_<dB>`, with the level; quieter noise first."""

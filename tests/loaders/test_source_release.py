@@ -20,6 +20,7 @@ from squtr.errors import AudioError, DataError, UnknownNameError, UsageError
 from squtr.harness.systems import System
 from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData, SpeechData
+from squtr.loaders.left_out import LeftOut, left_out_of
 from squtr.loaders.recipe import open_recipe
 from squtr.loaders.records import Document, Qrel
 from squtr.loaders.sources import load_source
@@ -216,6 +217,19 @@ def test_built_from_the_zip_with_other_noise(published: Path, tmp_path: Path) ->
     for query, row in zip(source.queries("fiqa"), data.spoken("fiqa", "clean"), strict=True):
         built, _ = soundfile.read(io.BytesIO(row.audio), dtype="float32")
         assert np.array_equal(built, source.speech(query).samples)
+
+
+def test_what_it_has_no_query_for_is_told_by_what_is_built_of_it(root: Path, tmp_path: Path) -> None:
+    metadata = root / "source_data/en/fiqa/queries_with_audio_clean.jsonl"
+    with metadata.open("a") as file:
+        file.write('{"_id": "q7", "text": "Who?", "audio": "q7.wav"}\n')
+    unused = (LeftOut("recordings without a query", 1, ("q7.wav",)),)
+    assert opened(root).left_out == unused
+    assert opened(root).split == "test"
+    build(open_recipe(f"release:{root}", conditions=["clean"], subsets=["fiqa"]), tmp_path / "out")
+    again = load_source(f"built:{tmp_path / 'out'}")
+    assert left_out_of(again) == unused
+    assert getattr(again, "split", "") == "test"
 
 
 def test_as_published(published: Path) -> None:
