@@ -75,7 +75,7 @@ def ratings_from(names: Sequence[str], threads: int, languages: Sequence[str]) -
     """How takes are rated by the transcribers `names` (() for "none").
 
     Raises `UsageError` for their languages, for "none" beside others, and for two of one family: what one of them
-    hears wrong, the other does too.
+    transcribes wrong, the other does too.
     """
     if list(names) == [NONE] or not names:
         return ()

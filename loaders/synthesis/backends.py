@@ -16,7 +16,7 @@ class SynthesizerBackend:
     """One engine: `path` is `module:class` within this package, `install` says how to get it.
 
     `quality` is a sentence on the speech by language ("": of all that are not named), which commands say; {} where
-    nothing must be said. `candidates` takes of a query are compared by default; `vary` is what makes them differ.
+    nothing must be told. `candidates` takes of a query are compared by default; `vary` is what makes them differ.
     """
 
     name: str
@@ -147,6 +147,6 @@ def check_language(engine: str, language: str) -> None:
 
 
 def quality_of(engine: str, language: str) -> str:
-    """The sentence on how `engine` speaks `language`, "" where nothing must be said."""
+    """The sentence on how `engine` speaks `language`, "" where nothing must be told."""
     quality = SYNTHESIZERS[engine].quality
     return quality.get(language, quality.get("", ""))

@@ -24,7 +24,7 @@ def numbers_missed(written: str, transcript: str, language: str, normalize: Norm
 
     >>> numbers_missed("10^6 bacteria", "106 bacteria", "en", lambda text, _: text)
     ('10', '6')
-    >>> numbers_missed("call 555-0199 at 7:05", "call 5550199 at 7.05", "en", lambda text, _: text)
+    >>> numbers_missed("call 555-0199 at 7:05", "call 5550199 at 7:05", "en", lambda text, _: text)
     ()
     """
     wanted = _numbers(written, language)
@@ -37,14 +37,16 @@ def numbers_missed(written: str, transcript: str, language: str, normalize: Norm
         (_numbers(normalize(written, language), language), _numbers(normalized, language)),
     ):
         missed = missed and _lacking(reference, hypothesis)
-    if missed:
-        digits = "".join(wanted)
-        if len(digits) >= _CODE_DIGITS and any(
-            digits == "".join(_numbers(text, language)) for text in (transcript, normalized)
-        ):
-            return ()
-        return tuple(_lacking(wanted, _numbers(transcript, language)) or missed)
-    return ()
+    if not missed:
+        return ()
+    digits = _digits(written)
+    if len(digits) >= _CODE_DIGITS and digits in {_digits(transcript), _digits(normalized)}:
+        return ()
+    return tuple(_lacking(wanted, _numbers(transcript, language)) or missed)
+
+
+def _digits(text: str) -> str:
+    return "".join(re.findall(r"[0-9]", text))
 
 
 def _numbers(text: str, language: str) -> list[str]:

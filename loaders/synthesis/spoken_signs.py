@@ -104,7 +104,7 @@ def english_signs(text: str) -> str:
     """`text` with signs in words.
 
     >>> english_signs("a $5M deal, 10^6 m/s²: 120 km/h")
-    'a 5 million dollar deal, 10 to the power of 6 m/s²: 120 kilometers per hour'
+    'a 5 million dollar deal, 10 to the power of 6 meters per second squared: 120 kilometers per hour'
     """
     words = _ENGLISH
     text = _telephones(text, words, r"\(?\b\d{3}\)?[ .-]\d{3}[ .-]\d{4}|\b\d{3}-\d{4}")
