@@ -47,6 +47,7 @@ def open_data(
     *,
     configs: Sequence[str] | None = None,
     split: str = TEST,
+    on_bad: str = "refuse",
     api: HfApi | None = None,
     backoff: Backoff | None = None,
 ) -> SpeechData | QuestionData:
@@ -55,16 +56,22 @@ def open_data(
     Sources such as `mini` are rendered on the fly under the standard conditions and those that `configs` name;
     `release:PATH` is read. Questions are `questions` (built into `$SQUTR_HOME`), `questions:mini` or a fetched set. Of
     speech on the Hub, only the shards that `configs` (patterns too; None: all) and `split` need are downloaded. An
-    existing folder goes before a source's bare name and the Hub. `api` and `backoff` replace the Hub's client and
-    waits.
+    existing folder goes before a source's bare name and the Hub. `on_bad` is that of `load_source`. `api` and `backoff`
+    replace the Hub's client and waits.
 
     Raises `DataError`, `HubError`, `UnknownNameError` for a config or split that is not there, and what a source
     raises.
     """
     from ..loaders.questions.data import names_questions, open_questions
+    from ..loaders.sources.rules import check_on_bad
 
     folder = Path(name).expanduser()
     kind, _, place = name.partition(":")
+    if check_on_bad(on_bad) != "refuse" and (not names_source(name) or (folder.is_dir() and not place)):
+        raise UsageError(
+            f"on_bad={on_bad!r} is of sources, and {name} is none.",
+            hint="Leave it out: what was built was checked then, see `left_out` in its manifest.",
+        )
     if kind == QUESTIONS and not folder.exists():
         return open_questions(place or None)
     if folder.is_dir() and not (names_source(name) and place):
@@ -72,7 +79,7 @@ def open_data(
     if names_questions(name):
         return open_questions(name)
     if names_source(name):
-        return _open_source(name, configs, split)
+        return _open_source(name, configs, split, on_bad)
     repository, separator, revision = name.partition("@")
     if _REPOSITORY.fullmatch(repository) and not folder.exists():
         if separator and not _REVISION.fullmatch(revision):
@@ -115,11 +122,11 @@ def _open_folder(folder: Path, name: str, split: str) -> BuiltData:
         ) from error
 
 
-def _open_source(name: str, configs: Sequence[str] | None, split: str) -> SpeechData:
+def _open_source(name: str, configs: Sequence[str] | None, split: str, on_bad: str) -> SpeechData:
     from ..loaders.recipe import open_recipe
     from ..loaders.sources import Published, load_source
 
-    source = load_source(name)
+    source = load_source(name, on_bad=on_bad)
     if isinstance(source, Published):
         return source.published(split)
     # All standard conditions, whatever is asked for: rendering waits until it is read, and results of several

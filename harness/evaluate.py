@@ -148,6 +148,7 @@ def evaluate(
     benchmark: Benchmark | str | None = None,
     configs: Sequence[str] | None = None,
     split: str = "test",
+    on_bad: str = "refuse",
     out: Path | str | None = None,
     cache: Path | str | None = None,
     judges: Sequence[System | str] = (),
@@ -166,7 +167,8 @@ def evaluate(
     if data is None:
         data = source_of(benchmark)
     given = [system] if isinstance(system, str | System) else list(system)
-    opened = open_data(str(data), configs=configs, split=split) if isinstance(data, str | Path) else data
+    named = isinstance(data, str | Path)
+    opened = open_data(str(data), configs=configs, split=split, on_bad=on_bad) if named else data
     done = evaluate_records(
         cast(Sequence[System | str], given),
         opened,

@@ -17,6 +17,7 @@ from ..errors import DataError, UsageError, unknown_name
 from .blocks import render_rows
 from .corpus import Corpus
 from .corpus_parquet import ParquetRows
+from .left_out import LeftOut
 from .manifest import MANIFEST_NAME, Manifest, Shard, read_manifest
 from .recipe import OpenedRecipe
 from .records import Document, Qrel, Query, SpokenQuery
@@ -105,6 +106,11 @@ class LiveData:
         plan = opened.plan
         self.edges: Mapping[str, Sequence[float]] = plan.strata.edges if plan else {}
         self._corpora: WeakValueDictionary[str, Corpus] = WeakValueDictionary()
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What of sources and banks was not taken."""
+        return self._opened.left_out
 
     def queries(self, subset: str) -> Sequence[Query]:
         return self._opened.queries(subset, self.split)

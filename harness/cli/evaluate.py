@@ -79,6 +79,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--configs", action=Extend, nargs="+", metavar="CONFIG", help="for example zh_clean 'zh_*' (all)"
     )
     parser.add_argument("--split", default="test", metavar="SPLIT", help="the split of the data (test)")
+    parser.add_argument(
+        "--on-bad",
+        default="refuse",
+        metavar="WHAT",
+        help="rows and recordings of a source that break a rule: refuse, or skip (left out, counted) (refuse)",
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the folder for results (needed, except for --dry-run)")
     _add_scoring(parser.add_argument_group("what is scored (of the benchmark where nothing is given)"))
     part = parser.add_argument_group("a part of the data (results are marked partial, in a folder of their own)")
@@ -292,10 +298,15 @@ def _systems(arguments: argparse.Namespace, cache: Path | None) -> tuple[list[Sy
 
 
 def _data(arguments: argparse.Namespace) -> Any:
+    from ...loaders.left_out import left_out_of
     from ..data import open_data
     from ..evaluate import source_of
 
-    return open_data(arguments.data or source_of(arguments.benchmark), configs=arguments.configs, split=arguments.split)
+    name = arguments.data or source_of(arguments.benchmark)
+    data = open_data(name, configs=arguments.configs, split=arguments.split, on_bad=arguments.on_bad)
+    for entry in left_out_of(data) if arguments.on_bad == "skip" else ():
+        note(f"squtr: left out: {entry}.")
+    return data
 
 
 _OPENING = "opening systems and data"

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import soundfile
 
+from squtr.errors import DataError, UsageError
 from squtr.harness.cli import main
+from squtr.harness.data import open_data
 
 from ..loaders.collections_for_tests import make_collection
 from ..loaders.sources_for_tests import make_beir, make_recordings
@@ -95,3 +97,19 @@ def test_texts_alone_and_queries_without_a_recording(tmp_path: Path, capsys: pyt
     voices = make_recordings(tmp_path / "v", [{"_id": "q1", "file": "1.wav"}])
     assert main(["doctor", f"{name}&speech={voices}"]) == 1
     assert "query 'q2' of m has no recording" in capsys.readouterr().out
+
+
+def test_a_source_is_evaluated_without_its_bad_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = make_collection(tmp_path / "tiny")
+    with (root / "qrels.en.jsonl").open("a") as file:
+        file.write('{"query-id": "q0", "corpus-id": "d3", "score": -1}\n')
+    name = f"collection:{root}"
+    with pytest.raises(DataError, match="a grade below 0"):
+        list(open_data(name).qrels("tiny-en"))  # type: ignore[union-attr]
+    data = open_data(name, on_bad="skip")
+    assert len(list(data.qrels("tiny-en"))) == 5  # type: ignore[union-attr]
+    arguments = ["evaluate", "whisper-base + bm25", "--data", name, "--on-bad", "skip", "--dry-run"]
+    main(arguments)
+    assert "left out: 1 judgments with a negative grade (q0 d3)." in capsys.readouterr().err
+    with pytest.raises(UsageError, match="is of sources"):
+        open_data("questions:mini", on_bad="skip")
