@@ -49,7 +49,7 @@ def dataset_card(manifest: Manifest) -> str:
         noises="\n".join(_noises(manifest)),
         voices="\n".join(_voices(manifest)),
         left_out=_left_out(manifest),
-        plan=_plan(manifest),
+        plan=_divided(manifest) + _plan(manifest),
         level="whole clip" if recipe["level"] == "whole" else "active part of the speech",
         seed=recipe["seed"],
         recipe_version=recipe["recipe_version"],
@@ -214,6 +214,13 @@ def _voices(manifest: Manifest) -> list[str]:
         voices = ", ".join(f"{voice} ({count})" for voice, count in sorted(counts.items())) or "–"
         lines.append(f"| {subset} | {language} | {voices} | {_mean(rows, 'tts_error_rate')} |")
     return lines
+
+
+def _divided(manifest: Manifest) -> str:
+    if not manifest.recipe["divided"]:
+        return ""
+    speakers = "" if manifest.recipe["shared_speakers"] else ", speaker"
+    return f"The splits {', '.join(manifest.splits)} share no utterance{speakers}, noise recording and room.\n\n"
 
 
 def _plan(manifest: Manifest) -> str:

@@ -21,7 +21,7 @@ from .records import row_id
 from .rirs.table import RIR_COLUMNS, rir_features
 from .rows import corpus_features, qrels_features, query_features
 from .shard_checks import Finding, Progress, check_shards
-from .split_checks import check_plan
+from .split_checks import check_divided, check_plan
 
 SAMPLE = 8
 """Utterances per subset and split whose clips are checked under every condition, unless told otherwise."""
@@ -83,6 +83,9 @@ def examine(
             progress("checking subsets", number + 1, len(manifest.subsets))
     if manifest.strata:
         findings += tables.plan()
+    if manifest.recipe["divided"]:
+        rows = {split: pa.concat_tables(of) for split, of in tables.divided.items() if of}
+        findings += check_divided(rows, shared_speakers=manifest.recipe["shared_speakers"])
     return Diagnosis(
         folder=folder,
         fingerprint=manifest.recipe_fingerprint,
@@ -110,6 +113,8 @@ class _Tables:
         self.conditions = [StoredCondition(name, manifest.recipe["steps"][name]) for name in manifest.conditions]
         self.planned: dict[str, list[pa.Table]] = {split: [] for split in manifest.splits}
         """By split, the tables of conditions with a planned RIR that could be read."""
+        self.divided: dict[str, list[pa.Table]] = {split: [] for split in manifest.splits}
+        """By split, what divided splits may not share, of every table."""
 
     def shards(self, place: str, split: str) -> list[Shard]:
         """The shards under `place`; [] unless all of them are whole (what is wrong is known already)."""
@@ -199,6 +204,7 @@ class _Tables:
             if table is None:
                 continue
             readable[condition] = table
+            self.divided[split].append(table.select(["subset", "query_id", "noise_id", "room_id", "speaker"]))
             own = {"subset": subset, "language": language, "condition": condition.name}
             findings += _constants(table, own, place)
             findings += _values(table, condition, place)

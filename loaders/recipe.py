@@ -25,6 +25,7 @@ from .rirs.strata import Strata
 from .rows import query_features, speech_of
 from .sources import load_source, with_channel
 from .sources.joined import JoinedSource, origins_of
+from .splits import SPLITS, Division
 
 if TYPE_CHECKING:
     import datasets
@@ -44,7 +45,8 @@ class Recipe:
     - With `stratify` ("rt60" or "rt60+drr") a plan deals `rirs_per_utterance` RIRs to each of `utterances` (0: all)
       utterances; `rir_measures` identifies the measures and publisher's values of all RIRs that could be dealt. Without
       it, a RIR is drawn for each utterance alone, and the fields behind it are 0 or "".
-    - `splits` are `test`, or `validation` and `test`.
+    - `splits` are `test`, `validation` and `test` of a plan, or, where everything is `divided` (see `splits`), `train`,
+      `validation` and `test`; with `shared_speakers` a speaker may be in several of these.
     """
 
     sources: tuple[Origin, ...]
@@ -60,6 +62,8 @@ class Recipe:
     sample_rate: int = SAMPLE_RATE
     draws: int = 1
     splits: tuple[str, ...] = (TEST,)
+    divided: bool = False
+    shared_speakers: bool = False
     stratify: str = ""
     rirs_per_utterance: int = 1
     rt60_bins: int = 0
@@ -135,11 +139,13 @@ class OpenedRecipe:
     def _takes(self) -> dict[tuple[str, str], list[Take]]:
         plan = self.plan
         if plan is None:
-            draws = self.recipe.draws
-            return {
-                (subset, TEST): [Take(query, draws=draws) for query in queries]
-                for subset, queries in self._chosen.items()
+            found: dict[tuple[str, str], list[Take]] = {
+                (subset, split): [] for split in self.recipe.splits for subset in self._chosen
             }
+            for subset, queries in self._chosen.items():
+                for query in queries:
+                    found[subset, self.context.split_of(query)].append(Take(query, draws=self.recipe.draws))
+            return found
         return {
             (subset, split): [replace(take, draws=self.recipe.draws) for take in takes if take.query.subset == subset]
             for split, takes in plan.takes.items()
@@ -234,19 +240,21 @@ def open_recipe(
     noise: str | Mapping[str, str] = "synthetic",
     rirs: str = "simulated",
     channel: int | None = None,
+    speech_channel: Channel = None,
     seed: int = 0,
     level: str = "whole",
     limit: int = 0,
     sample_rate: int = SAMPLE_RATE,
     draws: int = 1,
     rirs_per_utterance: int = 1,
-    speech_channel: Channel = None,
     stratify: str = "",
     rt60_bins: int = RT60_BINS,
     drr_bins: int = DRR_BINS,
     known_rirs_only: bool = False,
     utterances: int = 0,
     splits: bool = False,
+    divided: bool = False,
+    shared_speakers: bool = False,
     benchmark: str = "",
     on_bad: str = "refuse",
     steps: Sequence[StepKind] = (),
@@ -264,6 +272,8 @@ def open_recipe(
       groups of RIRs by `rt60_bins` (and `drr_bins`) quantiles; `known_rirs_only` leaves out RIRs of which RT60 or DRR
       cannot be measured; `utterances` is how many are taken over all subsets (0: all); `splits` divides rooms and
       utterances into validation and test. One of these options without `stratify` means "rt60".
+    - `divided` makes the splits train, validation and test, which share no utterance, speaker (unless
+      `shared_speakers`), noise and room (see `splits.Division`).
     - `steps` are further kinds of steps that the names of conditions may have (see `conditions.step`).
     - `on_bad="skip"` leaves out rows and recordings of named sources that break a rule (see `load_source`); the version
       of such a source says so. Sources that are open have been told when they were opened.
@@ -278,6 +288,12 @@ def open_recipe(
     needed = {bank for bank in ("noise", "rirs") if any(c.needs(bank) for c in chosen_conditions.values())}
     if not stratify and (rirs_per_utterance > 1 or known_rirs_only or utterances or splits):
         stratify = "rt60"
+    if divided and stratify:
+        raise UsageError(
+            "a plan of RIRs has the splits validation and test alone.", hint="Leave out stratify (or divided)."
+        )
+    if shared_speakers and not divided:
+        raise UsageError("shared_speakers says how splits are divided, and none are.", hint="Add divided=True.")
     if draws > 1 and "noise" not in needed:
         raise UsageError("noise is drawn several times, but no condition has noise.", hint="Add one, as snr_5.")
     if stratify and "rirs" not in needed:
@@ -311,7 +327,9 @@ def open_recipe(
         limit=limit,
         sample_rate=sample_rate,
         draws=draws,
-        splits=(VALIDATION, TEST) if splits else (TEST,),
+        splits=SPLITS if divided else (VALIDATION, TEST) if splits else (TEST,),
+        divided=divided,
+        shared_speakers=shared_speakers,
         stratify=stratify,
         rirs_per_utterance=rirs_per_utterance,
         rt60_bins=rt60_bins if stratify else 0,
@@ -325,10 +343,9 @@ def open_recipe(
     if stratify:
         strata = strata_of(recipe, measured)
         known = {rir.rir_id: (rir, strata.name(rir)) for rir in measured}
-    own_noise = len(recipe.noise) > 1
-    context = StepContext(
-        noises if own_noise else next(iter(noises.values()), None), rir_bank, seed, chosen_level, sample_rate, known
-    )
+    division = Division(opened, shared_speakers=shared_speakers) if divided else None
+    noise_banks = noises if len(recipe.noise) > 1 else next(iter(noises.values()), None)
+    context = StepContext(noise_banks, rir_bank, seed, chosen_level, sample_rate, known, division)
     return OpenedRecipe(recipe, opened, context, chosen_conditions, measured, unknown)
 
 
@@ -352,6 +369,10 @@ def open_source(
     if isinstance(source, str):
         return load_source(with_channel(source, channel), on_bad=on_bad)
     if not isinstance(source, Sequence):
+        if channel is not None:
+            raise UsageError(
+                f"the source {source.name} is open: no channel of its speech can be chosen.", hint="Give its name."
+            )
         return source
     parts = [open_source(part, on_bad, channel) for part in source]
     return parts[0] if len(parts) == 1 else JoinedSource(parts)
@@ -369,10 +390,6 @@ def open_noises(
     for subset, language in subsets.items():
         name = next((named[place] for place in (subset, language, "") if place in named), None)
         if name is None:
-        if channel is not None:
-            raise UsageError(
-                f"the source {source.name} is open: no channel of its speech can be chosen.", hint="Give its name."
-            )
             raise UsageError(f"the subset {subset!r} has no noise.", hint="Name a bank for it, or one for all.")
         if name not in banks:
             banks[name] = load_noise_bank(name, channel)

@@ -30,6 +30,26 @@ def check_plan(manifest: Manifest, rows: Mapping[str, pa.Table], rirs: Mapping[s
     return findings
 
 
+def check_divided(rows: Mapping[str, pa.Table], *, shared_speakers: bool) -> Iterator[Finding]:
+    """What divided splits share; `rows` are those of all subsets and conditions by split."""
+    columns = {"query_id": "query", "noise_id": "noise", "room_id": "room"}
+    if not shared_speakers:
+        columns["speaker"] = "speaker"
+    splits = list(rows)
+    for column, what in columns.items():
+        own = column == "query_id"  # ids of queries are unique within a subset
+        names = {
+            split: {(subset if own else "", name) for subset, name in _pairs(rows[split], column) if name}
+            for split in splits
+        }
+        for number, first in enumerate(splits):
+            for second in splits[number + 1 :]:
+                shared = sorted(names[first] & names[second])
+                if shared:
+                    message = f"{len(shared)} {what} ids are in {first} and {second}, first {shared[0][1]!r}"
+                    yield Finding("pairing", "queries", message, shared[0][1])
+
+
 def _apart(rows: Mapping[str, pa.Table]) -> Iterator[Finding]:
     splits = list(rows.values())
     for column, what in (("room_id", "room"), ("utterance_id", "utterance")):

@@ -39,8 +39,9 @@ SPEECH, QUESTIONS = "speech", "questions"
 ENGINE_OPTIONS = ("workers", "engine", "ray_address")
 OPTIONS = {
     SPEECH: (
-        "add", "languages", "subsets", "limit", "utterances", "splits", "conditions", "noise", "rirs", "channel",
-        "speech_channel",
+        "add", "languages", "subsets", "limit", "utterances", "splits", "divided", "shared_speakers",
+        "conditions",
+        "noise", "rirs", "channel", "speech_channel",
         "level", "on_bad",
         "sample_rate", "draws", "rirs_per_utterance", "stratify", "rt60_bins", "drr_bins", "known_rirs_only", "seed",
         *ENGINE_OPTIONS,
@@ -110,6 +111,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--splits",
         action=argparse.BooleanOptionalAction,
         help="splits validation and test, which share no room (of the benchmark; with --no-splits all is test)",
+    )
+    speech.add_argument(
+        "--divide",
+        action="store_true",
+        dest="divided",
+        help="splits train, validation and test, which share no utterance, speaker, noise and room",
+    )
+    speech.add_argument(
+        "--shared-speakers", action="store_true", help="with --divide: a speaker may be in several splits"
     )
     speech.add_argument("--sample-rate", type=int, metavar="HZ", help="of the clips (24000)")
     speech.add_argument(

@@ -65,7 +65,7 @@ def _warn_of_cut(rir_id: str, reason: str) -> bool:
 
 def draw_rir(utterance: Utterance, context: StepContext) -> str:
     """The id of an utterance's RIR, drawn uniformly and keyed."""
-    ids = context.rir_bank().rirs()
+    ids = context.rirs_for(utterance.query)
     return ids[keyed_index(len(ids), context.seed, "room", utterance.query.subset, utterance.query.id)]
 
 

@@ -7,7 +7,7 @@ channel. A new kind of step is a `StepKind` in the table `STEPS`, or one that is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar
@@ -25,6 +25,9 @@ ROOM, ADDED, DEVICE, CODEC, CHANNEL = 10, 20, 30, 40, 50
 """Places in the physical order. Numbers between them order steps within a place."""
 
 RIR_BYTES, NOISE_BYTES = 64 * 2**20, 64 * 2**20
+
+WHOLE = "test"
+"""The split of all where nothing is divided."""
 
 Value = TypeVar("Value")
 Bank = Literal["", "noise", "rirs"]
@@ -138,10 +141,22 @@ class RenderCache:
         return (RenderCache, (self._rir_bytes,))
 
 
+class Divided(Protocol):
+    """Which split an utterance goes to, and the noises and RIRs of a split (see `splits.Division`)."""
+
+    def split_of(self, query: Query) -> str: ...
+
+    def noises(self, bank: NoiseBank, split: str) -> NoiseBank: ...
+
+    def rirs(self, bank: RirBank, split: str) -> Sequence[str]: ...
+
+
 @dataclass(frozen=True)
 class StepContext:
     """What steps may use: a noise bank, or one for each subset, and a RIR bank (None where no condition needs one), the
     seed, the level rule.
+
+    With a `division` the noises and RIRs of an utterance are those of its split.
 
     `level="whole"` sets the noise against the whole clip, `"active"` against the speech without leading and trailing
     silence. `sample_rate` is that of all audio, in Hz. `measured` has the measures and the stratum of each RIR where a
@@ -154,26 +169,35 @@ class StepContext:
     level: Level = "whole"
     sample_rate: int = SAMPLE_RATE
     measured: Mapping[str, tuple[MeasuredRir, str]] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    division: Divided | None = None
     cache: RenderCache = field(default_factory=RenderCache, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_level(self.level)
 
     def __reduce__(self) -> tuple[object, ...]:
-        values = (self.noise, self.rirs, self.seed, self.level, self.sample_rate, dict(self.measured), self.cache)
-        return (StepContext, values)
+        values = (self.noise, self.rirs, self.seed, self.level, self.sample_rate, dict(self.measured))
+        return (StepContext, (*values, self.division, self.cache))
+
+    def split_of(self, query: Query) -> str:
+        return self.division.split_of(query) if self.division else WHOLE
 
     def noise_bank(self, query: Query) -> NoiseBank:
         """The bank that the noise of this utterance is drawn from."""
         bank = self.noise.get(query.subset) if isinstance(self.noise, Mapping) else self.noise
         if bank is None:
             raise UsageError("a condition with noise needs a noise bank.", hint="Give one.")
-        return bank
+        return self.division.noises(bank, self.split_of(query)) if self.division else bank
 
     def rir_bank(self) -> RirBank:
         if self.rirs is None:
             raise UsageError("a condition with reverberation needs a RIR bank.", hint="Give one.")
         return self.rirs
+
+    def rirs_for(self, query: Query) -> Sequence[str]:
+        """The ids of the RIRs that the one of this utterance is drawn from."""
+        bank = self.rir_bank()
+        return self.division.rirs(bank, self.split_of(query)) if self.division else bank.rirs()
 
     def read_noise(self, bank: NoiseBank, noise_id: str) -> Samples:
         """A whole noise at the context's rate, (N,) float32."""

@@ -10,6 +10,7 @@ from ..left_out import LeftOut, left_out_of, merged
 from ..origins import Origin, joined
 from ..records import CleanSpeech, Document, Qrel, Query, Source
 from ..rows import speech_of
+from ..splits import speaker_of
 from .selection import selection_text
 
 
@@ -67,6 +68,9 @@ class JoinedSource:
 
     def qrels(self, subset: str) -> Sequence[Qrel]:
         return self.owner(subset).qrels(subset)
+
+    def speaker_of(self, query: Query) -> str:
+        return speaker_of(self.owner(query.subset), query)
 
     def speech(self, query: Query) -> CleanSpeech:
         return self.owner(query.subset).speech(query)
