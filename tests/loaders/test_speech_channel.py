@@ -16,8 +16,8 @@ import squtr
 from squtr.errors import AudioError, UsageError
 from squtr.harness.cli import main
 from squtr.loaders.audio import decode_audio
-from squtr.loaders.records import Samples
 from squtr.loaders.recipe import open_recipe
+from squtr.loaders.records import Samples
 from squtr.loaders.sources import load_source, with_channel
 from squtr.loaders.sources.collection import CollectionSource
 
