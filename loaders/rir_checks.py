@@ -4,7 +4,7 @@ A response has its direct sound first and decays from there; speech, music and b
 it, both over the energy from the direct path on:
 
 - `evenness`: the time in which the backward-integrated energy falls by 10 dB, over the time for 20 dB. It is 0.5 for an
-  exponential decay, less with a strong direct sound, 0.91 for a steady sound.
+  exponential decay, less with a strong direct sound, 0.91 for a steady signal.
 - `rise_db`: how far the level, in steps of 20 ms, rises again after it fell (down to 30 dB below the loudest step).
 
 Measured: 15 recorded and 24 simulated rooms have an evenness of at most 0.48 and rise by at most 2 dB; exponential
@@ -25,7 +25,7 @@ from .reverb import find_onset
 LARGEST_EVENNESS = 0.8
 """Above it a recording is no response, however smoothly it goes on."""
 DOUBTFUL_EVENNESS, DOUBTFUL_RISE_DB = 0.55, 9.0
-"""Above both it is none either: syllables, or a sound that comes and goes."""
+"""Above both it is none either: syllables, or a signal that comes and goes."""
 SHORTEST_S = 0.1
 """A recording that has lost 20 dB of its energy within this time may be a response that was cut, or a dry one."""
 LEAST_DECAY_DB = 15.0

@@ -91,6 +91,8 @@ MAY_USE_WORDS = {
     ("loaders/reverb.py", "sound"): "direct sound: ISO 3382",
     ("loaders/rir_measures.py", "sound"): "direct sound: ISO 3382",
     ("docs/recognition.md", "sound"): "direct sound: ISO 3382",
+    ("docs/data.md", "sound"): "direct sound: ISO 3382",
+    ("loaders/rir_checks.py", "sound"): "direct sound: ISO 3382",
     ("loaders/rirs/simulated.py", "sound"): "the speed of sound",
     ("loaders/quality/verdicts.py", "sounds"): "an example of a judge's answer",
     ("loaders/banks/catalog.py", "sound"): "folders of MUSAN",

@@ -84,7 +84,7 @@ class UsableSource:
     def _is_usable(self, query: Query) -> bool:
         has_recording = getattr(self.source, "has_recording", None)
         if has_recording is not None and not has_recording(query):
-            # Whether that is an error is said by the option missing.
+            # The option `missing` decides whether that is an error.
             return True
         try:
             self.source.speech(query)
