@@ -67,11 +67,16 @@ def query_table(rows: Sequence[SpokenQuery], schema: pa.Schema) -> pa.Table:
         [
             {name: getattr(row, name) for name in QUERY_COLUMNS}
             | {name: row.extra.get(name, none) for name, none in extra.items()}
-            | {"audio": {"bytes": row.audio, "path": f"{_UNSAFE.sub('_', row.id)}_{row.condition}.flac"}}
+            | {"audio": audio_cell(row)}
             for row in rows
         ],
         schema=schema,
     )
+
+
+def audio_cell(row: SpokenQuery) -> dict[str, Any]:
+    """The cell of the column `audio`: the clip's file, and a name for it."""
+    return {"bytes": row.audio, "path": f"{_UNSAFE.sub('_', row.id)}_{row.condition}.flac"}
 
 
 def _not_applicable(type_: pa.DataType) -> Any:

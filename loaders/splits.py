@@ -75,13 +75,51 @@ def divide(sizes: Mapping[str, int], purpose: str) -> dict[str, str]:
     return found
 
 
-class Division:
+class _Parts:
+    """The noises and RIRs of each split, looked up once."""
+
+    def __init__(self) -> None:
+        self._banks: dict[tuple[str, str, str], Any] = {}
+
+    def noises(self, bank: NoiseBank, split: str) -> NoiseBank:
+        """The noises of a bank that go to a split. Raises `DataError` for a bank with too few."""
+        key = ("noise", bank.name, split)
+        if key not in self._banks:
+            self._banks[key] = noises_of(bank, split)
+        chosen: NoiseBank = self._banks[key]
+        return chosen
+
+    def rirs(self, bank: RirBank, split: str) -> Sequence[str]:
+        """The RIRs of a bank that go to a split. Raises `DataError` for a bank with too few rooms."""
+        key = ("rirs", bank.name, split)
+        if key not in self._banks:
+            self._banks[key] = rirs_of(bank, split)
+        chosen: Sequence[str] = self._banks[key]
+        return chosen
+
+
+class OneSplit(_Parts):
+    """All utterances in one split: what may be mixed with them is what goes to it."""
+
+    def __init__(self, split: str) -> None:
+        super().__init__()
+        self.split = split
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (OneSplit, (self.split,))
+
+    def split_of(self, query: Query) -> str:
+        del query
+        return self.split
+
+
+class Division(_Parts):
     """Which split everything goes to that a set is made of. It travels without what it has looked up."""
 
     def __init__(self, source: Source, *, shared_speakers: bool = False) -> None:
+        super().__init__()
         self._source, self._shared = source, shared_speakers
         self._speakers: dict[str, dict[str, str]] = {}
-        self._banks: dict[tuple[str, str, str], Any] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_reopened, (self._source, self._shared))
@@ -126,22 +164,6 @@ class Division:
                     f"the query {several.cluster!r} of {subset} has several speakers, who may go to several splits.",
                     hint="Divide queries instead: --shared-speakers (shared_speakers=True).",
                 )
-
-    def noises(self, bank: NoiseBank, split: str) -> NoiseBank:
-        """The noises of a bank that go to a split. Raises `DataError` for a bank with too few."""
-        key = ("noise", bank.name, split)
-        if key not in self._banks:
-            self._banks[key] = noises_of(bank, split)
-        chosen: NoiseBank = self._banks[key]
-        return chosen
-
-    def rirs(self, bank: RirBank, split: str) -> Sequence[str]:
-        """The RIRs of a bank that go to a split. Raises `DataError` for a bank with too few rooms."""
-        key = ("rirs", bank.name, split)
-        if key not in self._banks:
-            self._banks[key] = rirs_of(bank, split)
-        chosen: Sequence[str] = self._banks[key]
-        return chosen
 
 
 def _reopened(source: Source, shared: bool) -> Division:

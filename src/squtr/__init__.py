@@ -26,17 +26,19 @@ if TYPE_CHECKING:
     from .harness.mteb.models import mteb_model
     from .harness.mteb.tasks import mteb_benchmark, mteb_tasks
     from .harness.systems import System, load_system, load_systems
+    from .loaders.augment import NoisyTransform
     from .loaders.loading import config_names_of as config_names
     from .loaders.loading import load_dataset
 
 __all__ = [
-    "Benchmark", "System", "__version__", "config_names", "evaluate", "load_audio_text_encoder", "load_dataset",
-    "load_front_end", "load_retriever", "load_system", "load_systems", "load_text_encoder", "load_transcriber",
-    "mteb_benchmark", "mteb_model", "mteb_tasks", "open_data",
+    "Benchmark", "NoisyTransform", "System", "__version__", "config_names", "evaluate", "load_audio_text_encoder",
+    "load_dataset", "load_front_end", "load_retriever", "load_system", "load_systems", "load_text_encoder",
+    "load_transcriber", "mteb_benchmark", "mteb_model", "mteb_tasks", "open_data",
 ]  # fmt: skip
 
 _LAZY = {
     "Benchmark": ("harness.benchmarks", "Benchmark"),
+    "NoisyTransform": ("loaders.augment", "NoisyTransform"),
     "System": ("harness.systems", "System"),
     "config_names": ("loaders.loading", "config_names_of"),
     "evaluate": ("harness.evaluate", "evaluate"),
