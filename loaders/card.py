@@ -48,7 +48,7 @@ def dataset_card(manifest: Manifest) -> str:
         statistics="\n".join(_statistics(manifest)),
         noises="\n".join(_noises(manifest)),
         voices="\n".join(_voices(manifest)),
-        left_out=_left_out(manifest),
+        left_out=_selection(manifest) + _left_out(manifest),
         plan=_divided(manifest) + _plan(manifest),
         level="whole clip" if recipe["level"] == "whole" else "active part of the speech",
         seed=recipe["seed"],
@@ -171,6 +171,26 @@ def _counts(manifest: Manifest) -> list[str]:
         rows = [sum(shard.rows for shard in manifest.below(place)) for place in places]
         lines.append(f"| {subset} | {language} | " + " | ".join(f"{n:,}" if n else "–" for n in rows) + " |")
     return lines
+
+
+def _selection(manifest: Manifest) -> str:
+    """How synthesized speech was selected, a sentence for each source whose speech was."""
+    lines = []
+    for origin in origins(manifest.recipe):
+        if not origin.selection:
+            continue
+        of = json.loads(origin.selection)
+        lost = ", ".join(f"{reason} {count:,}" for reason, count in of["lost"].items()) or "none"
+        judges = f", judged by {', '.join(of['judges'])}" if of["judges"] else ""
+        chosen_by = " and ".join(of["transcribers"]) or "nobody"
+        lines += [
+            f"The speech of `{origin.name}` was synthesized ({of['engine']}) and selected: of up to {of['candidates']}",
+            f"takes the one that {chosen_by} transcribed best{judges}; error rates over {of['max_error_rate']:g} were",
+            f"rejected. {of['accepted']:,} of {of['queries']:,} queries were kept (lost: {lost}). What is kept is",
+            "easier for what selected it than for others.",
+            "",
+        ]
+    return "\n".join([*lines, ""]) if lines else ""
 
 
 def _left_out(manifest: Manifest) -> str:

@@ -72,10 +72,22 @@ class TaskData(Protocol):
         ...
 
 
+def _refuse_several_rows(path: str, recipe: Mapping[str, Any]) -> None:
+    """Raise `DataError` for data whose queries have several rows: mteb looks their judgments up by the row's id."""
+    several = {"draws": "draws of noise", "rirs_per_utterance": "RIRs"}
+    for key, what in several.items():
+        if int(recipe.get(key, 1)) > 1:
+            raise DataError(
+                f"{path} has several {what} per utterance, and mteb has one row per query.",
+                hint="Use squtr evaluate, or build a set with one.",
+            )
+
+
 class LayoutData:
     """A built folder, or its repository on the Hub, through its configs `<config>-queries` and its tables."""
 
     def __init__(self, path: str, manifest: Manifest, *, commit: str = "") -> None:
+        _refuse_several_rows(path, manifest.recipe)
         self.path = path
         self.revision = commit or manifest.recipe_fingerprint
         self.licenses = licenses(manifest.recipe)
@@ -118,6 +130,7 @@ class PairedTaskData:
     """Any `SpeechData`: a recipe rendered on the fly, or a published release."""
 
     def __init__(self, data: SpeechData, path: str) -> None:
+        _refuse_several_rows(path, data.recipe)
         self.path = path
         self.revision = data.revision
         self.licenses = licenses(data.recipe)

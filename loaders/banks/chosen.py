@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...errors import unknown_name
+from ..left_out import LeftOut, left_out_of
 from ..records import Samples
 from .protocols import NoiseBank, NoiseInfo
 
@@ -21,6 +22,10 @@ class ChosenNoises:
         self.license, self.attribution = bank.license, getattr(bank, "attribution", "")
         self._infos = tuple(filter(keep, bank.noises()))
         self._ids = {info.id for info in self._infos}
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        return left_out_of(self.bank)
 
     @property
     def version(self) -> str:

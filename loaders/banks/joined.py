@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from ...errors import DataError, unknown_name
+from ..left_out import LeftOut, left_out_of, merged
 from ..records import Samples
 from .protocols import Bank, NoiseBank, NoiseInfo, RirBank
 
@@ -29,6 +30,10 @@ class _Joined(Generic[B]):
                         hint="Leave one of the banks out.",
                     )
                 self._owners[id_] = bank
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        return merged(entry for bank in self._banks for entry in left_out_of(bank))
 
     @property
     def version(self) -> str:

@@ -144,10 +144,19 @@ def load_source(name: str, *, on_bad: str = "refuse") -> Source:
             )
         return _usable(opened) if spec.speaks and on_bad == "skip" else opened
     from .recorded import Recordings
+    from .speakers import SeveralSpeakers
     from .spoken import with_recordings
 
-    recordings = Recordings(Path(parsed.option("speech")).expanduser(), channel=parsed.channel, on_bad=on_bad)
-    spoken = with_recordings(opened, recordings, missing=parsed.option("missing", "refuse"))
+    folders = parsed.option("speech")
+    parts = [
+        with_recordings(
+            opened,
+            Recordings(Path(folder).expanduser(), channel=parsed.channel, on_bad=on_bad),
+            missing=parsed.option("missing", "refuse"),
+        )
+        for folder in ([folders] if Path(folders).expanduser().exists() else folders.split(","))
+    ]
+    spoken: Source = parts[0] if len(parts) == 1 else SeveralSpeakers(parts)
     return _usable(spoken) if on_bad == "skip" else spoken
 
 

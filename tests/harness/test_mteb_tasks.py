@@ -261,6 +261,12 @@ def test_a_source_and_a_condition_of_ones_own(root: Path) -> None:
     assert evaluate(SpyEncoder(), [task])["tiny-en_snr_3"]["n_queries"] == 5
 
 
+def test_several_rows_of_a_query_are_refused(root: Path, tmp_path: Path) -> None:
+    build(open_recipe(str(root), conditions=["clean", "snr_5"], draws=2), tmp_path / "data")
+    with pytest.raises(DataError, match="several draws of noise per utterance, and mteb has one row per query"):
+        squtr.mteb_tasks(data=str(tmp_path / "data"))
+
+
 def test_an_unfinished_or_earlier_folder(built: Path, tmp_path: Path) -> None:
     import shutil
 
