@@ -143,5 +143,6 @@ class NoisyTransform:
 
 _OWN = frozenset((
     "id", "subset", "language", "text", "audio", "utterance_id", "query_id", "speaker", "voice", "tts_error_rate",
+    "tts_takes", "tts_transcriber",
 ))  # fmt: skip
 """What the mixture leaves as the row has it."""

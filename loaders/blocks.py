@@ -74,7 +74,7 @@ def take_digest(take: Take, speech: CleanSpeech) -> str:
     """The sha256 of all that the rows of an utterance are made from, but for noise, RIRs and what the recipe says."""
     query = take.query
     texts = [query.id, query.subset, query.language, query.text, *take.rir_ids, *map(str, range(1, take.draws))]
-    spoken = [speech.speaker, speech.voice, repr(speech.tts_error_rate)]
+    spoken = [speech.speaker, speech.voice, repr(speech.tts_error_rate), speech.tts_takes, speech.tts_transcriber]
     digest = hashlib.sha256(json.dumps([texts, spoken]).encode())
     digest.update(np.ascontiguousarray(speech.samples).data)
     return digest.hexdigest()

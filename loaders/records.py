@@ -118,13 +118,16 @@ class Qrel:
 class CleanSpeech:
     """A query spoken without noise or reverberation: (T,) float32 at `SAMPLE_RATE` or the rate asked for.
 
-    `tts_error_rate` is the WER (CER for zh) of an ASR model on it, NaN if not measured or not synthetic.
+    `tts_error_rate` is the WER (CER for zh) of an ASR model on it, NaN if not measured or not synthetic; `tts_takes` is
+    how many takes it was selected from (0 if not known), by the model `tts_transcriber` ("" if by none).
     """
 
     samples: Samples
     speaker: str = ""
     voice: str = ""
     tts_error_rate: float = NAN
+    tts_takes: int = 0
+    tts_transcriber: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +179,8 @@ class SpokenQuery:
     speaker: str = ""
     voice: str = ""
     tts_error_rate: float = NAN
+    tts_takes: int = 0
+    tts_transcriber: str = ""
     seed: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Columns that steps of the user's own have added."""

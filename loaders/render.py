@@ -84,6 +84,8 @@ class _Rendering:
             speaker=self._speech.speaker,
             voice=self._speech.voice,
             tts_error_rate=self._speech.tts_error_rate,
+            tts_takes=self._speech.tts_takes,
+            tts_transcriber=self._speech.tts_transcriber,
             seed=self._context.seed,
             extra=extra,
             **columns,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -20,10 +20,10 @@ ROWS_PER_TABLE = 32
 """Rows held in memory at once, and the size of a row group: an average clip takes about 150 kB."""
 
 QUERY_COLUMNS = tuple(field.name for field in fields(SpokenQuery) if field.name != "extra")
-_INTEGERS = {"onset_samples", "seed"}
+_INTEGERS = {"onset_samples", "seed", "tts_takes"}
 _TEXTS = {
     "id", "subset", "language", "text", "condition", "utterance_id", "query_id", "noise_id", "noise_family", "rir_id",
-    "room_id", "rt60_method", "stratum", "speaker", "voice",
+    "room_id", "rt60_method", "stratum", "speaker", "voice", "tts_transcriber",
 }  # fmt: skip
 _UNSAFE = re.compile(r"[^\w.@-]+")
 
@@ -129,4 +129,4 @@ def speech_of(source: Source, query: Query, rate: int) -> CleanSpeech:
         return source.speech_at(query, rate)
     given = source.speech(query)
     samples = resample(given.samples, SAMPLE_RATE, rate)
-    return CleanSpeech(samples, given.speaker, given.voice, given.tts_error_rate)
+    return replace(given, samples=samples)

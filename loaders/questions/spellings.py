@@ -97,4 +97,7 @@ INTELLIGIBILITY_OF = {
 TEXTS = ("id", "question", "answer")
 NOTHING = {"", "nan", "null", "none", "n/a", "na", "-"}
 MISSING = {"missing", "unknown", "desconocido", "desconocida", "not_available", "sin_dato"}
-AUDIO_ENDINGS = (".flac", ".wav", ".mp3", ".ogg", ".opus", ".m4a", ".webm", ".aac", ".mp4", ".aiff", ".aif")
+AUDIO_ENDINGS = (
+    ".flac", ".wav", ".mp3", ".ogg", ".opus", ".m4a", ".webm", ".aac", ".mp4", ".aiff", ".aif", ".mov", ".3gp", ".mka",
+    ".mkv", ".wma", ".amr",
+)  # fmt: skip

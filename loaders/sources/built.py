@@ -153,7 +153,8 @@ class BuiltSource:
         samples, stored = decode_audio(row.audio, name)
         if stored != self.rate:
             raise AudioError(f"{name} has {stored} Hz, the manifest says {self.rate}.", hint="Build the folder again.")
-        return CleanSpeech(resample(samples, stored, rate), row.speaker, row.voice, row.tts_error_rate)
+        selected = row.tts_error_rate, row.tts_takes, row.tts_transcriber
+        return CleanSpeech(resample(samples, stored, rate), row.speaker, row.voice, *selected)
 
     def _place(self, query: Query) -> Place:
         self.queries(query.subset)

@@ -32,6 +32,8 @@ class Clip:
     voice: str = ""
     speaker: str = ""
     tts_error_rate: float = NAN
+    tts_takes: int = 0
+    tts_transcriber: str = ""
 
 
 class RecordingsAlone(ABC):
@@ -65,17 +67,30 @@ class RecordingsAlone(ABC):
 
 
 def clip_of(row: Mapping[str, Any], place: str, *, file_key: str = "file", speaker_key: str = "speaker") -> Clip:
-    """The clip that a row of an index names. A missing `tts_error_rate` is NaN. Raises `DataError`."""
+    """The clip that a row of an index names, of which `squtr synthesize` writes how it was selected.
+
+    A missing `tts_error_rate` is NaN. Raises `DataError`.
+    """
     return Clip(
         text_field(row, file_key, place),
         optional_text(row, "voice", place),
         optional_text(row, speaker_key, place),
         _rate(row.get("tts_error_rate"), place),
+        _takes(row.get("candidates"), place),
+        optional_text(row, "transcriber", place),
     )
 
 
 def optional_text(row: Mapping[str, Any], key: str, place: str) -> str:
     return "" if row.get(key) is None else text_field(row, key, place)
+
+
+def _takes(value: object, place: str) -> int:
+    if value is None or value == "":
+        return 0
+    if isinstance(value, int | str) and not isinstance(value, bool) and str(value).isdecimal():
+        return int(value)
+    raise DataError(f"{place}: candidates is {value!r}.", hint="Write the number of takes, or nothing.")
 
 
 def _rate(value: object, place: str) -> float:
@@ -130,7 +145,8 @@ def clean_speech(
 ) -> CleanSpeech:
     """A recording (a file's content or its path) as clean speech at `rate` Hz. Raises `AudioError`."""
     samples = read_speech(content, name, rate, channel=channel)
-    return CleanSpeech(samples, clip.speaker, clip.voice, clip.tts_error_rate)
+    selected = clip.tts_error_rate, clip.tts_takes, clip.tts_transcriber
+    return CleanSpeech(samples, clip.speaker, clip.voice, *selected)
 
 
 def read_speech(content: bytes | Path, name: str, rate: int, *, channel: Channel = None) -> Samples:
