@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ..errors import DataError
 from .banks.chosen import ChosenNoises
 from .banks.details import room_of
-from .banks.protocols import NoiseBank, NoiseInfo, RirBank
+from .banks.protocols import NoiseBank, RirBank
 from .keyed import keyed_seed
 from .records import Query, Source
 from .rirs.plan import TEST, VALIDATION
@@ -76,26 +76,25 @@ def divide(sizes: Mapping[str, int], purpose: str) -> dict[str, str]:
 
 
 class _Parts:
-    """The noises and RIRs of each split, looked up once."""
+    """The noises and RIRs of each split, looked up once for each bank: two folders may have the same name."""
 
     def __init__(self) -> None:
-        self._banks: dict[tuple[str, str, str], Any] = {}
+        self._noises: dict[tuple[int, str], tuple[NoiseBank, NoiseBank]] = {}
+        self._rirs: dict[tuple[int, str], tuple[RirBank, Sequence[str]]] = {}
 
     def noises(self, bank: NoiseBank, split: str) -> NoiseBank:
         """The noises of a bank that go to a split. Raises `DataError` for a bank with too few."""
-        key = ("noise", bank.name, split)
-        if key not in self._banks:
-            self._banks[key] = noises_of(bank, split)
-        chosen: NoiseBank = self._banks[key]
-        return chosen
+        key = (id(bank), split)
+        if key not in self._noises:
+            self._noises[key] = bank, noises_of(bank, split)
+        return self._noises[key][1]
 
     def rirs(self, bank: RirBank, split: str) -> Sequence[str]:
         """The RIRs of a bank that go to a split. Raises `DataError` for a bank with too few rooms."""
-        key = ("rirs", bank.name, split)
-        if key not in self._banks:
-            self._banks[key] = rirs_of(bank, split)
-        chosen: Sequence[str] = self._banks[key]
-        return chosen
+        key = (id(bank), split)
+        if key not in self._rirs:
+            self._rirs[key] = bank, rirs_of(bank, split)
+        return self._rirs[key][1]
 
 
 class OneSplit(_Parts):
@@ -150,16 +149,15 @@ class Division(_Parts):
                 hint="Give speech of at least three known speakers, or allow it: --shared-speakers "
                 "(shared_speakers=True).",
             )
-        self._check_single(language)
+        if not self._shared:
+            self._check_single(language)
         return divide(sizes, "utterances" if self._shared else "speakers")
 
     def _check_single(self, language: str) -> None:
         """Raise `DataError` where one query would go to several splits, with several speakers."""
-        if self._shared:
-            return
-        for subset, of in self._source.subsets.items():
+        for subset in (subset for subset, of in self._source.subsets.items() if of == language):
             several = next((query for query in self._source.queries(subset) if query.query_id), None)
-            if of == language and several:
+            if several:
                 raise DataError(
                     f"the query {several.cluster!r} of {subset} has several speakers, who may go to several splits.",
                     hint="Divide queries instead: --shared-speakers (shared_speakers=True).",
@@ -173,7 +171,7 @@ def _reopened(source: Source, shared: bool) -> Division:
 def noises_of(bank: NoiseBank, split: str) -> ChosenNoises:
     """The noises of a bank that go to a split, as a bank of the same name."""
     kept = {id_ for id_, of in _divided_noises(bank).items() if of == split}
-    return ChosenNoises(bank, _Among(kept), bank.name)
+    return ChosenNoises(bank, kept, bank.name)
 
 
 def _divided_noises(bank: NoiseBank) -> dict[str, str]:
@@ -205,11 +203,3 @@ def _enough(names: Iterable[str], what: str) -> dict[str, str]:
     if len(sizes) < len(SHARES):
         raise DataError(f"{what}, which cannot be divided into {', '.join(SHARES)}.", hint="Give at least three.")
     return divide(sizes, "recordings")
-
-
-class _Among:
-    def __init__(self, ids: set[str]) -> None:
-        self._ids = ids
-
-    def __call__(self, info: NoiseInfo) -> bool:
-        return info.id in self._ids

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Sequence
 
 from ...errors import unknown_name
 from ..left_out import LeftOut, left_out_of
 from ..records import Samples
 from .protocols import NoiseBank, NoiseInfo
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 class ChosenNoises:
-    """The noises of `bank` that `keep` takes, with their ids and samples, under the name `name`."""
+    """The noises of `bank` with these `ids`, as they are, under the name `name`."""
 
-    def __init__(self, bank: NoiseBank, keep: Callable[[NoiseInfo], bool], name: str) -> None:
+    def __init__(self, bank: NoiseBank, ids: Collection[str], name: str) -> None:
         self.bank, self.name = bank, name
         self.license, self.attribution = bank.license, getattr(bank, "attribution", "")
-        self._infos = tuple(filter(keep, bank.noises()))
-        self._ids = {info.id for info in self._infos}
+        self._ids = frozenset(ids)
+        self._infos = tuple(info for info in bank.noises() if info.id in self._ids)
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -51,13 +47,5 @@ def of_families(bank: NoiseBank, families: Iterable[str]) -> ChosenNoises:
     for family in chosen:
         if family not in known:
             raise unknown_name(f"family of the noise bank {bank.name}:", family, known)
-    kept = frozenset(chosen)
-    return ChosenNoises(bank, _Among(kept), f"{bank.name}?family={','.join(chosen)}")
-
-
-class _Among:
-    def __init__(self, families: frozenset[str]) -> None:
-        self._families = families
-
-    def __call__(self, info: NoiseInfo) -> bool:
-        return info.family in self._families
+    ids = {info.id for info in bank.noises() if info.family in chosen}
+    return ChosenNoises(bank, ids, f"{bank.name}?family={','.join(chosen)}")

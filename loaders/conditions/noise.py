@@ -24,7 +24,7 @@ from ..banks.protocols import NoiseBank, NoiseInfo
 from ..keyed import keyed_index
 from ..mixing import LeveledSpeech, level_noise, mean_square, mix, noise_segment
 from ..records import Samples
-from .step import ADDED, Signal, StepContext, StepKind, Utterance
+from .step import ADDED, Signal, StepContext, StepKind, Utterance, noise_key
 
 NAMED_LEVELS_DB: Mapping[str, float] = {"low_noise": 20.0, "medium_noise": 10.0, "high_noise": 0.0}
 """The published levels (SQuTR, arXiv 2602.12783, section 3.3)."""
@@ -88,7 +88,7 @@ def _draw(utterance: Utterance, context: StepContext) -> _Drawn:
     info = draw_noise(utterance.key(), bank, context.seed)
     noise = context.read_noise(bank, info.id)
     power = context.cache.noise_power.get(
-        (bank.name, info.id), lambda: mean_square(check_samples(noise, f"the noise {info.id!r}"))
+        noise_key(bank, info.id), lambda: mean_square(check_samples(noise, f"the noise {info.id!r}"))
     )
     offset = draw_offset(utterance.key(), noise, power, utterance.dry.leveled, context.seed)
     return _Drawn(info, noise, offset)

@@ -124,6 +124,14 @@ class StepKind:
         return None if found is None else (self.parse(found[1]), text[found.end() :])
 
 
+NoiseKey = tuple[int, str]
+
+
+def noise_key(bank: NoiseBank, noise_id: str) -> NoiseKey:
+    """What a noise is kept under: banks of several subsets may share a name, and ids. The context keeps the banks."""
+    return id(bank), noise_id
+
+
 class RenderCache:
     """What is kept between utterances, by threads too: prepared RIRs, resampled noises and their levels."""
 
@@ -132,10 +140,10 @@ class RenderCache:
         self.rirs: LruCache[tuple[str, str], tuple[PreparedRir, MeasuredRir]] = LruCache(
             rir_bytes, lambda kept: kept[0].nbytes
         )
-        self.noises: LruCache[tuple[str, str], Samples] = LruCache(NOISE_BYTES, lambda samples: int(samples.nbytes))
+        self.noises: LruCache[NoiseKey, Samples] = LruCache(NOISE_BYTES, lambda samples: int(samples.nbytes))
         self.told: LruCache[str, bool] = LruCache(100, lambda _: 1)
         """What was warned of, so that it is told once."""
-        self.noise_power: LruCache[tuple[str, str], float] = LruCache(100_000, lambda _: 1)
+        self.noise_power: LruCache[NoiseKey, float] = LruCache(100_000, lambda _: 1)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (RenderCache, (self._rir_bytes,))
@@ -203,7 +211,7 @@ class StepContext:
         """A whole noise at the context's rate, (N,) float32."""
         if self.sample_rate == SAMPLE_RATE:
             return bank.read(noise_id)  # banks keep what they made
-        return self.cache.noises.get((bank.name, noise_id), lambda: read_at(bank, noise_id, self.sample_rate))
+        return self.cache.noises.get(noise_key(bank, noise_id), lambda: read_at(bank, noise_id, self.sample_rate))
 
     def read_rir(self, rir_id: str) -> Samples:
         """A RIR at the context's rate, (L,) float32."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 
 from squtr.errors import DataError, UnknownNameError, UsageError
 from squtr.loaders.blocks import render_rows
@@ -74,6 +76,31 @@ def test_every_subset_has_its_own_noise() -> None:
     ]
     alone = open_recipe("mini", conditions=["high_noise"], languages=["en"], noise=NOISE["en"], limit=6)
     assert rows(alone, "mini-en", "high_noise") == rows(opened, "mini-en", "high_noise")
+
+
+@pytest.mark.parametrize("divided", [False, True])
+def test_two_folders_of_one_name_are_two_banks(divided: bool, tmp_path: Path) -> None:
+    """With equal ids as well, at a rate to which noises are resampled, and kept."""
+    for place, seed in (("one", 1), ("two", 2)):
+        (tmp_path / place / "noise").mkdir(parents=True)
+        for name in "abc":
+            samples = 0.1 * np.random.default_rng([seed, ord(name)]).standard_normal(8 * 16_000)
+            soundfile.write(tmp_path / place / "noise" / f"{name}.wav", samples, 16_000)
+    noise = {"en": str(tmp_path / "one" / "noise"), "zh": str(tmp_path / "two" / "noise")}
+    given = {"conditions": ["snr_5"], "sample_rate": 16_000, "limit": 4, "divided": divided}
+    both = open_recipe("mini", languages=["en", "zh"], noise=noise, **given)  # type: ignore[arg-type]
+    for language, folder in noise.items():
+        alone = open_recipe("mini", languages=[language], noise=folder, **given)  # type: ignore[arg-type]
+        for split in both.recipe.splits:
+            found = [
+                [
+                    row.audio
+                    for row in render_rows(recipe, recipe.condition("snr_5"), recipe.rows(subset, "snr_5", split))
+                ]
+                for recipe in (both, alone)
+                for subset in [f"mini-{language}"]
+            ]
+            assert found[0] == found[1]
 
 
 def test_wrong_places_of_noise_are_named() -> None:
