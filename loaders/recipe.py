@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError, unknown_name
@@ -311,9 +312,9 @@ def open_recipe(
         Strata.of((), stratify=stratify, rt60_bins=rt60_bins, drr_bins=drr_bins)
         measured = measure_rirs(rir_bank, sample_rate, workers=workers, progress=progress)
         if known_rirs_only:
-            known_rirs = [rir for rir in measured if is_known(rir.rt60_s) and is_known(rir.drr_db)]
-            unknown = tuple(rir.rir_id for rir in measured if rir not in known_rirs)
-            measured = tuple(known_rirs)
+            are_known = [is_known(rir.rt60_s) and is_known(rir.drr_db) for rir in measured]
+            unknown = tuple(rir.rir_id for rir, known in zip(measured, are_known, strict=True) if not known)
+            measured = tuple(compress(measured, are_known))
     recipe = Recipe(
         sources=origins_of(opened, chosen),
         subsets=tuple(chosen.items()),

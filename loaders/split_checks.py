@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
 import pyarrow as pa
@@ -35,30 +36,31 @@ def check_divided(rows: Mapping[str, pa.Table], *, shared_speakers: bool) -> Ite
     columns = {"query_id": "query", "noise_id": "noise", "room_id": "room"}
     if not shared_speakers:
         columns["speaker"] = "speaker"
-    splits = list(rows)
     for column, what in columns.items():
-        own = column == "query_id"  # ids of queries are unique within a subset
-        names = {
-            split: {(subset if own else "", name) for subset, name in _pairs(rows[split], column) if name}
-            for split in splits
-        }
-        for number, first in enumerate(splits):
-            for second in splits[number + 1 :]:
-                shared = sorted(names[first] & names[second])
-                if shared:
-                    message = f"{len(shared)} {what} ids are in {first} and {second}, first {shared[0][1]!r}"
-                    yield Finding("pairing", "queries", message, shared[0][1])
+        for first, second, shared in _shared(rows, column):
+            message = f"{len(shared)} {what} ids are in {first} and {second}, first {shared[0]!r}"
+            yield Finding("pairing", "queries", message, shared[0])
 
 
 def _apart(rows: Mapping[str, pa.Table]) -> Iterator[Finding]:
-    splits = list(rows.values())
+    """What the two splits of a plan share."""
     for column, what in (("room_id", "room"), ("utterance_id", "utterance")):
-        own = what == "utterance"  # ids of utterances are unique within a subset
-        names = [{(subset if own else "", name) for subset, name in _pairs(table, column)} for table in splits]
-        shared = sorted(set.intersection(*names)) if len(names) > 1 else []
+        for _, _, shared in _shared(rows, column):
+            message = f"{len(shared)} {what}s are in both splits, first {shared[0]!r}"
+            yield Finding("pairing", "queries", message, shared[0])
+
+
+def _shared(rows: Mapping[str, pa.Table], column: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Every two splits that share ids of a column, and these, sorted."""
+    own = column in {"query_id", "utterance_id"}  # unique within a subset
+    names = {
+        split: {(subset if own else "", name) for subset, name in _pairs(table, column) if name}
+        for split, table in rows.items()
+    }
+    for first, second in combinations(names, 2):
+        shared = sorted(names[first] & names[second])
         if shared:
-            message = f"{len(shared)} {what}s are in both splits, first {shared[0][1]!r}"
-            yield Finding("pairing", "queries", message, shared[0][1])
+            yield first, second, [name for _, name in shared]
 
 
 def _pairs(table: pa.Table, column: str) -> list[tuple[str, str]]:
