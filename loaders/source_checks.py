@@ -23,6 +23,7 @@ from .records import CleanSpeech, Query, Source
 from .shard_checks import Progress
 from .sources.checked import CheckedTables
 from .sources.joined import parts_of
+from .sources.speakers import SeveralSpeakers
 from .sources.spoken import SpokenSource
 from .sources.texts import TextSource
 from .sources.usable import UsableSource
@@ -124,7 +125,7 @@ def tables_of(source: Source) -> tuple[CheckedTables, ...]:
             found.append(part)
         elif isinstance(part, UsableSource):
             found += tables_of(part.source)
-        elif isinstance(part, SpokenSource):
+        elif isinstance(part, SpokenSource | SeveralSpeakers):
             found += tables_of(part.texts)
     return tuple(found)
 

@@ -15,6 +15,8 @@ from squtr.loaders.data import BuiltData, LiveData
 from squtr.loaders.doctor import examine
 from squtr.loaders.partial import held_out
 from squtr.loaders.recipe import open_recipe
+from squtr.loaders.source_checks import examine_source
+from squtr.loaders.sources import load_source
 
 from .rirs_for_tests import make_speech
 
@@ -110,3 +112,12 @@ def test_what_cannot_be_paired_is_refused(source: str, tmp_path: Path) -> None:
         open_recipe(source.replace(source.partition(",")[2], amy), conditions=CONDITIONS)
     with pytest.raises(DataError, match="does not exist"):
         open_recipe(f"{source},{tmp_path / 'nobody'}", conditions=CONDITIONS)
+
+
+def test_all_that_is_wrong_with_their_texts_is_told(source: str) -> None:
+    qrels = Path(source.partition("beir:")[2].partition("?")[0]) / "qrels"
+    lines = (qrels / "test.tsv").read_text().replace("q0\td0\t1", "q0\td0\t-1").replace("q1\td1\t1", "q1\td1\t0.5")
+    (qrels / "bad.tsv").write_text(lines)
+    found = examine_source(load_source(source.replace("language=en", "language=en&split=bad")))
+    assert found.error_count == 2
+    assert "a grade below 0" in found.errors[0] and "an integer is expected" in found.errors[1]
