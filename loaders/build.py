@@ -17,15 +17,13 @@ import pyarrow as pa
 from .. import __version__
 from ..errors import DataError, IntegrityError, RecipeMismatchError, SqutrWarning
 from .blocks import take_digest
-from .card import dataset_card
 from .conditions import Condition
 from .engines import BlockEngine, ThreadEngine
 from .faults import Fault, Faults
 from .finished import FinishedShards, Made
 from .growth import Differences, grows, uncovered, united
-from .hub.evaluation_file import EVALUATION_NAME, evaluation_file
 from .in_order import SIGNAL_PACKAGES, import_before_threads, in_order
-from .manifest import MANIFEST_NAME, Manifest, NotTaken, Shard, all_libraries, joint_left_out, recipe_fingerprint
+from .manifest import Manifest, Shard, all_libraries, joint_left_out, recipe_fingerprint
 from .origins import KINDS, joined, origins, without_versions
 from .output_folder import check_rebuilt, damage, writing_folder
 from .recipe import OpenedRecipe
@@ -33,6 +31,7 @@ from .records import Take
 from .rirs.table import rir_features, rir_table
 from .rows import ROWS_PER_TABLE, batches, corpus_features, corpus_table, qrels_features, qrels_table
 from .shards import ShardPlan, replace_file, shard_name, write_series, write_shards
+from .side_files import side_contents
 from .statistics import statistics_of
 
 ROWS_PER_SHARD = 2000
@@ -96,10 +95,8 @@ def build(
         manifest = manifest.model_copy(update={"statistics": statistics_of(manifest, out)})
         check_rebuilt(out, held, manifest)
         finished.remove_stale(shard.path for shard in shards)
-        replace_file(out / "README.md", dataset_card(manifest).encode("utf-8"))
-        if EVALUATION_NAME in manifest.side_files:
-            replace_file(out / EVALUATION_NAME, evaluation_file(manifest).encode("utf-8"))
-        replace_file(out / MANIFEST_NAME, manifest.to_json())
+        for name, content in side_contents(manifest).items():
+            replace_file(out / name, content)
         finished.close()
     return manifest
 
@@ -178,8 +175,7 @@ def _complete(
     opened: OpenedRecipe, begun: Manifest, held: Manifest, finished: FinishedShards, shards: Sequence[Shard]
 ) -> Manifest:
     """The manifest of the complete folder; with what it held already, unless that is part of this recipe."""
-    recipe = begun.recipe
-    left_out = [NotTaken(reason=row.reason, count=row.count, examples=list(row.examples)) for row in opened.left_out]
+    recipe, left_out = begun.recipe, list(opened.left_out)
     if held.complete and grows(held.recipe, begun.recipe):
         recipe = united(held.recipe, begun.recipe)
         left_out = joint_left_out(held.left_out, left_out)

@@ -10,7 +10,6 @@ from string import Template
 from typing import Any
 
 from .conditions import RIRS, TEXT
-from .left_out import LeftOut
 from .licenses import license_lines
 from .manifest import Manifest, Statistics, Stratum
 from .origins import Kind, joined, licenses, origins
@@ -197,7 +196,7 @@ def _left_out(manifest: Manifest) -> str:
     if not manifest.left_out:
         return ""
     lines = ["What the sources and banks hold, and this set does not:", ""]
-    lines += [f"- {LeftOut(entry.reason, entry.count, tuple(entry.examples))}" for entry in manifest.left_out]
+    lines += [f"- {entry}" for entry in manifest.left_out]
     return "\n".join([*lines, "", ""])
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import DataError
+from .left_out import LeftOut
 
 MANIFEST_NAME = "manifest.json"
 SPEECH = "speech"
@@ -55,14 +56,6 @@ class Statistics(_Model):
     voices: dict[str, int]
 
 
-class NotTaken(_Model):
-    """What of the sources and banks is not in the data set (see `LeftOut`)."""
-
-    reason: str
-    count: int
-    examples: list[str] = []
-
-
 class Stratum(_Model):
     """A group of RIRs: above the first and at most the second value of `rt60_s` (and `drr_db`); null is open.
 
@@ -103,7 +96,7 @@ class Manifest(_Model):
     edges: dict[str, list[float]] = {}
     strata: list[Stratum] = []
     libraries: dict[str, str] = {}
-    left_out: list[NotTaken] = []
+    left_out: list[LeftOut] = []
     statistics: list[Statistics] = []
 
     @property
@@ -203,7 +196,7 @@ def libraries() -> dict[str, str]:
     }
 
 
-def joint_left_out(first: Iterable[NotTaken], second: Iterable[NotTaken]) -> list[NotTaken]:
+def joint_left_out(first: Iterable[LeftOut], second: Iterable[LeftOut]) -> list[LeftOut]:
     """What was left out of both; what both say alike is the same thing."""
     held = list(first)
     return [*held, *(row for row in second if row not in held)]

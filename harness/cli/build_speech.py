@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,6 @@ def build_speech(
     from ...loaders.build import build, count_clips
     from ...loaders.engines import load_engine
     from ...loaders.home import data_folder
-    from ...loaders.left_out import LeftOut
     from ...loaders.origins import origins
     from ...loaders.recipe import open_recipe
     from ..benchmarks import BENCHMARKS
@@ -74,7 +74,7 @@ def build_speech(
                 "splits": manifest.splits,
                 "strata": [stratum.model_dump() for stratum in manifest.strata],
                 "edges": manifest.edges,
-                "left_out": [entry.model_dump() for entry in manifest.left_out],
+                "left_out": [asdict(entry) for entry in manifest.left_out],
                 "shards": len(manifest.shards),
                 "bytes": size,
             }
@@ -89,7 +89,7 @@ def build_speech(
     if taken:
         say(f"Texts: the split {', '.join(taken)}.")
     for entry in manifest.left_out:
-        say(f"Left out: {LeftOut(entry.reason, entry.count, tuple(entry.examples))}.")
+        say(f"Left out: {entry}.")
     say(f'Load: datasets.load_dataset("{out}", "{first}_{manifest.conditions[0]}", split="{split}")')
     searched = any(shard.path.startswith("corpus/") for shard in manifest.shards)
     if arguments.benchmark:

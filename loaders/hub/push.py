@@ -20,9 +20,10 @@ from ..content_checks import check_content
 from ..manifest import MANIFEST_NAME, Manifest, Shard, read_any_manifest
 from ..retries import Backoff
 from ..shard_checks import CARD_NAME, Progress, check_shards, is_shard_path
+from ..side_files import side_contents
 from .calls import Result, Trouble, with_retries
 from .repository import MAIN, holds, is_repository
-from .union import published_manifest, side_contents, union
+from .union import published_manifest, union
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import DataError, RecipeMismatchError
-from ..card import dataset_card
 from ..growth import grows, uncovered, united
 from ..manifest import (
     MANIFEST_NAME,
@@ -22,8 +21,6 @@ from ..manifest import (
     read_manifest_as,
     recipe_fingerprint,
 )
-from ..shard_checks import CARD_NAME
-from .evaluation_file import EVALUATION_NAME, evaluation_file
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -81,14 +78,6 @@ def union(repo_id: str, there: Manifest, here: Manifest) -> Manifest:
             "statistics": _statistics(recipe["subsets"], recipe["conditions"], there, here),
         }
     )
-
-
-def side_contents(manifest: Manifest) -> dict[str, bytes]:
-    """The files beside the shards, by name, the manifest last."""
-    contents = {CARD_NAME: dataset_card(manifest).encode("utf-8")}
-    if EVALUATION_NAME in manifest.side_files:
-        contents[EVALUATION_NAME] = evaluation_file(manifest).encode("utf-8")
-    return contents | {MANIFEST_NAME: manifest.to_json()}
 
 
 def _place(shard: Shard) -> tuple[str, str]:

@@ -92,8 +92,7 @@ class BuiltSource:
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """What was left out when the folder was built."""
-        held = self._first.manifest.left_out
-        return tuple(LeftOut(entry.reason, entry.count, tuple(entry.examples)) for entry in held)
+        return tuple(self._first.manifest.left_out)
 
     def queries(self, subset: str) -> Sequence[Query]:
         if subset not in self._queries:

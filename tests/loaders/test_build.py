@@ -182,7 +182,7 @@ def test_damage_in_an_unfinished_folder(
         raise Stop
 
     with monkeypatch.context() as patch, pytest.raises(Stop):
-        patch.setattr(build_module, "dataset_card", stop)
+        patch.setattr(build_module, "side_contents", stop)
         build(opened, tmp_path / "data")
     assert not read_manifest(tmp_path / "data").complete
     flip(tmp_path / "data" / victim)

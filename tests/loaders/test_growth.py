@@ -16,7 +16,8 @@ from squtr.loaders.build import build
 from squtr.loaders.data import BuiltData
 from squtr.loaders.doctor import examine
 from squtr.loaders.growth import grows, uncovered, united
-from squtr.loaders.manifest import MANIFEST_NAME, NotTaken, file_sha256, joint_left_out, read_manifest
+from squtr.loaders.left_out import LeftOut
+from squtr.loaders.manifest import MANIFEST_NAME, file_sha256, joint_left_out, read_manifest
 from squtr.loaders.recipe import OpenedRecipe, open_recipe
 
 from .collections_for_tests import make_collection
@@ -284,7 +285,7 @@ def test_recipes_as_values(opened: Open) -> None:
 
 
 def test_what_was_left_out_of_both_is_named_once() -> None:
-    one, two = (NotTaken(reason="queries without a judgment", count=n, examples=["q1"]) for n in (2, 3))
+    one, two = (LeftOut("queries without a judgment", n, ("q1",)) for n in (2, 3))
     assert joint_left_out([one], [one, two]) == [one, two]
     assert joint_left_out([one, two], [two]) == [one, two]
 
